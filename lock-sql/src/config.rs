@@ -4,7 +4,10 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use lock_core::{
     Result, StoreUrl,
-    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
+    keep::{
+        limits::{DEFAULT_TTL, LONGEST_TTL},
+        one_host::one_host,
+    },
 };
 
 #[cfg(feature = "sqlite")]
@@ -257,9 +260,7 @@ impl Server {
         options: &mut lock_core::Options<'_>,
         default_port: u16,
     ) -> Result<Self> {
-        let hosts = url.hosts(default_port);
-        let [host] = hosts.as_slice() else { return Err(url.error("expected one host")) };
-        let (host, port) = split(host).ok_or_else(|| url.error("expected HOST:PORT"))?;
+        let (host, port) = one_host(url, default_port, "expected one host")?;
         let modes = [("off", Tls::Off), ("prefer", Tls::Prefer), ("verify", Tls::Verify)];
         let tls = options.choice("tls", &modes)?.unwrap_or(Tls::Prefer);
         let ca = options.text("ca").map(PathBuf::from);
@@ -283,13 +284,6 @@ fn rooted(url: &StoreUrl) -> Result<PathBuf> {
         return Err(url.error("a file has no host: write sqlite:PATH, or sqlite: alone"));
     }
     Ok(PathBuf::from(format!("/{}", url.path())))
-}
-
-/// Splits `HOST:PORT`. The brackets of an IPv6 address belong to the URL, not to the address.
-fn split(host: &str) -> Option<(&str, u16)> {
-    let (host, port) = host.rsplit_once(':')?;
-    let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-    Some((host, port.parse().ok()?))
 }
 
 impl fmt::Debug for Server {

@@ -7,6 +7,7 @@ use lock_core::{
     Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm,
     Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
     Ticket, TokenFloor, Wake, Wish,
+    keep::grant::{lease, leases},
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -16,9 +17,8 @@ use crate::{
     config::{SqlConfig, TTL},
     election::observe,
     layout::dialect::Dialect,
-    lease::SqlLease,
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, own_client::OwnPool},
+    wire::own_client::OwnPool,
 };
 
 /// How late a waiter may notice that a holder has expired.
@@ -138,7 +138,7 @@ impl DistributedLock for SqlLock {
     }
 
     fn clock(&self) -> Clock {
-        CLOCK
+        Clock::Boot
     }
 
     fn reach(&self) -> Option<Reach> {
@@ -151,33 +151,15 @@ impl DistributedLock for SqlLock {
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
         let attempt = Attempt::new(self.session.dialect(), &request, &caller);
-        self.session.enter(&attempt)?;
-        let granted = acquire::acquire(&self.session, &attempt, &request, &caller).await;
-        let held =
-            granted.and_then(|(sent, token)| SqlLease::hold(&self.session, &attempt, sent, token));
-        held.inspect_err(|_| self.session.forget(&attempt))
+        let granted = acquire::acquire(&self.session, &attempt, &request, &caller);
+        lease(&self.session, &attempt, granted).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let dialect = self.session.dialect();
         let attempt = |(request, caller): &Wish| Attempt::new(dialect, request, caller);
         let attempts: Vec<_> = wishes.iter().map(attempt).collect();
-        let granted = match attempts.iter().try_for_each(|attempt| self.session.enter(attempt)) {
-            Ok(()) => set::acquire(&self.session, &attempts, &wishes).await,
-            Err(closed) => Err(closed),
-        };
-        let held = granted.and_then(|granted| {
-            let Some(granted) = granted else { return Ok(None) };
-            let hold = |(attempt, (sent, token)): (&Arc<Attempt>, _)| {
-                SqlLease::hold(&self.session, attempt, sent, token)
-            };
-            let held = attempts.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
-            held.inspect_err(|_| self.session.remove_later(attempts.clone()))
-        });
-        if !matches!(held, Ok(Some(_))) {
-            attempts.iter().for_each(|attempt| self.session.forget(attempt));
-        }
-        held
+        leases(&self.session, &attempts, set::acquire(&self.session, &attempts, &wishes)).await
     }
 
     async fn adopt(
@@ -187,11 +169,8 @@ impl DistributedLock for SqlLock {
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         let attempt = Attempt::new(self.session.dialect(), &request, &caller);
-        self.session.enter(&attempt)?;
-        let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket).await;
-        let held = adopted
-            .and_then(|sent| SqlLease::hold(&self.session, &attempt, sent, ticket.token().value()));
-        held.inspect_err(|_| self.session.forget(&attempt))
+        let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket);
+        lease(&self.session, &attempt, adopted).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Diagnosis, Entry, FencingToken, Holder, LockName, Result, TokenFloor, queue::admitted,
+    Clock, Diagnosis, Entry, FencingToken, Holder, LockName, Result, TokenFloor, queue::admitted,
 };
 use uuid::Uuid;
 
@@ -12,7 +12,6 @@ use crate::{
     layout::row::{Row, Rows},
     session::Session,
     wire::{
-        clock::CLOCK,
         script::{HEAD, Script},
         turns::Rank,
     },
@@ -65,7 +64,7 @@ impl Session {
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
         let op = ("revoke", Rank::HandOver);
-        let (_, rows) = self.insist(op, revoke, LIMIT, CLOCK.now() + LIMIT * 2, None).await?;
+        let (_, rows) = self.insist(op, revoke, LIMIT, Clock::Boot.now() + LIMIT * 2, None).await?;
         self.changed(name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
     }
@@ -89,7 +88,7 @@ impl Session {
     }
 
     async fn ask(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Rows> {
-        let deadline = CLOCK.now() + LIMIT * 2;
+        let deadline = Clock::Boot.now() + LIMIT * 2;
         let answer = self.insist((op, Rank::Ask), script, LIMIT, deadline, None).await;
         answer.map(|(_, rows)| rows)
     }

@@ -7,10 +7,7 @@ use std::{slice, sync::Arc};
 
 use lock_core::{
     Clock, Effect, Error, Instant, Request, Result, Wait,
-    keep::{
-        limits,
-        wait::{Waits, wait},
-    },
+    keep::{limits, wait::wait},
     limit_conflict,
     queue::{Verdict, admitted, judge, other_limit},
 };
@@ -19,7 +16,7 @@ use crate::{
     layout::row::{Row, Rows},
     queue::schedule::{blocked_for, next_look},
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script::Script, turns::Rank},
+    wire::{script::Script, turns::Rank},
 };
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
@@ -46,11 +43,11 @@ pub(crate) async fn acquire(
     if caller.is_cancelled() {
         return Err(Error::Contended { name: attempt.name.clone() });
     }
-    let (own, deadline) = (slice::from_ref(attempt), CLOCK.now() + limit);
+    let (own, deadline) = (slice::from_ref(attempt), Clock::Boot.now() + limit);
     let enter = |script: Script| script.acquire(request, attempt.id, session.id);
     let (sent, queue) = ask(session, own, ("acquire", Rank::Ask), enter, deadline, caller).await?;
     if caller.is_cancelled() {
-        session.remove(own, true, CLOCK.now() + attempt.ttl).await?;
+        session.remove(own, true, Clock::Boot.now() + attempt.ttl).await?;
         return Err(Error::Contended { name: attempt.name.clone() });
     }
     drop(turn);
@@ -103,27 +100,5 @@ fn refused(request: &Request, queue: &[Row]) -> Error {
     match other_limit(queue.iter().map(|row| row.kind), request.kind) {
         Some(found) => limit_conflict(request, found),
         None => Error::Contended { name: request.name.clone() },
-    }
-}
-
-impl Waits for Session {
-    type Attempt = Attempt;
-
-    const CLOCK: Clock = CLOCK;
-
-    fn store(&self) -> (&'static str, &'static str) {
-        (self.dialect().store(), "the database")
-    }
-
-    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        self.renew_now(attempt).await
-    }
-
-    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
-        self.remove(slice::from_ref(attempt), false, deadline).await
-    }
-
-    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
-        self.remove_later(vec![attempt.clone()]);
     }
 }

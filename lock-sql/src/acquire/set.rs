@@ -5,14 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use lock_core::{Error, Instant, Result, keep::limits};
+use lock_core::{Clock, Error, Instant, Result, keep::limits};
 use tokio::sync::OwnedMutexGuard;
 
 use super::ask;
 use crate::{
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script::Script, turns::Rank},
+    wire::{script::Script, turns::Rank},
 };
 
 /// Most names in one transaction. With the longest names, its message has about 400 KiB, plus the
@@ -38,12 +38,12 @@ pub(crate) async fn acquire(
     if caller.is_cancelled() {
         return Ok(None);
     }
-    let (deadline, op) = (CLOCK.now() + limit, ("acquire", Rank::Ask));
+    let (deadline, op) = (Clock::Boot.now() + limit, ("acquire", Rank::Ask));
     let enter = |script: Script| script.acquire_all(wishes, session.id);
     let (sent, rows) = ask(session, attempts, op, enter, deadline, caller).await?;
     if caller.is_cancelled() {
         let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
-        session.remove(attempts, true, CLOCK.now() + longest).await?;
+        session.remove(attempts, true, Clock::Boot.now() + longest).await?;
         return Ok(None);
     }
     drop(turns);

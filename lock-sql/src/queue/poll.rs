@@ -2,14 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use lock_core::{Instant, LockName, deadline::jitter, queue::admitted, trace};
+use lock_core::{Clock, Instant, LockName, deadline::jitter, queue::admitted, trace};
 
 use super::schedule::{LIMIT, Look, Why, blocked_for, next_look};
 use crate::{
     error::is_final,
     layout::{dialect::Dialect, row::Row},
     session::{Session, attempt::Attempt, book::Due},
-    wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank},
+    wire::{failure::Failure, script::Script, turns::Rank},
 };
 
 /// Pause after a look that failed.
@@ -27,7 +27,7 @@ impl Session {
 
     /// Looks at the queues that are due.
     pub(crate) async fn look(&self) {
-        let mut due = self.book().take_looks(CLOCK.now());
+        let mut due = self.book().take_looks(Clock::Boot.now());
         let seen = self.spare(&mut due).await;
         if due.is_empty() {
             return;
@@ -56,7 +56,7 @@ impl Session {
         if self.dialect() != Dialect::Sqlite || due.is_empty() {
             return None;
         }
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let answer = self.database.run(Rank::HandOver, &self.script().version(), LIMIT).await.ok();
         let version = answer.and_then(|(_, rows)| rows.number(0))?;
         let is_same = |seen: (u64, Instant)| seen.0 == version && now.since(seen.1) < LONGEST_SPARE;
@@ -105,7 +105,7 @@ impl Session {
         {
             trace::renewal_failed(self.dialect().store(), error);
         }
-        let (at, mut book) = (CLOCK.now() + jitter(PAUSE), self.book());
+        let (at, mut book) = (Clock::Boot.now() + jitter(PAUSE), self.book());
         for (name, look, _) in due {
             book.look_again(name, Look { at, ..*look });
         }

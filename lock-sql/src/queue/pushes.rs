@@ -27,10 +27,8 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
-pub(crate) fn run(
-    session: &Arc<Session>,
-    Pushes { way, doubts, .. }: Pushes,
-) -> impl Future<Output = ()> + use<> {
+pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output = ()> + use<> {
+    let (way, doubts) = (pushes.way.clone(), pushes.doubts.clone());
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {
         let mut pause = BACKOFF;

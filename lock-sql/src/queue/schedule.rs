@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use lock_core::{Instant, deadline::jitter};
+use lock_core::{Clock, Instant, deadline::jitter};
 
-use crate::{
-    layout::{dialect::Dialect, row::Row},
-    wire::clock::CLOCK,
-};
+use crate::layout::{dialect::Dialect, row::Row};
 
 /// Looks that are due at about the same time are made together.
 pub(crate) const TOGETHER: Duration = Duration::from_millis(2);
@@ -63,13 +60,18 @@ pub(crate) fn blocked_for(queue: &[Row], at: usize) -> Duration {
 }
 
 pub(crate) fn next_look(dialect: Dialect, place: usize, left: Duration) -> Look {
-    let (now, pace) = (CLOCK.now(), jitter(pace(dialect, place)));
+    let (now, pace) = (Clock::Boot.now(), jitter(pace(dialect, place)));
     let slack = if place == 1 { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
     let look = Look { at: now, why: Why::Pace, pace, expiry: now + left + slack, seen: None };
     look.after(now)
 }
 
 impl Look {
+    /// Makes it due now.
+    pub(crate) fn ring(&mut self) {
+        (self.at, self.why) = (Instant::default(), self.why.max(Why::Rung));
+    }
+
     /// The next look, if this one shows nothing new.
     pub(crate) fn after(self, now: Instant) -> Self {
         match self.expiry <= now + self.pace {

@@ -6,12 +6,12 @@ use std::{
 };
 
 use lock_core::{
-    Instant, Kind, Request,
+    Clock, Instant, Kind, Request,
     keep::attempt::{Progress, Stage},
 };
 use tokio::sync::OwnedRwLockReadGuard;
 
-use crate::{layout::dialect::Dialect, wire::clock::CLOCK};
+use crate::layout::dialect::Dialect;
 
 /// An attempt that this client makes, waits with, or holds a lock by. While it waits, its token is
 /// known: its place among the waiting attempts.
@@ -92,7 +92,7 @@ impl Attempt {
 
     /// Notes the time of a grant that its row does not record.
     pub(crate) fn found_granted(&self) {
-        self.granted.get_or_init(|| CLOCK.now());
+        self.granted.get_or_init(|| Clock::Boot.now());
     }
 
     pub(crate) fn granted(&self) -> Option<Instant> {

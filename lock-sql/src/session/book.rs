@@ -20,10 +20,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     pub(crate) attempts: keep::book::Book<Attempt>,
-    /// The attempts that wait, by name.
-    waiting: HashMap<LockName, Vec<Arc<Attempt>>>,
-    /// When to look at which queue, and why.
-    looks: BTreeMap<LockName, Look>,
+    queues: BTreeMap<LockName, Queue>,
     /// This client's attempts that ask for the same name take turns.
     turns: HashMap<LockName, Weak<tokio::sync::Mutex<()>>>,
     /// Number of turns at which the unused ones are removed.
@@ -33,17 +30,24 @@ pub(crate) struct Book {
     swept: Instant,
 }
 
+/// A queue in which attempts of this client wait.
+#[derive(Debug)]
+struct Queue {
+    waiting: Vec<Arc<Attempt>>,
+    /// When to look at it, and why.
+    look: Look,
+}
+
 /// A queue that is due, and the attempts that wait in it.
 pub(crate) type Due = (LockName, Look, Vec<Arc<Attempt>>);
 
 impl Book {
     pub(crate) fn forget(&mut self, attempt: &Attempt) {
         self.attempts.forget(attempt);
-        if let Some(waiting) = self.waiting.get_mut(&attempt.name) {
-            waiting.retain(|other| other.id != attempt.id);
-            if waiting.is_empty() {
-                self.waiting.remove(&attempt.name);
-                self.looks.remove(&attempt.name);
+        if let Some(queue) = self.queues.get_mut(&attempt.name) {
+            queue.waiting.retain(|other| other.id != attempt.id);
+            if queue.waiting.is_empty() {
+                self.queues.remove(&attempt.name);
             }
         }
     }
@@ -64,8 +68,7 @@ impl Book {
 
     /// Refuses new attempts, and returns the present ones.
     pub(crate) fn close(&mut self) -> Vec<Arc<Attempt>> {
-        self.looks.clear();
-        self.waiting.clear();
+        self.queues.clear();
         self.attempts.close()
     }
 
@@ -77,30 +80,23 @@ impl Book {
         }
         due
     }
-}
 
-impl Book {
     /// Makes the attempts that wait in this queue look now. Returns whether there are any.
     pub(crate) fn ring(&mut self, name: &LockName) -> bool {
         self.rings += 1;
-        let Some(look) = self.looks.get_mut(name) else { return false };
-        look.at = Instant::default();
-        look.why = look.why.max(Why::Rung);
-        true
+        let queue = self.queues.get_mut(name);
+        queue.map(|queue| queue.look.ring()).is_some()
     }
 
     /// The token of this client's first waiting attempt in this queue.
     pub(crate) fn first_waiting(&self, name: &LockName) -> Option<u64> {
-        self.waiting.get(name)?.iter().filter_map(|attempt| attempt.waiting_token()).min()
+        self.queues.get(name)?.waiting.iter().filter_map(|attempt| attempt.waiting_token()).min()
     }
 
     #[cfg(feature = "postgres")]
     pub(crate) fn ring_all(&mut self) {
         self.rings += 1;
-        for look in self.looks.values_mut() {
-            look.at = Instant::default();
-            look.why = look.why.max(Why::Rung);
-        }
+        self.queues.values_mut().for_each(|queue| queue.look.ring());
     }
 
     /// Registers a waiting attempt. `rings` is the number of rings before it asked: a ring since
@@ -113,49 +109,42 @@ impl Book {
             (look.at, look.why) = (Instant::default(), Why::Rung);
         }
         let before = self.next_look();
-        self.waiting.entry(attempt.name.clone()).or_default().push(attempt.clone());
-        self.schedule(&attempt.name, look);
+        let queue = || Queue { waiting: Vec::new(), look };
+        let queue = self.queues.entry(attempt.name.clone()).or_insert_with(queue);
+        queue.waiting.push(attempt.clone());
+        // Never later than a look that is due already.
+        if look.at < queue.look.at {
+            queue.look = Look { why: look.why.max(queue.look.why), ..look };
+        }
         look.at < before
     }
 
-    /// Schedules a look, never later than one that is due already.
-    fn schedule(&mut self, name: &LockName, look: Look) {
-        let due = self.looks.entry(name.clone()).or_insert(look);
-        if look.at < due.at {
-            *due = Look { why: look.why.max(due.why), ..look };
-        }
-    }
-
     pub(crate) fn next_look(&self) -> Instant {
-        self.looks.values().map(|look| look.at).min().unwrap_or(Instant::NEVER)
+        self.queues.values().map(|queue| queue.look.at).min().unwrap_or(Instant::NEVER)
     }
 
     /// Takes out the queues to look at now, with the attempts that wait in them.
     pub(crate) fn take_looks(&mut self, now: Instant) -> Vec<Due> {
-        let due = |(name, look): (&LockName, &Look)| {
-            (look.at <= now + TOGETHER).then(|| (name.clone(), *look))
-        };
-        let due: Vec<_> = self.looks.iter().filter_map(due).collect();
         let mut taken = Vec::new();
-        for (name, look) in due {
-            let Some(waiting) = self.waiting.get_mut(&name) else { continue };
-            waiting.retain(|attempt| attempt.is_waiting());
-            if waiting.is_empty() {
-                self.waiting.remove(&name);
-                self.looks.remove(&name);
-                continue;
+        self.queues.retain(|name, Queue { waiting, look }| {
+            if look.at > now + TOGETHER {
+                return true;
             }
-            taken.push((name.clone(), look, waiting.clone()));
-            // The look stays scheduled until the answer, so that no ring gets lost.
-            self.looks.insert(name, Look { at: now + LIMIT * 2, why: Why::Pace, ..look });
-        }
+            waiting.retain(|attempt| attempt.is_waiting());
+            if !waiting.is_empty() {
+                taken.push((name.clone(), *look, waiting.clone()));
+                // The look stays scheduled until the answer, so that no ring gets lost.
+                *look = Look { at: now + LIMIT * 2, why: Why::Pace, ..*look };
+            }
+            !waiting.is_empty()
+        });
         taken
     }
 
     /// Schedules the next look after one, unless a ring came meanwhile.
     pub(crate) fn look_again(&mut self, name: &LockName, look: Look) {
-        if let Some(due) = self.looks.get_mut(name).filter(|due| due.why < Why::Rung) {
-            *due = look;
+        if let Some(queue) = self.queues.get_mut(name).filter(|queue| queue.look.why < Why::Rung) {
+            queue.look = look;
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use lock_core::{
-    Instant,
+    Clock, Instant,
     deadline::jitter,
     keep::{due::until, poison::lock},
 };
@@ -21,7 +21,7 @@ use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
     error,
     layout::{dialect::Dialect, row::Rows, schema::Grants},
-    wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank},
+    wire::{failure::Failure, script::Script, turns::Rank},
 };
 
 /// How long a lock is held before its grant is recorded.
@@ -36,7 +36,7 @@ impl Session {
     /// Schedules the record of a grant that has just become known and is not in the attempt's row.
     pub(crate) fn date(&self, attempt: &Arc<Attempt>) {
         if *lock(&self.column) == Grants::Dated {
-            self.undated.add(CLOCK.now() + AFTER, [attempt.clone()]);
+            self.undated.add(Clock::Boot.now() + AFTER, [attempt.clone()]);
         }
     }
 
@@ -84,7 +84,7 @@ impl Session {
 
     /// Takes out the attempts that are due and still hold their locks.
     fn undated_now(&self) -> Vec<Arc<Attempt>> {
-        let mut due = self.undated.take_due(CLOCK.now());
+        let mut due = self.undated.take_due(Clock::Boot.now());
         let book = self.book();
         due.retain(|attempt| book.attempts.find(attempt.id).is_some() && attempt.is_held());
         due
@@ -102,7 +102,7 @@ impl Session {
             match self.database.run(Rank::Ask, &writer.date(&granted), LIMIT).await {
                 Err(failure) if self.column_is_gone(writer, &failure) => {}
                 Err(Failure::Down(_) | Failure::Lost(_)) => {
-                    self.undated.add(CLOCK.now() + AGAIN, attempts.iter().cloned());
+                    self.undated.add(Clock::Boot.now() + AGAIN, attempts.iter().cloned());
                 }
                 _ => {}
             }
@@ -112,7 +112,7 @@ impl Session {
 
 /// Records grants until the session is gone.
 pub(crate) async fn run(session: Weak<Session>, some: Arc<Notify>) {
-    let mut look = CLOCK.now() + jitter(LOOK);
+    let mut look = Clock::Boot.now() + jitter(LOOK);
     loop {
         let next = |session: Arc<Session>| {
             let looks =
@@ -120,13 +120,13 @@ pub(crate) async fn run(session: Weak<Session>, some: Arc<Notify>) {
             session.undated.next_due().min(if looks { look } else { Instant::NEVER })
         };
         let Some(due) = session.upgrade().map(next) else { return };
-        until(CLOCK, due, &some).await;
+        until(Clock::Boot, due, &some).await;
         let Some(session) = session.upgrade() else { return };
-        if *lock(&session.column) == Grants::Undated && look <= CLOCK.now() {
+        if *lock(&session.column) == Grants::Undated && look <= Clock::Boot.now() {
             session.find_column().await;
-            look = CLOCK.now() + jitter(LOOK);
+            look = Clock::Boot.now() + jitter(LOOK);
         }
-        if session.undated.next_due() <= CLOCK.now() {
+        if session.undated.next_due() <= Clock::Boot.now() {
             session.date_due().await;
         }
     }

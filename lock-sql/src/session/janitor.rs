@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lock_core::{
-    Effect, Error, Instant, Result,
+    Clock, Effect, Error, Instant, Result,
     keep::{
         departures::{Departure, Departures, Removes, Sending},
         errors::unavailable,
@@ -15,7 +15,7 @@ use super::{
     Session,
     attempt::{Attempt, Leaving},
 };
-use crate::{error, layout::dialect::Dialect, wire::clock::CLOCK};
+use crate::{error, layout::dialect::Dialect};
 
 /// Most attempts that one request removes. PostgreSQL finds the next attempts of each of their
 /// queues, and keeps others out of these queues meanwhile.
@@ -56,7 +56,7 @@ impl Session {
     pub(crate) fn remove_later(self: &Arc<Self>, attempts: Vec<Arc<Attempt>>) {
         // By this deadline they have expired.
         let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
-        if let Some(sending) = self.depart(attempts, true, CLOCK.now() + longest * 2, None) {
+        if let Some(sending) = self.depart(attempts, true, Clock::Boot.now() + longest * 2, None) {
             tokio::spawn(sending.run_all());
         }
     }
@@ -69,7 +69,7 @@ impl Session {
         told: Option<oneshot::Sender<Result<()>>>,
     ) -> Option<Sending<Self>> {
         let _busy = self.busy().ok();
-        attempts.iter().for_each(|attempt| self.forget(attempt));
+        attempts.iter().for_each(|attempt| self.book().forget(attempt));
         let count = attempts.len();
         let what = Leaving { attempts, doubtful, _busy };
         Sending::admit(self, Departure { what, count, deadline, told }, requests(self.dialect()))
@@ -84,7 +84,7 @@ impl Removes for Session {
     }
 
     async fn remove_next(self: &Arc<Self>) {
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let (late, batch): (Vec<_>, Vec<_>) =
             self.departures.take(TOGETHER).into_iter().partition(|one| one.deadline <= now);
         late.into_iter().for_each(|one| one.tell(Err(too_late(self.dialect()))));
@@ -93,7 +93,7 @@ impl Removes for Session {
         let attempts: Vec<_> = batch.iter().flat_map(|one| one.what.attempts.clone()).collect();
         match self.leave("release", &attempts, doubtful, deadline).await {
             Ok(()) => batch.into_iter().for_each(|one| one.tell(Ok(()))),
-            Err(why) => self.departures.failed(batch, &why, CLOCK.now()),
+            Err(why) => self.departures.failed(batch, &why, Clock::Boot.now()),
         }
     }
 }

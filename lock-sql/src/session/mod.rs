@@ -16,8 +16,11 @@ use std::{
 };
 
 use lock_core::{
-    Effect, Error, Instant, Kind, LockName, Result,
-    keep::{backoff::Backoff, departures::Departures, errors::unavailable, limits, poison::lock},
+    Clock, Effect, Error, Instant, Kind, LockName, Result,
+    keep::{
+        backoff::Backoff, cancel::unless_cancelled, departures::Departures, errors::unavailable,
+        limits, poison::lock,
+    },
 };
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
@@ -36,7 +39,6 @@ use crate::{
     error::{self, is_final, told},
     layout::{dialect::Dialect, row::Rows, schema::Grants},
     wire::{
-        clock::CLOCK,
         database::Database,
         failure::{Failure, cancelled},
         script::Script,
@@ -62,7 +64,7 @@ pub(crate) struct Session {
     busy: Arc<RwLock<()>>,
     departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
-    renewal_due: Arc<Notify>,
+    pub(crate) renewal_due: Arc<Notify>,
     /// Whether the tables have the column `granted`, as far as this client knows. It may disappear,
     /// as when an old dump is restored, and come back.
     column: Mutex<Grants>,
@@ -83,19 +85,6 @@ impl Session {
         self.waiters.book()
     }
 
-    /// Registers the attempt for renewal.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`].
-    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        let earlier = self.book().attempts.enter(attempt, CLOCK.now());
-        if earlier.ok_or_else(|| error::closed(self.dialect()))? {
-            self.renewal_due.notify_one();
-        }
-        Ok(())
-    }
-
     /// Makes `close` wait until the guard is dropped.
     ///
     /// # Errors
@@ -104,10 +93,6 @@ impl Session {
     pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
         let busy = self.busy.clone().try_read_owned();
         busy.map_err(|_| error::closed(self.dialect()))
-    }
-
-    pub(crate) fn forget(&self, attempt: &Attempt) {
-        self.book().forget(attempt);
     }
 
     /// Makes the attempts of this process that wait in a queue look: this session has changed it.
@@ -153,7 +138,7 @@ impl Session {
     ) -> Result<(Instant, Rows)> {
         let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, BACKOFF);
         loop {
-            let asked = CLOCK.now();
+            let asked = Clock::Boot.now();
             let turn = self.database.turn(rank, deadline.since(asked), caller).await;
             let turn = match turn {
                 Ok(turn) => turn,
@@ -162,7 +147,7 @@ impl Session {
                 }
                 Err(_) => return Err(error::closed(dialect)),
             };
-            deadline = deadline + CLOCK.now().since(asked);
+            deadline = deadline + Clock::Boot.now().since(asked);
             // `close` removes what the attempt may have left.
             if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
@@ -192,8 +177,8 @@ impl Session {
             if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
             }
-            let over =
-                CLOCK.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled);
+            let over = Clock::Boot.now() >= deadline
+                || caller.is_some_and(lock_core::Attempt::is_cancelled);
             if over {
                 return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
             }
@@ -213,11 +198,9 @@ impl Session {
         caller: &lock_core::Attempt,
         turn: impl Future<Output = T>,
     ) -> Result<T> {
-        let turn = tokio::select! {
-            biased;
-            turn = self.database.turns().while_answered(patience, turn) => turn,
-            () = caller.cancelled() => Err(Failure::Down(cancelled())),
-        };
+        let turn = self.database.turns().while_answered(patience, turn);
+        let turn = unless_cancelled(Some(caller), turn).await;
+        let turn = turn.unwrap_or_else(|| Err(Failure::Down(cancelled())));
         turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 
@@ -246,11 +229,11 @@ impl Session {
     ///
     /// The first error, if something was not given back.
     pub(crate) async fn close(&self) -> Result<()> {
-        let deadline = CLOCK.now() + limits::CLOSE;
+        let deadline = Clock::Boot.now() + limits::CLOSE;
         let attempts = self.book().close();
         attempts.iter().for_each(|attempt| attempt.closed());
         // A request that is under way may still enter its queue.
-        let busy = timeout(deadline.since(CLOCK.now()), self.busy.write()).await;
+        let busy = timeout(deadline.since(Clock::Boot.now()), self.busy.write()).await;
         let mut result = Ok(());
         for attempts in attempts.chunks(CHUNK) {
             result = result.and(self.leave("close", attempts, true, deadline).await);

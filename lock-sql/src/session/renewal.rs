@@ -1,32 +1,45 @@
 //! Renewal: one script keeps all locks and all waiting attempts of a client alive.
 
-use std::{collections::HashSet, fmt::Display, sync::Arc, time::Duration};
+use std::{collections::HashSet, fmt::Display, slice, sync::Arc, time::Duration};
 
-use lock_core::{Instant, Result, trace};
+use lock_core::{Clock, Instant, Result, keep::wait::Waits, trace};
 
 use super::{CHUNK, Session, attempt::Attempt};
-use crate::wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank};
+use crate::wire::{failure::Failure, script::Script, turns::Rank};
 
-impl Session {
-    /// Renews one attempt now. Returns when the confirmed request was sent; `None` if the attempt
-    /// has expired.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
-    pub(crate) async fn renew_now(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        let deadline = CLOCK.now() + attempt.ttl / 2;
+impl Waits for Session {
+    type Attempt = Attempt;
+
+    const CLOCK: Clock = Clock::Boot;
+
+    fn store(&self) -> (&'static str, &'static str) {
+        (self.dialect().store(), "the database")
+    }
+
+    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+        let deadline = Clock::Boot.now() + attempt.ttl / 2;
         let renew = |script: Script| script.renew([attempt.id]);
         let (sent, rows) =
             self.insist(("renew", Rank::Renew), renew, attempt.patience(), deadline, None).await?;
         Ok((!rows.is_empty()).then_some(sent))
     }
 
+    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
+        self.remove(slice::from_ref(attempt), false, deadline).await
+    }
+
+    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
+        self.remove_later(vec![attempt.clone()]);
+    }
+}
+
+impl Session {
     pub(super) async fn renew_due(&self) {
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let mut attempts = self.book().attempts.take_due(now);
-        if !attempts.is_empty() {
-            self.database.check_pushes();
+        #[cfg(feature = "postgres")]
+        if let Some(pushes) = self.database.pushes().filter(|_| !attempts.is_empty()) {
+            pushes.doubts.silent.notify_one();
         }
         attempts.retain(|attempt| attempt.is_renewed(now));
         for attempts in attempts.chunks(CHUNK) {
@@ -83,7 +96,7 @@ impl Session {
             Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
         };
         trace::renewal_failed(self.dialect().store(), why);
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let mut book = self.book();
         book.attempts.try_soon(now);
         book.attempts.all().for_each(|attempt| attempt.expire_wait(now));

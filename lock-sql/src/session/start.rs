@@ -2,17 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Result, keep::due};
+use lock_core::{Clock, Result, keep::due};
 use uuid::Uuid;
 
 use super::{Session, grants, neighbours::Neighbours, undated::Undated, waiters::Waiters};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
-use crate::{
-    config::SqlConfig,
-    queue::schedule::TOGETHER,
-    wire::{clock::CLOCK, open::open},
-};
+use crate::{config::SqlConfig, queue::schedule::TOGETHER, wire::open::open};
 
 impl Session {
     /// Connects, once.
@@ -44,7 +40,7 @@ impl Session {
     fn work(self: &Arc<Self>) {
         let renewals = (Arc::downgrade(self), self.renewal_due.clone());
         tokio::spawn(due::run(
-            CLOCK,
+            Clock::Boot,
             renewals,
             Duration::ZERO,
             |session: &Self| session.book().attempts.next_due(),
@@ -52,7 +48,7 @@ impl Session {
         ));
         let looks = (Arc::downgrade(self), self.waiters.look_due.clone());
         tokio::spawn(due::run(
-            CLOCK,
+            Clock::Boot,
             looks,
             TOGETHER,
             |session: &Self| session.book().next_look(),
@@ -67,8 +63,7 @@ impl Session {
         }
         #[cfg(feature = "postgres")]
         if let Some(pushes) = self.database.pushes() {
-            let task = pushes.task.clone();
-            task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());
+            pushes.task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Instant, keep::poison::lock};
+use lock_core::{Clock, Instant, keep::poison::lock};
 use sqlx::Connection;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -13,7 +13,6 @@ use crate::{
     error::is_passing,
     layout::{dialect::Dialect, row::Rows},
     wire::{
-        clock::CLOCK,
         failure::Failure,
         limit::Limit,
         own_client::Way,
@@ -100,7 +99,7 @@ impl<C: Link> Connections<C> {
         let making = tokio::spawn(async move {
             let made = Limit::new(limit).keep(C::make(&(connections.way)())).await;
             let connection = made.map_err(Failure::Down)??;
-            let answered = CLOCK.now();
+            let answered = Clock::Boot.now();
             connections.put_back(Made { connection, answered, seat });
             Ok(())
         });

@@ -53,12 +53,9 @@ pub(crate) trait Database: Send + Sync {
 
     /// The means to listen to pushes, where the database pushes.
     #[cfg(feature = "postgres")]
-    fn pushes(&self) -> Option<Pushes> {
+    fn pushes(&self) -> Option<&Pushes> {
         None
     }
-
-    /// Checks that pushes still come, where the database pushes.
-    fn check_pushes(&self) {}
 
     /// The file, where there is one.
     fn path(&self) -> Option<&Path> {

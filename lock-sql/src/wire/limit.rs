@@ -2,10 +2,8 @@
 
 use std::{io, time::Duration};
 
-use lock_core::{Instant, duration::shown};
+use lock_core::{Clock, Instant, duration::shown};
 use tokio::time::timeout;
-
-use crate::wire::clock::CLOCK;
 
 /// One deadline for all waits of a script once it is its turn: for a connection, for the answer.
 #[derive(Debug)]
@@ -17,7 +15,7 @@ pub(crate) struct Limit {
 impl Limit {
     /// A limit that begins now.
     pub(crate) fn new(whole: Duration) -> Self {
-        Self { whole, end: CLOCK.now() + whole }
+        Self { whole, end: Clock::Boot.now() + whole }
     }
 
     pub(crate) fn whole(&self) -> Duration {
@@ -26,7 +24,7 @@ impl Limit {
 
     /// Whether less than a third of the time is left.
     pub(crate) fn is_short(&self) -> bool {
-        self.end.since(CLOCK.now()) < self.whole / 3
+        self.end.since(Clock::Boot.now()) < self.whole / 3
     }
 
     pub(crate) fn over(&self) -> sqlx::Error {
@@ -39,7 +37,7 @@ impl Limit {
     ///
     /// If the time is over.
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
-        timeout(self.end.since(CLOCK.now()), work).await.map_err(|_| self.over())
+        timeout(self.end.since(Clock::Boot.now()), work).await.map_err(|_| self.over())
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use async_trait::async_trait;
-use lock_core::{Attempt, Error};
+use lock_core::Error;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -15,12 +14,10 @@ use crate::{
     error,
     layout::{dialect::Dialect, row::Rows},
     wire::{
-        connections::{Connections, Link},
-        database::{Answer, Database},
+        connections::Link,
         failure::Failure,
-        limit::Limit,
-        own_client::{self, Way},
-        turns::{SEATS, Turn, Turns},
+        own_client,
+        remote::{Remote, set},
     },
 };
 
@@ -43,12 +40,7 @@ const STATEMENTS: &str = "the server writes its binary log by statement (binlog_
     which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
 
 /// One client's connections to a server.
-pub(crate) struct MySql {
-    /// The server and the database, as this client names them.
-    address: String,
-    turns: Turns,
-    connections: Arc<Connections<MySqlConnection>>,
-}
+pub(crate) type MySql = Remote<MySqlConnection>;
 
 impl MySql {
     /// Sends nothing yet.
@@ -56,7 +48,7 @@ impl MySql {
         let Server { host, port, database, .. } = server;
         let database = database.as_deref().unwrap_or_default();
         let options = options(server);
-        Self::by(format!("{host}:{port}/{database}"), Arc::new(move || options.clone()))
+        Self::by(Some(format!("{host}:{port}/{database}")), Arc::new(move || options.clone()))
     }
 
     /// Uses a pool's options. Sends nothing yet.
@@ -78,45 +70,7 @@ impl MySql {
             Some(socket) => socket.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
-        Ok(Self::by(format!("{server}/{database}"), own_client::way(pool, of_locks)))
-    }
-
-    fn by(address: String, way: Way<MySqlConnection>) -> Self {
-        Self { address, turns: Turns::new(SEATS), connections: Connections::new(way, SEATS) }
-    }
-}
-
-#[async_trait]
-impl Database for MySql {
-    fn dialect(&self) -> Dialect {
-        Dialect::MySql
-    }
-
-    fn turns(&self) -> &Turns {
-        &self.turns
-    }
-
-    async fn execute(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Answer {
-        self.connections.run(script, limit, turn, caller).await
-    }
-
-    fn refuse(&self) {
-        self.turns.close();
-        self.connections.refuse();
-    }
-
-    async fn quit(&self) {
-        self.connections.quit().await;
-    }
-
-    fn known_as(&self) -> Option<&str> {
-        Some(&self.address)
+        Ok(Self::by(Some(format!("{server}/{database}")), own_client::way(pool, of_locks)))
     }
 }
 
@@ -171,19 +125,11 @@ fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
 }
 
 fn options(server: &Server) -> MySqlConnectOptions {
-    let mut options = MySqlConnectOptions::new().host(&server.host).port(server.port);
-    if let Some(user) = &server.user {
-        options = options.username(user);
-    }
-    if let Some(password) = &server.password {
-        options = options.password(password);
-    }
-    if let Some(database) = &server.database {
-        options = options.database(database);
-    }
-    if let Some(ca) = &server.ca {
-        options = options.ssl_ca(ca);
-    }
+    let options = MySqlConnectOptions::new().host(&server.host).port(server.port);
+    let options = set(options, server.user.as_deref(), MySqlConnectOptions::username);
+    let options = set(options, server.password.as_deref(), MySqlConnectOptions::password);
+    let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
+    let options = set(options, server.ca.as_deref(), MySqlConnectOptions::ssl_ca);
     let options = options.ssl_mode(match server.tls {
         Tls::Off => MySqlSslMode::Disabled,
         Tls::Prefer => MySqlSslMode::Preferred,

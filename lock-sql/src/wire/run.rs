@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::Attempt;
+use lock_core::{Attempt, Clock, keep::cancel::unless_cancelled};
 use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
@@ -10,7 +10,6 @@ use crate::{
     error::{is_spent, may_have_run},
     layout::dialect::stamp,
     wire::{
-        clock::CLOCK,
         connections::{Connections, GOODBYE, Link, Made},
         database::{Answer, Database},
         failure::{self, Failure},
@@ -36,11 +35,8 @@ impl dyn Database + '_ {
         patience: Duration,
         caller: Option<&Attempt>,
     ) -> Result<Turn, Failure> {
-        tokio::select! {
-            biased;
-            turn = self.turns().take(rank, patience) => turn,
-            () = cancelled(caller) => Err(Failure::Down(failure::cancelled())),
-        }
+        let turn = unless_cancelled(caller, self.turns().take(rank, patience)).await;
+        turn.unwrap_or_else(|| Err(Failure::Down(failure::cancelled())))
     }
 
     /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
@@ -75,14 +71,6 @@ impl dyn Database + '_ {
             Err(Failure::Barred(why)) => self.turns().reach.broke(why),
         }
         answer
-    }
-}
-
-/// Waits until the caller of an attempt has left; for ever where there is none.
-async fn cancelled(caller: Option<&Attempt>) {
-    match caller {
-        Some(caller) => caller.cancelled().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -126,7 +114,7 @@ impl<C: Link> Connections<C> {
             busy.put_back();
             return Err(Failure::Down(unsent));
         }
-        let sent = CLOCK.now();
+        let sent = Clock::Boot.now();
         let script = stamp(script, sent);
         let rows = busy.connection()?.fetch(script);
         let error = match limit.keep(rows).await {
@@ -172,7 +160,7 @@ impl<C: Connection + 'static> Busy<C> {
 
     fn has_answered(&mut self) {
         if let Some((made, _)) = &mut self.made {
-            made.answered = CLOCK.now();
+            made.answered = Clock::Boot.now();
         }
     }
 

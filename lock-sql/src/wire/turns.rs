@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Instant, Reach, keep::poison::lock};
+use lock_core::{Clock, Instant, Reach, keep::poison::lock};
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
-use crate::wire::{clock::CLOCK, failure::Failure, limit};
+use crate::wire::{failure::Failure, limit};
 
 /// Most scripts of a client on their way to a server: see [`Turns::new`]. Acquires leave two free,
 /// and one of these is for renewals only.
@@ -98,13 +98,13 @@ impl Turns {
         wait: impl Future<Output = T>,
     ) -> Result<T, Failure> {
         tokio::pin!(wait);
-        let start = CLOCK.now();
+        let start = Clock::Boot.now();
         loop {
             let end = self.answered().max(start) + patience;
-            if let Ok(done) = timeout(end.since(CLOCK.now()), &mut wait).await {
+            if let Ok(done) = timeout(end.since(Clock::Boot.now()), &mut wait).await {
                 return Ok(done);
             }
-            if self.answered() + patience <= CLOCK.now() {
+            if self.answered() + patience <= Clock::Boot.now() {
                 return Err(Failure::Down(limit::over(patience)));
             }
         }
@@ -116,7 +116,7 @@ impl Turns {
 
     /// Notes that the database has answered a script.
     pub(crate) fn note_answer(&self) {
-        *lock(&self.answered) = CLOCK.now();
+        *lock(&self.answered) = Clock::Boot.now();
         self.reach.works();
     }
 
@@ -183,16 +183,16 @@ mod tests {
     async fn only_silence_ends_a_wait() {
         let (turns, patience) = (Turns::new([1, 1, 1]), Duration::from_millis(100));
         let running = turns.take(Rank::Ask, PATIENCE).await.unwrap();
-        let start = CLOCK.now();
+        let start = Clock::Boot.now();
         let answers = async {
-            while CLOCK.now().since(start) < patience * 3 {
+            while Clock::Boot.now().since(start) < patience * 3 {
                 turns.note_answer();
                 tokio::time::sleep(patience / 10).await;
             }
         };
         let (refused, ()) = tokio::join!(turns.take(Rank::Ask, patience), answers);
         assert!(matches!(refused, Err(Failure::Down(_))));
-        assert!(CLOCK.now().since(start) >= patience * 3);
+        assert!(Clock::Boot.now().since(start) >= patience * 3);
         drop(running);
     }
 }

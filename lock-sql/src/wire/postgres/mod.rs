@@ -3,10 +3,8 @@
 mod fitness;
 pub(crate) mod push_connection;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use async_trait::async_trait;
-use lock_core::Attempt;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
@@ -15,7 +13,7 @@ use sqlx::{
 };
 
 use self::{
-    fitness::{DIRECT, POOLED, STATE, State, is_fit},
+    fitness::{DIRECT, POOLED, STATE, is_fit},
     push_connection::Pushes,
 };
 use crate::{
@@ -23,12 +21,10 @@ use crate::{
     error,
     layout::{dialect::Dialect, row::Rows},
     wire::{
-        connections::{Connections, Link},
-        database::{Answer, Database},
+        connections::Link,
         failure::Failure,
-        limit::Limit,
         own_client::{self, Way},
-        turns::{SEATS, Turn, Turns},
+        remote::{Remote, set},
     },
 };
 
@@ -43,84 +39,24 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     WHERE current_setting('synchronous_commit') = 'off'";
 
 /// One client's connections to a server.
-pub(crate) struct Postgres {
-    turns: Turns,
-    connections: Arc<Connections<PgConnection>>,
-    pushes: Pushes,
-}
+pub(crate) type Postgres = Remote<PgConnection>;
 
 impl Postgres {
     /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Self {
         let options = options(server);
-        Self::by(Arc::new(move || options.clone()))
+        Self::with_pushes(Arc::new(move || options.clone()))
     }
 
     /// Uses a pool's options. Sends nothing yet.
     pub(crate) fn of_pool(pool: &PgPool) -> Self {
-        Self::by(own_client::way(pool, of_locks))
+        Self::with_pushes(own_client::way(pool, of_locks))
     }
 
-    fn by(way: Way<PgConnection>) -> Self {
-        let connections = Connections::new(way.clone(), SEATS);
-        let pushes = Pushes { way, doubts: Arc::default(), task: Arc::default() };
-        Self { turns: Turns::new(SEATS), connections, pushes }
-    }
-}
-
-#[async_trait]
-impl Database for Postgres {
-    fn dialect(&self) -> Dialect {
-        Dialect::Postgres
-    }
-
-    fn turns(&self) -> &Turns {
-        &self.turns
-    }
-
-    async fn execute(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Answer {
-        let answer = self.connections.run(script, limit, turn, caller).await;
-        let doubtful = match &answer {
-            Err(Failure::Lost(_)) => true,
-            Err(Failure::Refused(why)) => error::is_read_only(Dialect::Postgres, why),
-            _ => false,
-        };
-        if doubtful {
-            self.pushes.doubts.broken.notify_one();
-        }
-        answer
-    }
-
-    fn refuse(&self) {
-        self.turns.close();
-        self.connections.refuse();
-        if let Some(task) = self.pushes.task.get() {
-            task.abort();
-        }
-    }
-
-    async fn quit(&self) {
-        self.connections.quit().await;
-    }
-
-    fn pushes(&self) -> Option<Pushes> {
-        Some(self.pushes.clone())
-    }
-
-    fn check_pushes(&self) {
-        self.pushes.doubts.silent.notify_one();
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        self.refuse();
+    fn with_pushes(way: Way<PgConnection>) -> Self {
+        let mut remote = Self::by(None, way.clone());
+        remote.pushes = Some(Pushes { way, doubts: Arc::default(), task: OnceLock::new() });
+        remote
     }
 }
 
@@ -132,11 +68,10 @@ impl Link for PgConnection {
             let mut connection = PgConnection::connect_with(options).await?;
             let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
             let answers = raw_sql(setup).fetch_all(&mut connection).await?;
-            Ok((connection, State::read(answers.last())?))
+            Ok((connection, is_fit(answers.last())?))
         };
-        let (connection, state) = connect.await.map_err(unconnected)?;
-        is_fit(&state)?;
-        Ok(connection)
+        let (connection, fit) = connect.await.map_err(unconnected)?;
+        fit.map(|()| connection)
     }
 
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
@@ -165,19 +100,11 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
 
 fn options(server: &Server) -> PgConnectOptions {
     let options = PgConnectOptions::new().host(&server.host).port(server.port);
-    let mut options = options.application_name("distlock").options([DIRECT]);
-    if let Some(user) = &server.user {
-        options = options.username(user);
-    }
-    if let Some(password) = &server.password {
-        options = options.password(password);
-    }
-    if let Some(database) = &server.database {
-        options = options.database(database);
-    }
-    if let Some(ca) = &server.ca {
-        options = options.ssl_root_cert(ca);
-    }
+    let options = options.application_name("distlock").options([DIRECT]);
+    let options = set(options, server.user.as_deref(), PgConnectOptions::username);
+    let options = set(options, server.password.as_deref(), PgConnectOptions::password);
+    let options = set(options, server.database.as_deref(), PgConnectOptions::database);
+    let options = set(options, server.ca.as_deref(), PgConnectOptions::ssl_root_cert);
     let options = options.ssl_mode(match server.tls {
         Tls::Off => PgSslMode::Disable,
         Tls::Prefer => PgSslMode::Prefer,

@@ -11,16 +11,15 @@ use sqlx::{
 use tokio::{sync::Notify, task::AbortHandle};
 use uuid::Uuid;
 
-use super::fitness::{STATE, State, is_fit};
+use super::fitness::{STATE, is_fit};
 use crate::wire::{own_client::Way, script::OBSERVERS};
 
 /// The means to listen to pushes.
-#[derive(Clone)]
 pub(crate) struct Pushes {
     pub(crate) way: Way<PgConnection>,
     pub(crate) doubts: Arc<Doubts>,
     /// The task that listens: it ends when the client ends.
-    pub(crate) task: Arc<OnceLock<AbortHandle>>,
+    pub(crate) task: OnceLock<AbortHandle>,
 }
 
 /// Doubts whether pushes still come.
@@ -43,8 +42,8 @@ pub(crate) async fn connect(id: Uuid, options: PgConnectOptions) -> sqlx::Result
     let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
     listener.eager_reconnect(false);
     // The server may be the former primary, which pushes nothing.
-    let state = State::read(Some(&raw_sql(STATE).fetch_one(&mut listener).await?))?;
-    if is_fit(&state).is_err() {
+    let state = raw_sql(STATE).fetch_one(&mut listener).await?;
+    if is_fit(Some(&state))?.is_err() {
         return Err(sqlx::Error::Io(std::io::Error::other("the server takes no writes")));
     }
     listener.listen(&format!("distlock_v1_{}", id.simple())).await?;

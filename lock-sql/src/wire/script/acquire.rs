@@ -4,10 +4,7 @@ use lock_core::{Kind, Request, Wait};
 use uuid::Uuid;
 
 use super::Script;
-use crate::layout::{
-    row::{self, PERMIT, SHARED},
-    schema::Grants,
-};
+use crate::layout::row::{self, PERMIT, SHARED};
 
 impl Script {
     /// Enters the queue, unless the attempt is in it already, and returns the queue. The attempt
@@ -21,11 +18,10 @@ impl Script {
         let holder = self.0.bytes(request.holder.as_bytes());
         let value = self.0.maybe_bytes(request.value.as_deref());
         let admitted = admission(request, &name);
-        let (column, granted) = self.granted_at_once(request, &name);
+        let (enter, granted) =
+            (self.enter(), self.if_dated(&granted_at_once(request, &name, &wall)));
         let enter = format!(
-            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
-             expires, since, holder, value, version{column}) \
-             SELECT {name}, token, {id}, {client}, {kind}, {weight}, {limit}, {ttl}, {now} + {ttl}, \
+            "{enter} SELECT {name}, token, {id}, {client}, {kind}, {weight}, {limit}, {ttl}, {now} + {ttl}, \
              {wall}, {holder}, {value}, 0{granted} FROM distlock_v1_slots WHERE slot = {slot} \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE attempt = {id}) AND {admitted};"
         );
@@ -33,19 +29,14 @@ impl Script {
         let tell = if request.value.is_some() { self.tell_observers(&name) } else { String::new() };
         self.0.transaction(&(take + &tell + &self.queues(&name, false)))
     }
+}
 
-    /// Returns the column, and its value in a new entry: this moment, unless the entry has to wait.
-    fn granted_at_once(self, request: &Request, name: &str) -> (&'static str, String) {
-        let wall = self.0.wall();
-        match (self.1, request.wait) {
-            (Grants::Undated, _) => ("", String::new()),
-            // It enters only if it is granted at once.
-            (Grants::Dated, Wait::Try) => (", granted", format!(", {wall}")),
-            (Grants::Dated, _) => {
-                let room = room(request.kind, name);
-                (", granted", format!(", CASE WHEN {room} THEN {wall} END"))
-            }
-        }
+/// When a new entry is granted: at this moment, unless it has to wait.
+fn granted_at_once(request: &Request, name: &str, wall: &str) -> String {
+    match request.wait {
+        // It enters only if it is granted at once.
+        Wait::Try => format!(", {wall}"),
+        _ => format!(", CASE WHEN {} THEN {wall} END", room(request.kind, name)),
     }
 }
 

@@ -4,10 +4,7 @@ use lock_core::LockName;
 use uuid::Uuid;
 
 use super::Script;
-use crate::layout::{
-    row::{EXCLUSIVE, SHARED},
-    schema::Grants,
-};
+use crate::layout::row::{EXCLUSIVE, SHARED};
 
 impl Script {
     /// Makes an exclusive entry a shared one, and returns it.
@@ -40,10 +37,7 @@ impl Script {
         let (id, bytes) = (self.id(attempt), self.name(name));
         let slot = self.0.slot(name.as_str().as_bytes());
         let wall = self.0.wall();
-        let granted = match self.1 {
-            Grants::Dated => format!(", granted = {wall}"),
-            Grants::Undated => String::new(),
-        };
+        let granted = self.if_dated(&format!(", granted = {wall}"));
         // MySQL can read the table that it changes only through the temporary table that the LIMIT
         // needs.
         let alone = format!(

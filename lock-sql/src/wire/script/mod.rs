@@ -21,9 +21,9 @@ use std::collections::BTreeSet;
 use lock_core::LockName;
 use uuid::Uuid;
 
+pub(crate) use self::read::HEAD;
 #[cfg(feature = "postgres")]
 pub(crate) use self::wake::OBSERVERS;
-pub(crate) use self::{detach::HandOver, read::HEAD};
 use crate::layout::{dialect::Dialect, schema::Grants};
 
 /// Writes statements in one dialect, for tables with or without the column `granted`.
@@ -69,6 +69,23 @@ impl Script {
     fn bury(self, names: &str) -> String {
         let now = self.0.now();
         format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
+    }
+
+    /// The head of the statement that makes entries, with all columns that an entry has at first.
+    fn enter(self) -> String {
+        format!(
+            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
+             expires, since, holder, value, version{})",
+            self.if_dated(", granted")
+        )
+    }
+
+    /// This part of a statement, if the tables have the column `granted`.
+    fn if_dated(self, part: &str) -> String {
+        match self.1 {
+            Grants::Dated => part.to_owned(),
+            Grants::Undated => String::new(),
+        }
     }
 
     /// The expression for the time when an entry was granted.

@@ -7,7 +7,6 @@ use super::Script;
 use crate::layout::{
     dialect::Dialect,
     row::{self, SHARED},
-    schema::Grants,
 };
 
 impl Script {
@@ -29,14 +28,9 @@ impl Script {
         let rows: Vec<_> = wishes.iter().map(|wish| self.wished(wish)).collect();
         let (client, rows) = (self.id(client), rows.join(" UNION ALL "));
         let (now, wall, nothing) = (self.0.now(), self.0.wall(), self.0.maybe_bytes(None));
-        let (column, granted) = match self.1 {
-            Grants::Dated => (", granted", format!(", {wall}")),
-            Grants::Undated => ("", String::new()),
-        };
+        let (enter, granted) = (self.enter(), self.if_dated(&format!(", {wall}")));
         let enter = format!(
-            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
-             expires, since, holder, value, version{column}) \
-             SELECT wished.name, counter.token, wished.attempt, {client}, wished.kind, 0, 0, wished.ttl, \
+            "{enter} SELECT wished.name, counter.token, wished.attempt, {client}, wished.kind, 0, 0, wished.ttl, \
              {now} + wished.ttl, {wall}, wished.holder, {nothing}, 0{granted} \
              FROM ({rows}) AS wished JOIN distlock_v1_slots AS counter ON counter.slot = wished.slot \
              WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE name IN ({names}){beside});"

@@ -66,13 +66,15 @@ impl Script {
         }
     }
 
+    /// An id where clients are pushed; `None` where they poll.
+    fn id_if_pushed(self, id: Uuid) -> Option<String> {
+        (self.0 == Dialect::Postgres).then(|| self.id(id))
+    }
+
     /// Wakes the other clients with an attempt that is let in when these attempts have left a
     /// queue. No attempt behind the first exclusive entry that stays is let in.
     pub(super) fn wake(self, name: &str, ids: &str, who: Leaving, client: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let own = self.id(client);
+        let Some(own) = self.id_if_pushed(client) else { return String::new() };
         let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
         let first = format!(
             "SELECT * {queue} AND token <= COALESCE((SELECT MIN(token) {queue} \
@@ -105,10 +107,7 @@ impl Script {
 
     /// Same as [`wake`](Self::wake) for several queues, if all attempts that leave are writers.
     pub(super) fn wake_after_writers(self, names: &str, ids: &str, client: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let own = self.id(client);
+        let Some(own) = self.id_if_pushed(client) else { return String::new() };
         format!(
             "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM distlock_v1_entries AS next \
              WHERE name IN ({names}) AND attempt NOT IN ({ids}) AND client <> {own} \
@@ -120,10 +119,7 @@ impl Script {
 
     /// Wakes the other clients that have a reader among the first of a queue.
     pub(super) fn wake_readers(self, name: &str, client: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let own = self.id(client);
+        let Some(own) = self.id_if_pushed(client) else { return String::new() };
         format!(
             "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM distlock_v1_entries AS reader \
              WHERE name = {name} AND kind = {SHARED} AND client <> {own} AND token < COALESCE((\
@@ -133,10 +129,7 @@ impl Script {
     }
 
     pub(super) fn tell_victim(self, name: &str, attempt: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let id = self.id(attempt);
+        let Some(id) = self.id_if_pushed(attempt) else { return String::new() };
         format!(
             "SELECT pg_notify('distlock_v1_' || encode(client, 'hex'), '-' || encode(attempt, 'hex')) \
              FROM distlock_v1_entries WHERE attempt = {id} AND name = {name};"

@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Error, Result,
+    Attempt, Clock, Error, Result,
     deadline::jitter,
     keep::{errors, poison::lock},
     trace,
@@ -27,7 +27,6 @@ use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Rows, schema},
     wire::{
-        clock::CLOCK,
         connections::{Connections, Link},
         database::{Answer, Database},
         failure::Failure,
@@ -141,10 +140,10 @@ impl Sqlite {
             #[cfg(feature = "properties")]
             faults: crate::wire::faults::Faults::default(),
         };
-        let deadline = CLOCK.now() + OPEN_LIMIT;
+        let deadline = Clock::Boot.now() + OPEN_LIMIT;
         while let Err(failure) = sqlite.probe().await {
             match failure {
-                Failure::Down(_) if CLOCK.now() < deadline => sleep(jitter(BUSY)).await,
+                Failure::Down(_) if Clock::Boot.now() < deadline => sleep(jitter(BUSY)).await,
                 failure => return Err(failure.unsent(Dialect::Sqlite, "connect")),
             }
         }
