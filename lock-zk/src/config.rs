@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Layout, Result, StoreUrl};
+use lock_core::{Layout, LockName, Result, StoreUrl};
 use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
@@ -182,6 +182,11 @@ impl ZkConfig {
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = Some(tick);
         self
+    }
+
+    /// Returns the directory of a lock: see [`path::directory`].
+    pub(crate) fn directory(&self, name: &LockName) -> Result<String> {
+        path::directory(&self.prefix, self.layout, name)
     }
 
     /// The hosts that answer without TLS.

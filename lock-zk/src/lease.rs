@@ -11,7 +11,7 @@ use lock_core::{
     deadline::{margin, safe_until},
     keep::poison::lock,
 };
-use zookeeper_client::{Acls, Error as ZkError};
+use zookeeper_client::Error as ZkError;
 
 use crate::{
     error,
@@ -26,7 +26,6 @@ use crate::{
 pub struct ZkLease {
     pub(crate) session: Arc<Session>,
     pub(crate) request: Request,
-    pub(crate) acls: Acls<'static>,
     /// An upgrade replaces it.
     attempt: Mutex<Arc<Attempt>>,
     validity: Validity,
@@ -39,12 +38,11 @@ impl ZkLease {
     pub(crate) fn new(
         session: Arc<Session>,
         request: Request,
-        acls: Acls<'static>,
         attempt: Arc<Attempt>,
         validity: Validity,
     ) -> Self {
         let said = tokio::sync::Mutex::new(Values::new(request.value.clone()));
-        Self { session, request, acls, attempt: Mutex::new(attempt), validity, said }
+        Self { session, request, attempt: Mutex::new(attempt), validity, said }
     }
 
     /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no

@@ -21,7 +21,7 @@ use crate::{
     config::ZkConfig,
     election::observe::observe,
     error::{self, STORE, cancelled, invalid},
-    layout::{path::directory, values},
+    layout::values,
     operators::{self, diagnose, inspect},
     session::{
         Session,
@@ -112,19 +112,17 @@ impl ZkLock {
         caller: &Attempt,
         wishes: &[Wish],
     ) -> Result<AcquireSet> {
-        let acls = self.sessions.config.access.acls();
         let acquire = |(request, attempt): &Wish| {
             let directory = self.directory(&request.name)?;
             let (request, attempt) = (request.clone(), attempt.clone());
-            Ok(Acquire::new(session.clone(), directory, acls, request, attempt))
+            Ok(Acquire::new(session.clone(), directory, request, attempt))
         };
         let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
         Ok(AcquireSet { session: session.clone(), caller: caller.clone(), all })
     }
 
     fn directory(&self, name: &LockName) -> Result<String> {
-        let config = &self.sessions.config;
-        directory(&config.prefix, config.layout, name)
+        self.sessions.config.directory(name)
     }
 }
 
@@ -153,11 +151,10 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
     let sessions = Sessions::new(config, tick);
     let session = sessions.get(default_ttl).await?;
-    let config = &sessions.config;
     let (members, alone, access) = tokio::join!(
         members(&session),
-        probe::stands_alone(&config.hosts),
-        check_access(&session, config)
+        probe::stands_alone(&session.config.hosts),
+        check_access(&session)
     );
     access?;
     let alone = alone && members == Some(0);
@@ -202,9 +199,8 @@ impl DistributedLock for ZkLock {
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let directory = self.directory(&request.name)?;
         values::check(request.value.as_deref().unwrap_or_default())?;
-        let acls = self.sessions.config.access.acls();
         let session = self.session(request.ttl, &attempt).await?;
-        let acquire = Acquire::new(session, directory, acls, request, attempt.clone());
+        let acquire = Acquire::new(session, directory, request, attempt.clone());
         match acquire.run().await {
             Err(_) if acquire.may_begin_again() => {
                 let session = self.session(acquire.request.ttl, &attempt).await?;
@@ -246,7 +242,7 @@ impl DistributedLock for ZkLock {
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        operators::names(&*self.any_session().await?, &self.sessions.config, prefix).await
+        operators::names(&*self.any_session().await?, prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
@@ -258,17 +254,17 @@ impl DistributedLock for ZkLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.any_session().await?.token_floor(&self.sessions.config).await
+        self.any_session().await?.token_floor().await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        let (session, config) = (self.any_session().await?, &self.sessions.config);
-        session.raise_floor(config, above).await?;
-        session.token_floor(config).await
+        let session = self.any_session().await?;
+        session.raise_floor(above).await?;
+        session.token_floor().await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        self.any_session().await?.before_floor(&self.sessions.config).await
+        self.any_session().await?.before_floor().await
     }
 
     async fn close(&self) -> Result<()> {

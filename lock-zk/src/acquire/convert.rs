@@ -20,7 +20,7 @@ impl ZkLease {
         let caller = lock_core::Attempt::new();
         let attempt = Arc::new(Attempt::upgrade(old, caller.id(), &request));
         let (session, directory) = (self.session.clone(), directory.to_owned());
-        Acquire { attempt, ..Acquire::new(session, directory, self.acls, request, caller) }
+        Acquire { attempt, ..Acquire::new(session, directory, request, caller) }
     }
 }
 

@@ -9,7 +9,7 @@ use lock_core::{
     Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, deadline::safe_until,
     limit_conflict,
 };
-use zookeeper_client::{Acls, CreateMode, Error as ZkError};
+use zookeeper_client::{CreateMode, Error as ZkError};
 
 use crate::{
     error::{cancelled, vanished},
@@ -32,7 +32,6 @@ use crate::{
 pub(crate) struct Acquire {
     pub(crate) session: Arc<Session>,
     pub(crate) directory: String,
-    pub(crate) acls: Acls<'static>,
     pub(crate) request: Request,
     pub(crate) caller: lock_core::Attempt,
     pub(crate) attempt: Arc<Attempt>,
@@ -43,13 +42,12 @@ impl Acquire {
     pub(crate) fn new(
         session: Arc<Session>,
         directory: String,
-        acls: Acls<'static>,
         request: Request,
         caller: lock_core::Attempt,
     ) -> Self {
         let attempt = Arc::new(Attempt::new(caller.id(), &request));
         let began = Clock::Boot.now();
-        Self { session, directory, acls, request, caller, attempt, began }
+        Self { session, directory, request, caller, attempt, began }
     }
 
     /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
@@ -82,7 +80,7 @@ impl Acquire {
 
     /// Makes the same attempt anew. A waiter behind the old node knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
-        Self::new(session, self.directory, self.acls, self.request, self.caller)
+        Self::new(session, self.directory, self.request, self.caller)
     }
 
     /// Which turn its requests take.
@@ -182,7 +180,7 @@ impl Acquire {
     /// session's requests, so the list shows all entries before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
         let (stem, note) = self.wanted();
-        let options = CreateMode::EphemeralSequential.with_acls(self.acls);
+        let options = CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
             // Not before its turn: a caller that leaves until then has nothing to clean up.
@@ -232,12 +230,8 @@ impl Acquire {
 
     /// Makes the lock's directory, a container: the server deletes it when it has become empty.
     pub(crate) async fn make_directory(&self) -> Result<()> {
-        let exchange = self.session.begin_in_turn(self.turn()).await?;
-        let options = CreateMode::Container.with_acls(self.acls);
-        match exchange.mkdir(&self.directory, &options).await {
-            Ok(()) => Ok(()),
-            Err(error) => self.session.again("create the lock's directory", error).await,
-        }
+        let (op, turn) = ("create the lock's directory", self.turn());
+        self.session.make_directory(op, &self.directory, CreateMode::Container, turn).await
     }
 
     /// Becomes the holder. Asks the leader as long as the session is not sure to live.
@@ -260,7 +254,7 @@ impl Acquire {
             return Err(self.session.error("acquire"));
         }
         let (session, request) = (self.session.clone(), self.request.clone());
-        Ok(Box::new(ZkLease::new(session, request, self.acls, self.attempt.clone(), validity)))
+        Ok(Box::new(ZkLease::new(session, request, self.attempt.clone(), validity)))
     }
 
     /// Asks the leader whether the node is there. Returns after a pause, in which other answers may

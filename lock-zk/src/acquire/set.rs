@@ -112,7 +112,8 @@ impl AcquireSet {
         for acquire in &self.all {
             acquire.attempt.ask();
             let (stem, note) = acquire.wanted();
-            let options = CreateMode::EphemeralSequential.with_acls(acquire.acls);
+            let options =
+                CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
             let added = multi.add_create(&stem, &note, &options);
             added.map_err(|error| error::write_failed("create", error))?;
         }

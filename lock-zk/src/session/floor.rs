@@ -6,24 +6,12 @@
 
 use std::pin::Pin;
 
-use tokio::sync::Mutex;
 use zookeeper_client::WatchedEvent;
 
-use crate::layout::{floor::Above, path};
+use crate::layout::floor::Above;
 
-/// The record, as far as this session knows it.
-pub(crate) struct Floor {
-    pub(crate) path: String,
-    pub(super) seen: Mutex<Option<Seen>>,
-}
-
+/// The record that a session has read, and the end of its watch.
 pub(super) struct Seen {
     pub(super) above: Above,
     pub(super) changed: Pin<Box<dyn Future<Output = WatchedEvent> + Send>>,
-}
-
-impl Floor {
-    pub(crate) fn new(prefix: &str) -> Self {
-        Self { path: path::floor(prefix), seen: Mutex::default() }
-    }
 }

@@ -33,11 +33,11 @@ use uuid::Uuid;
 use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
+    config::ZkConfig,
     error::{self, Meaning, STORE},
     layout::child,
     session::{
-        attempt::Attempt, deadline::Deadline, floor::Floor, leftover::Leftover,
-        unwatched::Unwatched,
+        attempt::Attempt, deadline::Deadline, floor::Seen, leftover::Leftover, unwatched::Unwatched,
     },
     wire::{
         requests::Exchange,
@@ -53,6 +53,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 pub(crate) struct Session {
     /// The owner of our ephemeral nodes.
     id: i64,
+    pub(crate) config: Arc<ZkConfig>,
     pub(crate) deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
@@ -62,7 +63,8 @@ pub(crate) struct Session {
     /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
     pub(crate) watches: Watches,
-    pub(crate) floor: Floor,
+    /// The token floor, as far as this session knows it.
+    floor: tokio::sync::Mutex<Option<Seen>>,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
@@ -88,21 +90,22 @@ impl Session {
     /// Takes over a session whose handshake began at `sent`, with servers of this tick.
     pub(crate) fn new(
         client: Client,
-        ttl: Duration,
+        config: Arc<ZkConfig>,
         tick: Duration,
         sent: Instant,
-        floor: Floor,
     ) -> Self {
+        let ttl = client.session_timeout();
         // The pause before a refused removal is tried again.
         let again = jitter(ttl.clamp(Duration::from_secs(1), Duration::from_secs(10)));
         Self {
             id: client.session_id().0,
+            config,
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             turns: Turns::new(),
             attempts: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
-            floor,
+            floor: tokio::sync::Mutex::default(),
             client: Mutex::new(Some(client)),
             unwatched: Unwatched::default(),
             end: OnceLock::new(),

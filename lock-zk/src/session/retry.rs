@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use lock_core::{Error, Result};
 use uuid::Uuid;
-use zookeeper_client::{Error as ZkError, Stat};
+use zookeeper_client::{CreateMode, Error as ZkError, Stat};
 
 use crate::{
     error::{self, Meaning, vanished},
-    layout::{child, floor::Above, listing},
+    layout::{child, floor::Above, listing, path},
     session::{
         Session,
         attempt::{Attempt, Node},
@@ -120,16 +120,16 @@ impl Session {
     ///
     /// Dropping the future leaves nothing.
     pub(crate) async fn above(&self) -> Result<Above> {
-        let mut seen = self.floor.seen.lock().await;
+        let mut seen = self.floor.lock().await;
         if let Some(Seen { above, changed }) = &mut *seen
             && changed.now_or_never().is_none()
         {
             return Ok(*above);
         }
         *seen = None;
+        let path = &path::floor(&self.config.prefix);
         loop {
             let exchange = self.begin()?;
-            let path = &*self.floor.path;
             // In this order, so that the watch tells of each change after the read.
             let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
             let above = match data {
@@ -218,6 +218,21 @@ impl Session {
         }
         let deleted = self.over.run_until_cancelled(exchange.commit(multi)).await;
         deleted.is_some_and(|deleted| deleted.is_ok())
+    }
+
+    /// Makes a directory and those above it. Returns also after a pause if it is to be tried again.
+    pub(crate) async fn make_directory(
+        &self,
+        op: &'static str,
+        path: &str,
+        mode: CreateMode,
+        turn: Turn,
+    ) -> Result<()> {
+        let exchange = self.begin_in_turn(turn).await?;
+        match exchange.mkdir(path, &mode.with_acls(self.config.access.acls())).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.again(op, error).await,
+        }
     }
 
     /// Returns after a pause if the request is to be repeated.
