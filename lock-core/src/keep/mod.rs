@@ -18,6 +18,7 @@
 //! | [`backoff`] | pauses that grow |
 //! | [`errors`] | constructors for the errors of drivers |
 //! | [`limits`] | times and counts that are the same on every store |
+//! | [`setters!`](crate::setters) | setters of a driver's configuration |
 //! | [`poison`] | mutexes that cannot be poisoned |
 
 pub mod attempt;
@@ -32,4 +33,5 @@ pub mod observe;
 pub mod opening;
 pub mod poison;
 pub mod pool;
+mod setters;
 pub mod wait;
