@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, Facts, FencingToken, Lease, LossReason, Request, Result, Validity,
+    Clock, Error, Facts, FencingToken, Lease, LossReason, Result, Validity,
     deadline::{margin, safe_until},
     keep::poison::lock,
 };
@@ -25,7 +25,6 @@ use crate::{
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
 pub struct ZkLease {
     pub(crate) session: Arc<Session>,
-    pub(crate) request: Request,
     /// An upgrade replaces it.
     attempt: Mutex<Arc<Attempt>>,
     validity: Validity,
@@ -35,14 +34,9 @@ pub struct ZkLease {
 }
 
 impl ZkLease {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        request: Request,
-        attempt: Arc<Attempt>,
-        validity: Validity,
-    ) -> Self {
-        let said = tokio::sync::Mutex::new(Values::new(request.value.clone()));
-        Self { session, request, attempt: Mutex::new(attempt), validity, said }
+    pub(crate) fn new(session: Arc<Session>, attempt: Arc<Attempt>, validity: Validity) -> Self {
+        let said = tokio::sync::Mutex::new(Values::new(attempt.request.value.clone()));
+        Self { session, attempt: Mutex::new(attempt), validity, said }
     }
 
     /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no
@@ -81,7 +75,7 @@ impl ZkLease {
     }
 
     fn lost(&self, reason: LossReason) -> Error {
-        Error::Lost { name: self.request.name.clone(), reason }
+        Error::Lost { name: self.attempt().request.name.clone(), reason }
     }
 
     /// The error of a call after the end of the session.
@@ -157,8 +151,8 @@ impl Lease for ZkLease {
         }
         match (upgraded, self.validity.loss()) {
             (Ok(true), _) => {
+                *said = Values::new(acquire.attempt.request.value.clone());
                 *lock(&self.attempt) = acquire.attempt;
-                *said = Values::new(acquire.request.value);
                 Ok(true)
             }
             (_, Some(reason)) => Err(self.lost(reason)),

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
-    Request, Result, Survives, TokenFloor, Wake, Wish, duration::shown, keep::limits::DEFAULT_TTL,
+    Request, Result, TokenFloor, Wake, Wish, duration::shown, keep::limits::DEFAULT_TTL,
     only_exclusive,
 };
 use tokio::sync::mpsc;
@@ -106,23 +106,14 @@ impl ZkLock {
     }
 
     /// Makes the attempts of all wishes in one session, as one request needs it.
-    fn acquires(
-        &self,
-        session: Arc<Session>,
-        caller: &Attempt,
-        wishes: &[Wish],
-    ) -> Result<AcquireSet> {
+    async fn set(&self, ttl: Duration, caller: &Attempt, wishes: &[Wish]) -> Result<AcquireSet> {
+        let session = self.session(ttl, caller).await?;
         let acquire = |(request, attempt): &Wish| {
-            let directory = self.directory(&request.name)?;
-            let (request, attempt) = (request.clone(), attempt.clone());
-            Ok(Acquire::new(session.clone(), directory, request, attempt))
+            let directory = self.sessions.config.directory(&request.name)?;
+            Ok(Acquire::new(session.clone(), directory, request.clone(), attempt.clone()))
         };
         let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
         Ok(AcquireSet { session: session.clone(), caller: caller.clone(), all })
-    }
-
-    fn directory(&self, name: &LockName) -> Result<String> {
-        self.sessions.config.directory(name)
     }
 }
 
@@ -163,7 +154,6 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     drop(session);
     let mut guarantees = Guarantees::least(STORE);
     guarantees.kinds = LockKind::ALL;
-    guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
     guarantees.survives.failover = members.is_some_and(|members| members >= 3);
     guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
@@ -197,13 +187,13 @@ impl DistributedLock for ZkLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        let directory = self.directory(&request.name)?;
+        let directory = self.sessions.config.directory(&request.name)?;
         values::check(request.value.as_deref().unwrap_or_default())?;
         let session = self.session(request.ttl, &attempt).await?;
         let acquire = Acquire::new(session, directory, request, attempt.clone());
         match acquire.run().await {
             Err(_) if acquire.may_begin_again() => {
-                let session = self.session(acquire.request.ttl, &attempt).await?;
+                let session = self.session(acquire.attempt.request.ttl, &attempt).await?;
                 acquire.again(session).run().await
             }
             result => result,
@@ -216,28 +206,25 @@ impl DistributedLock for ZkLock {
         let (Some(ttl), Some((_, caller))) = (ttl, wishes.first().cloned()) else {
             return Ok(Some(Vec::new()));
         };
-        let set = self.acquires(self.session(ttl, &caller).await?, &caller, &wishes)?;
+        let set = self.set(ttl, &caller, &wishes).await?;
         match set.run().await {
-            Err(_) if set.may_begin_again() => {
-                let session = self.session(ttl, &caller).await?;
-                self.acquires(session, &caller, &wishes)?.run().await
-            }
+            Err(_) if set.may_begin_again() => self.set(ttl, &caller, &wishes).await?.run().await,
             result => result,
         }
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         inspect(&*self.any_session().await?, &directory).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         diagnose(&*self.any_session().await?, &directory, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         observe(&self.sessions, self.guarantees.default_ttl, directory).await
     }
 
@@ -246,7 +233,7 @@ impl DistributedLock for ZkLock {
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         let session = self.any_session().await?;
         let revoked = session.revoke(&directory, attempt).await?;
         // Another client's node does not go with our session.

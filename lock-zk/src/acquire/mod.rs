@@ -32,7 +32,6 @@ use crate::{
 pub(crate) struct Acquire {
     pub(crate) session: Arc<Session>,
     pub(crate) directory: String,
-    pub(crate) request: Request,
     pub(crate) caller: lock_core::Attempt,
     pub(crate) attempt: Arc<Attempt>,
     began: Instant,
@@ -45,9 +44,9 @@ impl Acquire {
         request: Request,
         caller: lock_core::Attempt,
     ) -> Self {
-        let attempt = Arc::new(Attempt::new(caller.id(), &request));
+        let attempt = Arc::new(Attempt::new(caller.id(), request));
         let began = Clock::Boot.now();
-        Self { session, directory, request, caller, attempt, began }
+        Self { session, directory, caller, attempt, began }
     }
 
     /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
@@ -80,21 +79,21 @@ impl Acquire {
 
     /// Makes the same attempt anew. A waiter behind the old node knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
-        Self::new(session, self.directory, self.request, self.caller)
+        Self::new(session, self.directory, self.attempt.request.clone(), self.caller)
     }
 
     /// Which turn its requests take.
     pub(crate) fn turn(&self) -> Turn {
-        match self.request.wait {
+        match self.attempt.request.wait {
             Wait::Try => Turn::Try,
             _ => Turn::Acquire,
         }
     }
 
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
-        let mut ahead = match self.request.wait {
+        let mut ahead = match self.attempt.request.wait {
             Wait::Try => self.look().await?,
-            _ => Ahead::new(self.request.kind),
+            _ => Ahead::new(self.attempt.request.kind),
         };
         let (node, mut children) = self.enter().await?;
         let mut waited = false;
@@ -102,7 +101,7 @@ impl Acquire {
             if !ahead.see(children, node.name(), node.sequence) {
                 return Err(vanished());
             }
-            match self.request.wait {
+            match self.attempt.request.wait {
                 Wait::Try => self.check_at_once(&mut ahead).await?,
                 _ if !waited => self.check_limit(&ahead)?,
                 _ => {}
@@ -115,7 +114,7 @@ impl Acquire {
                     return Ok(lease);
                 }
                 if !std::mem::replace(&mut waited, true) {
-                    self.caller.queued(&self.request.name, Some(ahead.names().len()));
+                    self.caller.queued(&self.attempt.request.name, Some(ahead.names().len()));
                 }
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
@@ -128,7 +127,7 @@ impl Acquire {
     /// Whether a try would be admitted. Others would wait for a node of ours, so it looks before it
     /// makes one.
     pub(crate) async fn look(&self) -> Result<Ahead> {
-        let mut ahead = Ahead::new(self.request.kind);
+        let mut ahead = Ahead::new(self.attempt.request.kind);
         ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
         self.check_at_once(&mut ahead).await?;
         Ok(ahead)
@@ -141,7 +140,7 @@ impl Acquire {
             match ahead.duty() {
                 Duty::Hold => return Ok(()),
                 // The first entry may share the lock by now, which its name does not tell.
-                Duty::After(0) if self.request.kind == Kind::Shared => {
+                Duty::After(0) if self.attempt.request.kind == Kind::Shared => {
                     let path = format!("{}/{}", self.directory, ahead.names()[0]);
                     let data = self.session.data(&path, self.turn()).await?.unwrap_or_default();
                     if Note::became(&data) != Some(Became::Shared) {
@@ -155,13 +154,14 @@ impl Acquire {
     }
 
     fn check_limit(&self, ahead: &Ahead) -> Result<()> {
-        ahead.other_limit().map_or(Ok(()), |found| Err(limit_conflict(&self.request, found)))
+        let found = ahead.other_limit();
+        found.map_or(Ok(()), |found| Err(limit_conflict(&self.attempt.request, found)))
     }
 
     /// Tells an attempt that may have seen this one waiting that it holds its permits now. Not
     /// needed if others can only go on when these permits come back. Does not wait for the answer.
     fn tell_admission(&self, was_seen: bool) {
-        match self.request.kind {
+        match self.attempt.request.kind {
             Kind::Permit { weight, limit } if was_seen && weight < limit => {}
             _ => return,
         }
@@ -209,8 +209,8 @@ impl Acquire {
 
     /// The path of the node, without the sequence, and its data.
     pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
-        let stem = child::stem(self.caller.id(), self.request.kind);
-        let note = self.attempt.note(None, &Values::new(self.request.value.clone()));
+        let stem = child::stem(self.caller.id(), self.attempt.request.kind);
+        let note = self.attempt.note(None, &Values::new(self.attempt.request.value.clone()));
         (format!("{}/{stem}", self.directory), note)
     }
 
@@ -245,7 +245,7 @@ impl Acquire {
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());
         self.attempt.set_term_end(term_end);
-        let validity = Validity::new(&self.request.name, until);
+        let validity = Validity::new(&self.attempt.request.name, until);
         if !self.attempt.hold(validity.clone()) {
             return Err(vanished());
         }
@@ -253,8 +253,8 @@ impl Acquire {
             // It may have ended before it could tell this grant of its end.
             return Err(self.session.error("acquire"));
         }
-        let (session, request) = (self.session.clone(), self.request.clone());
-        Ok(Box::new(ZkLease::new(session, request, self.attempt.clone(), validity)))
+        let (session, attempt) = (self.session.clone(), self.attempt.clone());
+        Ok(Box::new(ZkLease::new(session, attempt, validity)))
     }
 
     /// Asks the leader whether the node is there. Returns after a pause, in which other answers may
@@ -294,6 +294,6 @@ impl Acquire {
     }
 
     fn contended(&self) -> Error {
-        Error::Contended { name: self.request.name.clone() }
+        Error::Contended { name: self.attempt.request.name.clone() }
     }
 }

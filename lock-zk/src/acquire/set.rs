@@ -181,7 +181,7 @@ impl AcquireSet {
 impl Acquire {
     /// Checks that a try is admitted by the list that shows its node.
     async fn check_place(&self, node: &Node, children: Vec<String>) -> Result<()> {
-        let mut ahead = Ahead::new(self.request.kind);
+        let mut ahead = Ahead::new(self.attempt.request.kind);
         if !ahead.see(children, node.name(), node.sequence) {
             return Err(vanished());
         }

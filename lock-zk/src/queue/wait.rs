@@ -23,7 +23,7 @@ const GONE: Option<News> = Some(News::Ended(Ending::Gone));
 impl Acquire {
     /// Waits as the duty says, or until it is time to look again.
     pub(crate) async fn wait(&self, ahead: &mut Ahead, duty: Duty) -> Result<Next> {
-        let shared = (self.request.kind == Kind::Shared).then_some(Became::Shared);
+        let shared = (self.attempt.request.kind == Kind::Shared).then_some(Became::Shared);
         let turn = async {
             match duty {
                 Duty::Hold => Ok(Next::Judge),
