@@ -66,20 +66,21 @@ impl Acquire {
             news = news => news?,
             looked = self.look_now_and_then(&path, wanted) => looked?,
         };
-        match news {
-            Some(News::Ended(ending)) => {
+        let Some(news) = news else { return Ok(Next::Look) };
+        let (is_own, is_change) = (local.is_some(), matches!(news, News::Became(_)));
+        let passed_on = match news {
+            News::Ended(ending) => {
                 ahead.ended(index, ending);
-                // The view may be old; to walk back through it in memory costs nothing.
-                let walks = local.is_some() && ahead.duty() != Duty::Hold;
-                Ok(if walks { Next::Judge } else { self.enters(ahead, ending == Ending::Passed) })
+                ending == Ending::Passed
             }
-            Some(News::Became(became)) => {
+            News::Became(became) => {
                 ahead.became(index, became);
-                let waits = ahead.duty() != Duty::Hold;
-                Ok(if waits { Next::Judge } else { self.enters(ahead, local.is_some()) })
+                is_own
             }
-            None => Ok(Next::Look),
-        }
+        };
+        // The view may be old; to walk back through it in memory costs nothing.
+        let walks = (is_own || is_change) && ahead.duty() != Duty::Hold;
+        Ok(if walks { Next::Judge } else { self.enters(ahead, passed_on) })
     }
 
     /// Whether it may enter by its view, or must look whether its own node is there. If this client

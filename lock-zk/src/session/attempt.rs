@@ -54,7 +54,7 @@ enum Stage {
 }
 
 /// Whether the node is watched.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Watching {
     Nobody,
     /// A task has begun to look after the node.
@@ -247,11 +247,9 @@ impl Attempt {
     /// Begins to look after the node; returns `false` if a task does already.
     pub(crate) fn guard(&self) -> bool {
         let mut state = self.state();
-        let first = state.watching == Watching::Nobody;
-        if first {
-            state.watching = Watching::Begun;
-        }
-        first
+        let before = state.watching;
+        state.watching = before.max(Watching::Begun);
+        before == Watching::Nobody
     }
 
     /// Records that the server watches the node from now on.
