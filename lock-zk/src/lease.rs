@@ -181,7 +181,7 @@ impl Lease for ZkLease {
             let asked = self.session.over.run_until_cancelled(asked).await;
             match asked.ok_or_else(|| self.ended())? {
                 Ok(()) => {
-                    attempt.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
+                    attempt.set_term_end(safe_until(exchange.sent, self.session.ttl()));
                     let held = attempt.renew(Clock::Boot.now(), self.session.deadline.safe_until());
                     let reason = || self.validity.loss().unwrap_or(LossReason::Expired);
                     return if held { Ok(()) } else { Err(self.lost(reason())) };

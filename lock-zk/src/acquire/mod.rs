@@ -3,7 +3,10 @@
 mod convert;
 pub(crate) mod set;
 
-use std::sync::Arc;
+use std::{
+    ops::ControlFlow::{Break, Continue},
+    sync::Arc,
+};
 
 use lock_core::{
     Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, deadline::safe_until,
@@ -25,7 +28,7 @@ use crate::{
         attempt::{Attempt, Node},
         leftover::Leftover,
     },
-    wire::turns::Turn,
+    wire::{requests::Exchange, turns::Turn},
 };
 
 /// One attempt in one session.
@@ -199,12 +202,26 @@ impl Acquire {
                 }
                 Err(error) => {
                     self.session.again("create", error).await?;
-                    self.session.find(&self.directory, &self.attempt).await?
+                    self.find().await?
                 }
             };
             let Some(node) = node else { continue };
             return self.entered(node, listed).await;
         }
+    }
+
+    /// Finds the node that an unanswered creation may have left. Should there be two, the later one
+    /// is deleted.
+    pub(crate) async fn find(&self) -> Result<Option<Node>> {
+        let (session, directory) = (&self.session, &self.directory);
+        let mut own = session.nodes_of(directory, self.attempt.id).await?.into_iter();
+        let Some(name) = own.next() else { return Ok(None) };
+        for surplus in own {
+            session.remove(&format!("{directory}/{surplus}")).await?;
+        }
+        let path = format!("{directory}/{name}");
+        let Some(stat) = session.stat(&path).await? else { return Ok(None) };
+        session.own(&self.attempt, path, &stat).await
     }
 
     /// The path of the node, without the sequence, and its data.
@@ -260,11 +277,11 @@ impl Acquire {
     /// Asks the leader whether the node is there. Returns after a pause, in which other answers may
     /// come.
     async fn check_node(&self, node: &Node) -> Result<()> {
-        let exchange = self.session.begin()?;
-        match exchange.confirm(&node.path).await {
-            Ok(()) => tokio::time::sleep(self.session.deadline.pace()).await,
-            Err(ZkError::NoNode) => return Err(vanished()),
-            Err(error) => self.session.again("exists", error).await?,
+        let confirm = |exchange: Arc<Exchange>| async move { exchange.confirm(&node.path).await };
+        match self.session.once("exists", Turn::First, confirm).await? {
+            Break(Some(())) => tokio::time::sleep(self.session.deadline.pace()).await,
+            Break(None) => return Err(vanished()),
+            Continue(()) => {}
         }
         Ok(())
     }
@@ -273,16 +290,13 @@ impl Acquire {
     /// it later.
     pub(crate) async fn leave(&self) {
         let (session, id) = (&self.session, self.caller.id());
-        let removed = match self.attempt.node() {
-            Some(node) => session.remove(&node.path).await.map(drop),
-            None if self.attempt.was_asked() => session.sweep(&self.directory, id).await,
-            None => Ok(()),
+        let leftover = match self.attempt.node() {
+            Some(node) => Leftover::Node(node.path.clone()),
+            None if self.attempt.was_asked() => Leftover::Attempt(self.directory.clone(), id),
+            None => return self.left(),
         };
-        if removed.is_err() && !session.is_over() {
-            session.left.add(match self.attempt.node() {
-                Some(node) => Leftover::Node(node.path.clone()),
-                None => Leftover::Attempt(self.directory.clone(), id),
-            });
+        if session.clear(&leftover).await.is_err() && !session.is_over() {
+            session.left.add(leftover);
         }
         self.left();
     }

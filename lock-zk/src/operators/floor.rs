@@ -1,5 +1,7 @@
 //! Seeing and raising the token floor.
 
+use std::sync::Arc;
+
 use futures_util::{StreamExt, TryStreamExt, stream};
 use lock_core::{Error, FencingToken, LockName, Result, TokenFloor};
 use uuid::Uuid;
@@ -13,21 +15,16 @@ use crate::{
     },
     operators::{AT_ONCE, directories, names},
     session::Session,
-    wire::turns::Turn,
+    wire::{requests::Exchange, turns::Turn},
 };
 
 impl Session {
     /// Returns the current record, if there is one.
     async fn record(&self) -> Result<Option<(Above, Stat)>> {
         let path = &path::floor(&self.config.prefix);
-        loop {
-            let exchange = self.begin()?;
-            match exchange.data(path).await {
-                Ok((data, stat)) => return Ok(Some((Above::read(path, &data, &stat)?, stat))),
-                Err(ZkError::NoNode) => return Ok(None),
-                Err(error) => self.again("token floor", error).await?,
-            }
-        }
+        let data = |exchange: Arc<Exchange>| async move { exchange.data(path).await };
+        let found = self.read("token floor", Turn::First, data).await?;
+        found.map(|(data, stat)| Ok((Above::read(path, &data, &stat)?, stat))).transpose()
     }
 
     /// Returns the floor and the newest token.

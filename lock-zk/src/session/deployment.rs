@@ -16,12 +16,9 @@ use crate::{
 /// does not say: it is older than 3.5, or forbids it.
 pub(crate) async fn members(session: &Session) -> Option<usize> {
     let (config, _) = session.begin().ok()?.config().await.ok()?;
-    Some(voters(&String::from_utf8_lossy(&config)))
-}
-
-fn voters(config: &str) -> usize {
+    let config = String::from_utf8_lossy(&config);
     let servers = config.lines().filter(|line| line.starts_with("server."));
-    servers.filter(|line| !line.contains(":observer")).count()
+    Some(servers.filter(|line| !line.contains(":observer")).count())
 }
 
 /// Checks that this login may read the directory of the locks. A wrong password is no error in
@@ -52,8 +49,8 @@ pub(crate) async fn ask_deployment(session: Weak<Session>) {
     let Ok(exchange) = alive.begin() else { return };
     let (deadline, config) = (alive.deadline.clone(), alive.config.clone());
     drop(alive);
-    let sent = exchange.sent();
-    let members = tokio::time::timeout(deadline.ttl() / 2, exchange.config()).await;
+    let sent = exchange.sent;
+    let members = tokio::time::timeout(deadline.ttl / 2, exchange.config()).await;
     if let Ok(Ok((members, _))) = members
         && members.is_empty()
         && probe::stands_alone(&config.hosts).await
@@ -61,7 +58,7 @@ pub(crate) async fn ask_deployment(session: Weak<Session>) {
         deadline.set_standalone(true);
         // Only now the answer is known to prove something. After an outage there may be no time for
         // another answer.
-        deadline.read(sent);
+        deadline.count(sent, false);
         let _ = session.upgrade().inspect(|session| session.renew_all());
     }
 }
