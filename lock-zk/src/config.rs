@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Layout, Result, StoreUrl};
+use lock_core::{Layout, LockName, Result, StoreUrl};
 use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
@@ -142,46 +142,30 @@ impl ZkConfig {
         Ok(Self { hosts, chroot, given: Some(connector), ..Self::default() })
     }
 
-    /// Sets [`chroot`](Self#structfield.chroot).
-    pub fn chroot(mut self, chroot: impl Into<String>) -> Self {
-        self.chroot = chroot.into();
-        self
-    }
-
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
 
-    /// Sets [`ttl`](Self#structfield.ttl).
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
-        self
+    lock_core::setters! {
+        /// Sets [`chroot`](Self#structfield.chroot).
+        chroot: impl Into<String> => chroot.into();
+        /// Sets [`ttl`](Self#structfield.ttl).
+        ttl: Duration => Some(ttl);
+        /// Sets [`prefix`](Self#structfield.prefix).
+        prefix: impl Into<String> => prefix.into();
+        /// Sets [`layout`](Self#structfield.layout).
+        layout: Layout => layout;
+        /// Sets [`access`](Self#structfield.access). [`Access::Creator`] needs a login.
+        access: Access => access;
+        /// Sets [`tick`](Self#structfield.tick).
+        tick: Duration => Some(tick);
     }
 
-    /// Sets [`prefix`](Self#structfield.prefix).
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets [`layout`](Self#structfield.layout).
-    pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
-        self
-    }
-
-    /// Sets [`access`](Self#structfield.access). [`Access::Creator`] needs a login.
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// Sets [`tick`](Self#structfield.tick).
-    pub fn tick(mut self, tick: Duration) -> Self {
-        self.tick = Some(tick);
-        self
+    /// Returns the directory of a lock: see [`path::directory`].
+    pub(crate) fn directory(&self, name: &LockName) -> Result<String> {
+        path::directory(&self.prefix, self.layout, name)
     }
 
     /// The hosts that answer without TLS.

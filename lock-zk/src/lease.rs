@@ -7,11 +7,11 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, Facts, FencingToken, Lease, LossReason, Request, Result, Validity,
+    Clock, Error, Facts, FencingToken, Lease, LossReason, Result, Validity,
     deadline::{margin, safe_until},
     keep::poison::lock,
 };
-use zookeeper_client::{Acls, Error as ZkError};
+use zookeeper_client::Error as ZkError;
 
 use crate::{
     error,
@@ -25,8 +25,6 @@ use crate::{
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
 pub struct ZkLease {
     pub(crate) session: Arc<Session>,
-    pub(crate) request: Request,
-    pub(crate) acls: Acls<'static>,
     /// An upgrade replaces it.
     attempt: Mutex<Arc<Attempt>>,
     validity: Validity,
@@ -36,15 +34,9 @@ pub struct ZkLease {
 }
 
 impl ZkLease {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        request: Request,
-        acls: Acls<'static>,
-        attempt: Arc<Attempt>,
-        validity: Validity,
-    ) -> Self {
-        let said = tokio::sync::Mutex::new(Values::new(request.value.clone()));
-        Self { session, request, acls, attempt: Mutex::new(attempt), validity, said }
+    pub(crate) fn new(session: Arc<Session>, attempt: Arc<Attempt>, validity: Validity) -> Self {
+        let said = tokio::sync::Mutex::new(Values::new(attempt.request.value.clone()));
+        Self { session, attempt: Mutex::new(attempt), validity, said }
     }
 
     /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no
@@ -83,7 +75,7 @@ impl ZkLease {
     }
 
     fn lost(&self, reason: LossReason) -> Error {
-        Error::Lost { name: self.request.name.clone(), reason }
+        Error::Lost { name: self.attempt().request.name.clone(), reason }
     }
 
     /// The error of a call after the end of the session.
@@ -159,8 +151,8 @@ impl Lease for ZkLease {
         }
         match (upgraded, self.validity.loss()) {
             (Ok(true), _) => {
+                *said = Values::new(acquire.attempt.request.value.clone());
                 *lock(&self.attempt) = acquire.attempt;
-                *said = Values::new(acquire.request.value);
                 Ok(true)
             }
             (_, Some(reason)) => Err(self.lost(reason)),
@@ -189,7 +181,7 @@ impl Lease for ZkLease {
             let asked = self.session.over.run_until_cancelled(asked).await;
             match asked.ok_or_else(|| self.ended())? {
                 Ok(()) => {
-                    attempt.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
+                    attempt.set_term_end(safe_until(exchange.sent, self.session.ttl()));
                     let held = attempt.renew(Clock::Boot.now(), self.session.deadline.safe_until());
                     let reason = || self.validity.loss().unwrap_or(LossReason::Expired);
                     return if held { Ok(()) } else { Err(self.lost(reason())) };

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
-    Request, Result, Survives, TokenFloor, Wake, Wish, duration::shown, keep::limits::DEFAULT_TTL,
+    Request, Result, TokenFloor, Wake, Wish, duration::shown, keep::limits::DEFAULT_TTL,
     only_exclusive,
 };
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ use crate::{
     config::ZkConfig,
     election::observe::observe,
     error::{self, STORE, cancelled, invalid},
-    layout::{path::directory, values},
+    layout::values,
     operators::{self, diagnose, inspect},
     session::{
         Session,
@@ -106,25 +106,14 @@ impl ZkLock {
     }
 
     /// Makes the attempts of all wishes in one session, as one request needs it.
-    fn acquires(
-        &self,
-        session: Arc<Session>,
-        caller: &Attempt,
-        wishes: &[Wish],
-    ) -> Result<AcquireSet> {
-        let acls = self.sessions.config.access.acls();
+    async fn set(&self, ttl: Duration, caller: &Attempt, wishes: &[Wish]) -> Result<AcquireSet> {
+        let session = self.session(ttl, caller).await?;
         let acquire = |(request, attempt): &Wish| {
-            let directory = self.directory(&request.name)?;
-            let (request, attempt) = (request.clone(), attempt.clone());
-            Ok(Acquire::new(session.clone(), directory, acls, request, attempt))
+            let directory = self.sessions.config.directory(&request.name)?;
+            Ok(Acquire::new(session.clone(), directory, request.clone(), attempt.clone()))
         };
         let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
         Ok(AcquireSet { session: session.clone(), caller: caller.clone(), all })
-    }
-
-    fn directory(&self, name: &LockName) -> Result<String> {
-        let config = &self.sessions.config;
-        directory(&config.prefix, config.layout, name)
     }
 }
 
@@ -153,11 +142,10 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
     let sessions = Sessions::new(config, tick);
     let session = sessions.get(default_ttl).await?;
-    let config = &sessions.config;
     let (members, alone, access) = tokio::join!(
         members(&session),
-        probe::stands_alone(&config.hosts),
-        check_access(&session, config)
+        probe::stands_alone(&session.config.hosts),
+        check_access(&session)
     );
     access?;
     let alone = alone && members == Some(0);
@@ -166,7 +154,6 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     drop(session);
     let mut guarantees = Guarantees::least(STORE);
     guarantees.kinds = LockKind::ALL;
-    guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
     guarantees.survives.failover = members.is_some_and(|members| members >= 3);
     guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
@@ -200,14 +187,13 @@ impl DistributedLock for ZkLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        let directory = self.directory(&request.name)?;
+        let directory = self.sessions.config.directory(&request.name)?;
         values::check(request.value.as_deref().unwrap_or_default())?;
-        let acls = self.sessions.config.access.acls();
         let session = self.session(request.ttl, &attempt).await?;
-        let acquire = Acquire::new(session, directory, acls, request, attempt.clone());
+        let acquire = Acquire::new(session, directory, request, attempt.clone());
         match acquire.run().await {
             Err(_) if acquire.may_begin_again() => {
-                let session = self.session(acquire.request.ttl, &attempt).await?;
+                let session = self.session(acquire.attempt.request.ttl, &attempt).await?;
                 acquire.again(session).run().await
             }
             result => result,
@@ -220,37 +206,34 @@ impl DistributedLock for ZkLock {
         let (Some(ttl), Some((_, caller))) = (ttl, wishes.first().cloned()) else {
             return Ok(Some(Vec::new()));
         };
-        let set = self.acquires(self.session(ttl, &caller).await?, &caller, &wishes)?;
+        let set = self.set(ttl, &caller, &wishes).await?;
         match set.run().await {
-            Err(_) if set.may_begin_again() => {
-                let session = self.session(ttl, &caller).await?;
-                self.acquires(session, &caller, &wishes)?.run().await
-            }
+            Err(_) if set.may_begin_again() => self.set(ttl, &caller, &wishes).await?.run().await,
             result => result,
         }
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         inspect(&*self.any_session().await?, &directory).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         diagnose(&*self.any_session().await?, &directory, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         observe(&self.sessions, self.guarantees.default_ttl, directory).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        operators::names(&*self.any_session().await?, &self.sessions.config, prefix).await
+        operators::names(&*self.any_session().await?, prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         let session = self.any_session().await?;
         let revoked = session.revoke(&directory, attempt).await?;
         // Another client's node does not go with our session.
@@ -258,17 +241,17 @@ impl DistributedLock for ZkLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.any_session().await?.token_floor(&self.sessions.config).await
+        self.any_session().await?.token_floor().await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        let (session, config) = (self.any_session().await?, &self.sessions.config);
-        session.raise_floor(config, above).await?;
-        session.token_floor(config).await
+        let session = self.any_session().await?;
+        session.raise_floor(above).await?;
+        session.token_floor().await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        self.any_session().await?.before_floor(&self.sessions.config).await
+        self.any_session().await?.before_floor().await
     }
 
     async fn close(&self) -> Result<()> {

@@ -11,7 +11,7 @@ use zookeeper_client::{Error as ZkError, Stat};
 use crate::{
     config::ZkConfig,
     error,
-    layout::{child, listing, note::Note, path::directory},
+    layout::{child, listing, note::Note},
     session::Session,
     wire::turns::Turn,
 };
@@ -93,12 +93,8 @@ struct Directory {
 }
 
 /// Returns the names with an entry that start with `prefix`, in order.
-pub(crate) async fn names(
-    session: &Session,
-    config: &ZkConfig,
-    prefix: &str,
-) -> Result<Vec<LockName>> {
-    let levels = directories(session, config, prefix).await?;
+pub(crate) async fn names(session: &Session, prefix: &str) -> Result<Vec<LockName>> {
+    let levels = directories(session, prefix).await?;
     let used = levels.into_iter().flatten().filter(|directory| directory.is_used);
     let names = used.map(|directory| directory.name);
     let mut names: Vec<_> = names.filter(|name| name.as_str().starts_with(prefix)).collect();
@@ -107,11 +103,8 @@ pub(crate) async fn names(
 }
 
 /// Returns the directories of locks whose names may start with `prefix`, level by level.
-async fn directories(
-    session: &Session,
-    config: &ZkConfig,
-    prefix: &str,
-) -> Result<Vec<Vec<Directory>>> {
+async fn directories(session: &Session, prefix: &str) -> Result<Vec<Vec<Directory>>> {
+    let config = &session.config;
     let (mut levels, mut level) = (Vec::new(), session.list(&config.prefix, Turn::Look).await?);
     while !level.is_empty() {
         let wanted = level.into_iter().filter_map(|path| lock_at(config, &path, prefix));
@@ -143,7 +136,7 @@ fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, Str
     };
     let above = || prefix.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     let may = name.as_str().starts_with(prefix) || (config.layout == Layout::Native && above());
-    let directory = may.then(|| directory(&config.prefix, config.layout, &name).ok())??;
+    let directory = may.then(|| config.directory(&name).ok())??;
     Some((name, directory))
 }
 

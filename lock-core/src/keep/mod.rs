@@ -23,6 +23,7 @@
 //! | [`one_host`] | the address in a URL of a store with one server |
 //! | [`errors`] | constructors for the errors of drivers |
 //! | [`limits`] | times and counts that are the same on every store |
+//! | [`setters!`](crate::setters) | setters of a driver's configuration |
 //! | [`poison`] | mutexes that cannot be poisoned |
 
 pub mod attempt;
@@ -41,5 +42,6 @@ pub mod one_host;
 pub mod opening;
 pub mod poison;
 pub mod pool;
+mod setters;
 pub mod ticket;
 pub mod wait;

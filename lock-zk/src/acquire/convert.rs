@@ -14,13 +14,13 @@ use crate::{
 impl ZkLease {
     /// Makes an attempt to hold the same lock alone.
     pub(crate) fn upgrade(&self, old: &Attempt) -> Acquire {
-        let mut request = self.request.clone();
+        let mut request = old.request.clone();
         (request.kind, request.wait) = (Kind::Exclusive, Wait::Try);
         let directory = path(old).rsplit_once('/').map_or("", |(directory, _)| directory);
         let caller = lock_core::Attempt::new();
-        let attempt = Arc::new(Attempt::upgrade(old, caller.id(), &request));
+        let attempt = Arc::new(Attempt::upgrade(old, caller.id(), request.clone()));
         let (session, directory) = (self.session.clone(), directory.to_owned());
-        Acquire { attempt, ..Acquire::new(session, directory, self.acls, request, caller) }
+        Acquire { attempt, ..Acquire::new(session, directory, request, caller) }
     }
 }
 
@@ -42,7 +42,7 @@ impl Acquire {
     }
 
     async fn succeed(&self, old: &Attempt, validity: &Validity) -> Result<bool> {
-        let mut ahead = Ahead::new(self.request.kind);
+        let mut ahead = Ahead::new(self.attempt.request.kind);
         // Other attempts would wait for a node of ours, so it makes none while any of them is
         // there.
         ahead.see_all(self.session.list(&self.directory, self.turn()).await?);

@@ -3,13 +3,16 @@
 mod convert;
 pub(crate) mod set;
 
-use std::sync::Arc;
+use std::{
+    ops::ControlFlow::{Break, Continue},
+    sync::Arc,
+};
 
 use lock_core::{
     Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, deadline::safe_until,
     limit_conflict,
 };
-use zookeeper_client::{Acls, CreateMode, Error as ZkError};
+use zookeeper_client::{CreateMode, Error as ZkError};
 
 use crate::{
     error::{cancelled, vanished},
@@ -25,15 +28,13 @@ use crate::{
         attempt::{Attempt, Node},
         leftover::Leftover,
     },
-    wire::turns::Turn,
+    wire::{requests::Exchange, turns::Turn},
 };
 
 /// One attempt in one session.
 pub(crate) struct Acquire {
     pub(crate) session: Arc<Session>,
     pub(crate) directory: String,
-    pub(crate) acls: Acls<'static>,
-    pub(crate) request: Request,
     pub(crate) caller: lock_core::Attempt,
     pub(crate) attempt: Arc<Attempt>,
     began: Instant,
@@ -43,13 +44,12 @@ impl Acquire {
     pub(crate) fn new(
         session: Arc<Session>,
         directory: String,
-        acls: Acls<'static>,
         request: Request,
         caller: lock_core::Attempt,
     ) -> Self {
-        let attempt = Arc::new(Attempt::new(caller.id(), &request));
+        let attempt = Arc::new(Attempt::new(caller.id(), request));
         let began = Clock::Boot.now();
-        Self { session, directory, acls, request, caller, attempt, began }
+        Self { session, directory, caller, attempt, began }
     }
 
     /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
@@ -82,21 +82,21 @@ impl Acquire {
 
     /// Makes the same attempt anew. A waiter behind the old node knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
-        Self::new(session, self.directory, self.acls, self.request, self.caller)
+        Self::new(session, self.directory, self.attempt.request.clone(), self.caller)
     }
 
     /// Which turn its requests take.
     pub(crate) fn turn(&self) -> Turn {
-        match self.request.wait {
+        match self.attempt.request.wait {
             Wait::Try => Turn::Try,
             _ => Turn::Acquire,
         }
     }
 
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
-        let mut ahead = match self.request.wait {
+        let mut ahead = match self.attempt.request.wait {
             Wait::Try => self.look().await?,
-            _ => Ahead::new(self.request.kind),
+            _ => Ahead::new(self.attempt.request.kind),
         };
         let (node, mut children) = self.enter().await?;
         let mut waited = false;
@@ -104,7 +104,7 @@ impl Acquire {
             if !ahead.see(children, node.name(), node.sequence) {
                 return Err(vanished());
             }
-            match self.request.wait {
+            match self.attempt.request.wait {
                 Wait::Try => self.check_at_once(&mut ahead).await?,
                 _ if !waited => self.check_limit(&ahead)?,
                 _ => {}
@@ -117,7 +117,7 @@ impl Acquire {
                     return Ok(lease);
                 }
                 if !std::mem::replace(&mut waited, true) {
-                    self.caller.queued(&self.request.name, Some(ahead.names().len()));
+                    self.caller.queued(&self.attempt.request.name, Some(ahead.names().len()));
                 }
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
@@ -130,7 +130,7 @@ impl Acquire {
     /// Whether a try would be admitted. Others would wait for a node of ours, so it looks before it
     /// makes one.
     pub(crate) async fn look(&self) -> Result<Ahead> {
-        let mut ahead = Ahead::new(self.request.kind);
+        let mut ahead = Ahead::new(self.attempt.request.kind);
         ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
         self.check_at_once(&mut ahead).await?;
         Ok(ahead)
@@ -143,7 +143,7 @@ impl Acquire {
             match ahead.duty() {
                 Duty::Hold => return Ok(()),
                 // The first entry may share the lock by now, which its name does not tell.
-                Duty::After(0) if self.request.kind == Kind::Shared => {
+                Duty::After(0) if self.attempt.request.kind == Kind::Shared => {
                     let path = format!("{}/{}", self.directory, ahead.names()[0]);
                     let data = self.session.data(&path, self.turn()).await?.unwrap_or_default();
                     if Note::became(&data) != Some(Became::Shared) {
@@ -157,13 +157,14 @@ impl Acquire {
     }
 
     fn check_limit(&self, ahead: &Ahead) -> Result<()> {
-        ahead.other_limit().map_or(Ok(()), |found| Err(limit_conflict(&self.request, found)))
+        let found = ahead.other_limit();
+        found.map_or(Ok(()), |found| Err(limit_conflict(&self.attempt.request, found)))
     }
 
     /// Tells an attempt that may have seen this one waiting that it holds its permits now. Not
     /// needed if others can only go on when these permits come back. Does not wait for the answer.
     fn tell_admission(&self, was_seen: bool) {
-        match self.request.kind {
+        match self.attempt.request.kind {
             Kind::Permit { weight, limit } if was_seen && weight < limit => {}
             _ => return,
         }
@@ -182,7 +183,7 @@ impl Acquire {
     /// session's requests, so the list shows all entries before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
         let (stem, note) = self.wanted();
-        let options = CreateMode::EphemeralSequential.with_acls(self.acls);
+        let options = CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
             // Not before its turn: a caller that leaves until then has nothing to clean up.
@@ -201,7 +202,7 @@ impl Acquire {
                 }
                 Err(error) => {
                     self.session.again("create", error).await?;
-                    self.session.find(&self.directory, &self.attempt).await?
+                    self.find().await?
                 }
             };
             let Some(node) = node else { continue };
@@ -209,10 +210,24 @@ impl Acquire {
         }
     }
 
+    /// Finds the node that an unanswered creation may have left. Should there be two, the later one
+    /// is deleted.
+    pub(crate) async fn find(&self) -> Result<Option<Node>> {
+        let (session, directory) = (&self.session, &self.directory);
+        let mut own = session.nodes_of(directory, self.attempt.id).await?.into_iter();
+        let Some(name) = own.next() else { return Ok(None) };
+        for surplus in own {
+            session.remove(&format!("{directory}/{surplus}")).await?;
+        }
+        let path = format!("{directory}/{name}");
+        let Some(stat) = session.stat(&path).await? else { return Ok(None) };
+        session.own(&self.attempt, path, &stat).await
+    }
+
     /// The path of the node, without the sequence, and its data.
     pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
-        let stem = child::stem(self.caller.id(), self.request.kind);
-        let note = self.attempt.note(None, &Values::new(self.request.value.clone()));
+        let stem = child::stem(self.caller.id(), self.attempt.request.kind);
+        let note = self.attempt.note(None, &Values::new(self.attempt.request.value.clone()));
         (format!("{}/{stem}", self.directory), note)
     }
 
@@ -232,12 +247,8 @@ impl Acquire {
 
     /// Makes the lock's directory, a container: the server deletes it when it has become empty.
     pub(crate) async fn make_directory(&self) -> Result<()> {
-        let exchange = self.session.begin_in_turn(self.turn()).await?;
-        let options = CreateMode::Container.with_acls(self.acls);
-        match exchange.mkdir(&self.directory, &options).await {
-            Ok(()) => Ok(()),
-            Err(error) => self.session.again("create the lock's directory", error).await,
-        }
+        let (op, turn) = ("create the lock's directory", self.turn());
+        self.session.make_directory(op, &self.directory, CreateMode::Container, turn).await
     }
 
     /// Becomes the holder. Asks the leader as long as the session is not sure to live.
@@ -251,7 +262,7 @@ impl Acquire {
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());
         self.attempt.set_term_end(term_end);
-        let validity = Validity::new(&self.request.name, until);
+        let validity = Validity::new(&self.attempt.request.name, until);
         if !self.attempt.hold(validity.clone()) {
             return Err(vanished());
         }
@@ -259,18 +270,18 @@ impl Acquire {
             // It may have ended before it could tell this grant of its end.
             return Err(self.session.error("acquire"));
         }
-        let (session, request) = (self.session.clone(), self.request.clone());
-        Ok(Box::new(ZkLease::new(session, request, self.acls, self.attempt.clone(), validity)))
+        let (session, attempt) = (self.session.clone(), self.attempt.clone());
+        Ok(Box::new(ZkLease::new(session, attempt, validity)))
     }
 
     /// Asks the leader whether the node is there. Returns after a pause, in which other answers may
     /// come.
     async fn check_node(&self, node: &Node) -> Result<()> {
-        let exchange = self.session.begin()?;
-        match exchange.confirm(&node.path).await {
-            Ok(()) => tokio::time::sleep(self.session.deadline.pace()).await,
-            Err(ZkError::NoNode) => return Err(vanished()),
-            Err(error) => self.session.again("exists", error).await?,
+        let confirm = |exchange: Arc<Exchange>| async move { exchange.confirm(&node.path).await };
+        match self.session.once("exists", Turn::First, confirm).await? {
+            Break(Some(())) => tokio::time::sleep(self.session.deadline.pace()).await,
+            Break(None) => return Err(vanished()),
+            Continue(()) => {}
         }
         Ok(())
     }
@@ -279,16 +290,13 @@ impl Acquire {
     /// it later.
     pub(crate) async fn leave(&self) {
         let (session, id) = (&self.session, self.caller.id());
-        let removed = match self.attempt.node() {
-            Some(node) => session.remove(&node.path).await.map(drop),
-            None if self.attempt.was_asked() => session.sweep(&self.directory, id).await,
-            None => Ok(()),
+        let leftover = match self.attempt.node() {
+            Some(node) => Leftover::Node(node.path.clone()),
+            None if self.attempt.was_asked() => Leftover::Attempt(self.directory.clone(), id),
+            None => return self.left(),
         };
-        if removed.is_err() && !session.is_over() {
-            session.left.add(match self.attempt.node() {
-                Some(node) => Leftover::Node(node.path.clone()),
-                None => Leftover::Attempt(self.directory.clone(), id),
-            });
+        if session.clear(&leftover).await.is_err() && !session.is_over() {
+            session.left.add(leftover);
         }
         self.left();
     }
@@ -300,6 +308,6 @@ impl Acquire {
     }
 
     fn contended(&self) -> Error {
-        Error::Contended { name: self.request.name.clone() }
+        Error::Contended { name: self.attempt.request.name.clone() }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     layout::values,
     queue::view::Ahead,
     session::{Session, attempt::Node},
-    wire::turns::Turn,
+    wire::{requests::Answer, turns::Turn},
 };
 
 /// With the longest names this makes a request of about 100 KiB, a tenth of what a server takes.
@@ -25,8 +25,6 @@ pub(crate) struct AcquireSet {
     pub(crate) caller: lock_core::Attempt,
     pub(crate) all: Vec<Acquire>,
 }
-
-type Listed = Result<Vec<String>, ZkError>;
 
 impl AcquireSet {
     /// Takes all locks, or returns `None`. In that case, and if it fails, the attempts leave
@@ -106,13 +104,14 @@ impl AcquireSet {
     /// Creates all nodes with one request, and lists their directories in the same flight.
     async fn create_and_list(
         &self,
-    ) -> Result<(Result<Vec<MultiWriteResult>, ZkError>, Vec<Listed>)> {
+    ) -> Result<(Answer<Vec<MultiWriteResult>>, Vec<Answer<Vec<String>>>)> {
         let exchange = &self.session.begin_in_turn(Turn::Try).await?;
         let mut multi = exchange.transaction();
         for acquire in &self.all {
             acquire.attempt.ask();
             let (stem, note) = acquire.wanted();
-            let options = CreateMode::EphemeralSequential.with_acls(acquire.acls);
+            let options =
+                CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
             let added = multi.add_create(&stem, &note, &options);
             added.map_err(|error| error::write_failed("create", error))?;
         }
@@ -121,7 +120,7 @@ impl AcquireSet {
         Ok(tokio::join!(create, join_all(lists)))
     }
 
-    async fn make_directories(&self, lists: &[Listed]) -> Result<()> {
+    async fn make_directories(&self, lists: &[Answer<Vec<String>>]) -> Result<()> {
         let missing = self.all.iter().zip(lists);
         let missing = missing.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
         try_join_all(missing.map(|(acquire, _)| acquire.make_directory())).await.map(drop)
@@ -149,14 +148,10 @@ impl AcquireSet {
     /// Finds the nodes that an unanswered creation may have left: all or none, unless one was
     /// deleted since.
     async fn find(&self) -> Result<Option<Vec<Node>>> {
-        let find = |acquire: &Acquire| {
-            let (directory, attempt) = (acquire.directory.clone(), acquire.attempt.clone());
-            async move { self.session.find(&directory, &attempt).await }
-        };
-        let mut found = try_join_all(self.all.iter().map(find)).await?;
+        let mut found = try_join_all(self.all.iter().map(Acquire::find)).await?;
         if found.iter().any(Option::is_none) {
             // The transaction may have come between the looks.
-            found = try_join_all(self.all.iter().map(find)).await?;
+            found = try_join_all(self.all.iter().map(Acquire::find)).await?;
         }
         if found.iter().all(Option::is_none) {
             return Ok(None);
@@ -180,7 +175,7 @@ impl AcquireSet {
 impl Acquire {
     /// Checks that a try is admitted by the list that shows its node.
     async fn check_place(&self, node: &Node, children: Vec<String>) -> Result<()> {
-        let mut ahead = Ahead::new(self.request.kind);
+        let mut ahead = Ahead::new(self.attempt.request.kind);
         if !ahead.see(children, node.name(), node.sequence) {
             return Err(vanished());
         }

@@ -5,6 +5,7 @@
 //! no entry; on the directory's creation while there is no directory.
 
 use std::{
+    ops::ControlFlow::Break,
     pin::pin,
     sync::{Arc, Weak},
     time::Duration,
@@ -22,7 +23,7 @@ use crate::{
     error::STORE,
     layout::{floor::Above, listing, values},
     session::{Session, pool::Sessions},
-    wire::{turns::Turn, watches::Watch},
+    wire::{requests::Exchange, turns::Turn, watches::Watch},
 };
 
 /// The pause before another try to reach the store.
@@ -99,34 +100,27 @@ impl keep::observe::Observer for Observer {
 }
 
 impl Observer {
-    /// Looks until the store answers.
+    /// Looks until the store answers. A known first entry stays the first until its node is gone.
     async fn look_again(&mut self, known: Option<String>) -> Result<Sight> {
         loop {
-            let looked = match self.first(known.clone()).await {
-                Ok(first) => look(&self.session, &self.directory, first).await,
-                Err(error) => Err(error),
-            };
-            match looked {
+            match self.look_once(known.clone()).await {
                 Err(Error::Unavailable { .. }) => tokio::time::sleep(PAUSE).await,
                 looked => return looked,
             }
         }
     }
 
-    /// Returns the first entry. Asks in the next session if this one is over. A known first entry
-    /// stays the first until its node is gone.
-    async fn first(&mut self, known: Option<String>) -> Result<Option<String>> {
+    /// Looks in the next session if this one is over.
+    async fn look_once(&mut self, mut first: Option<String>) -> Result<Sight> {
         if self.session.is_over() {
             let sessions = self.sessions.upgrade().ok_or_else(|| Error::closed(STORE))?;
             let session = sessions.any(self.ttl).await?;
-            let first = first_of(session.list_after_sync(&self.directory, Turn::Look).await?);
+            first = first_of(session.list_after_sync(&self.directory, Turn::Look).await?);
             self.session = session;
-            return Ok(first);
+        } else if first.is_none() {
+            first = first_of(self.session.list(&self.directory, Turn::Look).await?);
         }
-        match known {
-            None => Ok(first_of(self.session.list(&self.directory, Turn::Look).await?)),
-            known => Ok(known),
-        }
+        look(&self.session, &self.directory, first).await
     }
 }
 
@@ -150,38 +144,32 @@ fn first_of(children: Vec<String>) -> Option<String> {
 
 /// Reads and watches the first entry; returns `None` if its node is gone.
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
-    let exchange = session.begin_in_turn(Turn::Look).await?;
-    let path = format!("{directory}/{name}");
-    let armed = session.watches.watch_data(&exchange, &path).await;
-    // The client ends its session when its last copy is dropped.
-    drop(exchange);
-    match armed {
-        Ok(((data, stat), watch)) => {
+    let path = &format!("{directory}/{name}");
+    let watch = |exchange: Arc<Exchange>| async move { exchange.watch_data(path).await };
+    match session.once("observe", Turn::Look, watch).await? {
+        Break(Some(((data, stat), watch))) => {
             let leader = leader(&name, &data, &stat, session.above().await?);
             Ok(Some(Sight { first: Some(name), leader, watch }))
         }
-        Err(ZkError::NoNode) => Ok(None),
-        Err(error) => session.again("observe", error).await.map(|()| None),
+        _ => Ok(None),
     }
 }
 
 /// Watches an empty directory; returns `None` if it has an entry by now.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
-    let exchange = session.begin_in_turn(Turn::Look).await?;
-    let armed = session.watches.watch_children(&exchange, directory).await;
-    let armed = match armed {
-        Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
-        Err(ZkError::NoNode) => {
-            let asked = session.watches.watch_stat(&exchange, directory).await;
-            asked.map(|(stat, watch)| (stat.is_none(), watch))
+    let watch = |exchange: Arc<Exchange>| async move {
+        match exchange.watch_children(directory).await {
+            Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
+            Err(ZkError::NoNode) => {
+                let asked = exchange.watch_stat(directory).await;
+                asked.map(|(stat, watch)| (stat.is_none(), watch))
+            }
+            Err(error) => Err(error),
         }
-        Err(error) => Err(error),
     };
-    drop(exchange);
-    match armed {
-        Ok((true, watch)) => Ok(Some(Sight { first: None, leader: None, watch })),
-        Ok((false, _)) => Ok(None),
-        Err(error) => session.again("observe", error).await.map(|()| None),
+    match session.once("observe", Turn::Look, watch).await? {
+        Break(Some((true, watch))) => Ok(Some(Sight { first: None, leader: None, watch })),
+        _ => Ok(None),
     }
 }
 

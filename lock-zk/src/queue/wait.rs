@@ -4,9 +4,14 @@
 //! others. Only the first waiter for permits follows all holders of permits, by a watch on the
 //! directory. An entry of the same session is followed in memory, without a request.
 
+use std::{
+    ops::ControlFlow::{Break, Continue},
+    sync::Arc,
+};
+
 use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUnordered};
 use lock_core::{Kind, Result};
-use zookeeper_client::{Error as ZkError, EventType};
+use zookeeper_client::EventType;
 
 use crate::{
     acquire::Acquire,
@@ -14,7 +19,7 @@ use crate::{
     layout::note::{Became, Note},
     queue::view::{Ahead, Duty, Next},
     session::attempt::{Ending, News},
-    wire::watches::Watch,
+    wire::{requests::Exchange, watches::Watch},
 };
 
 /// The node does not exist any more.
@@ -23,7 +28,7 @@ const GONE: Option<News> = Some(News::Ended(Ending::Gone));
 impl Acquire {
     /// Waits as the duty says, or until it is time to look again.
     pub(crate) async fn wait(&self, ahead: &mut Ahead, duty: Duty) -> Result<Next> {
-        let shared = (self.request.kind == Kind::Shared).then_some(Became::Shared);
+        let shared = (self.attempt.request.kind == Kind::Shared).then_some(Became::Shared);
         let turn = async {
             match duty {
                 Duty::Hold => Ok(Next::Judge),
@@ -66,20 +71,21 @@ impl Acquire {
             news = news => news?,
             looked = self.look_now_and_then(&path, wanted) => looked?,
         };
-        match news {
-            Some(News::Ended(ending)) => {
+        let Some(news) = news else { return Ok(Next::Look) };
+        let (is_own, is_change) = (local.is_some(), matches!(news, News::Became(_)));
+        let passed_on = match news {
+            News::Ended(ending) => {
                 ahead.ended(index, ending);
-                // The view may be old; to walk back through it in memory costs nothing.
-                let walks = local.is_some() && ahead.duty() != Duty::Hold;
-                Ok(if walks { Next::Judge } else { self.enters(ahead, ending == Ending::Passed) })
+                ending == Ending::Passed
             }
-            Some(News::Became(became)) => {
+            News::Became(became) => {
                 ahead.became(index, became);
-                let waits = ahead.duty() != Duty::Hold;
-                Ok(if waits { Next::Judge } else { self.enters(ahead, local.is_some()) })
+                is_own
             }
-            None => Ok(Next::Look),
-        }
+        };
+        // The view may be old; to walk back through it in memory costs nothing.
+        let walks = (is_own || is_change) && ahead.duty() != Duty::Hold;
+        Ok(if walks { Next::Judge } else { self.enters(ahead, passed_on) })
     }
 
     /// Whether it may enter by its view, or must look whether its own node is there. If this client
@@ -116,23 +122,18 @@ impl Acquire {
     /// Waits until the node of another client's entry is gone, or its note says `wanted`. Other
     /// writes to the node do not end the wait.
     async fn watch(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
+        // Not `exists`: that would leave a watch behind on a node that is gone already.
+        let arm = |exchange: Arc<Exchange>| async move {
+            match wanted {
+                Some(_) => exchange.watch_data(path).await.map(|((data, _), watch)| (data, watch)),
+                None => exchange.watch_end(path).await.map(|watch| (Vec::new(), watch)),
+            }
+        };
         loop {
-            let exchange = self.session.begin_in_turn(self.turn()).await?;
-            let watches = &self.session.watches;
-            // Not `exists`: that would leave a watch behind on a node that is gone already.
-            let armed = match wanted {
-                Some(_) => watches
-                    .watch_data(&exchange, path)
-                    .await
-                    .map(|((data, _), watch)| (data, watch)),
-                None => watches.watch_end(&exchange, path).await.map(|watch| (Vec::new(), watch)),
-            };
-            // The client ends its session when its last copy is dropped.
-            drop(exchange);
-            let (data, watch) = match armed {
-                Ok(armed) => armed,
-                Err(ZkError::NoNode) => return Ok(GONE),
-                Err(error) => return self.session.again("watch", error).await.map(|()| None),
+            let (data, watch) = match self.session.once("watch", self.turn(), arm).await? {
+                Break(Some(armed)) => armed,
+                Break(None) => return Ok(GONE),
+                Continue(()) => return Ok(None),
             };
             if let Some(news) = news_in(&data, wanted) {
                 return Ok(Some(news));
@@ -184,17 +185,16 @@ impl Acquire {
 
     /// Sets a watch on the directory and takes in its entries.
     async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
-        let exchange = self.session.begin_in_turn(self.turn()).await?;
-        let armed = self.session.watches.watch_children(&exchange, &self.directory).await;
-        drop(exchange);
-        match armed {
-            Ok((children, watch)) => {
+        let arm =
+            |exchange: Arc<Exchange>| async move { exchange.watch_children(&self.directory).await };
+        match self.session.once("watch", self.turn(), arm).await? {
+            Break(Some((children, watch))) => {
                 let node = self.attempt.node();
                 let found = node.is_some_and(|n| ahead.see(children, n.name(), n.sequence));
                 if found { Ok(Some(watch)) } else { Err(vanished()) }
             }
-            Err(ZkError::NoNode) => Err(vanished()),
-            Err(error) => self.session.again("watch", error).await.map(|()| None),
+            Break(None) => Err(vanished()),
+            Continue(()) => Ok(None),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What this process knows of one attempt, from before the request for its node to its end.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use lock_core::{
     FencingToken, Instant, Kind, LossReason, Request, Term, Validity, keep::poison::lock,
@@ -19,10 +19,9 @@ use crate::layout::{
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) id: Uuid,
-    pub(crate) term: Term,
+    pub(crate) request: Request,
     /// The attempt whose grant this one takes over.
     upgraded: Option<Uuid>,
-    holder: Arc<str>,
     since: u64,
     /// `None` inside if the node must not be used, since it is older than the token floor.
     node: OnceLock<Option<Node>>,
@@ -55,7 +54,7 @@ enum Stage {
 }
 
 /// Whether the node is watched.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Watching {
     Nobody,
     /// A task has begun to look after the node.
@@ -98,13 +97,11 @@ pub(crate) enum News {
 }
 
 impl Attempt {
-    pub(crate) fn new(id: Uuid, request: &Request) -> Self {
+    pub(crate) fn new(id: Uuid, request: Request) -> Self {
         let since = wall_clock().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self {
             id,
-            term: request.term,
             upgraded: None,
-            holder: request.holder.clone(),
             since: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             node: OnceLock::new(),
             validity: OnceLock::new(),
@@ -115,18 +112,19 @@ impl Attempt {
                 term_end: Instant::NEVER,
             }),
             changed: Notify::new(),
+            request,
         }
     }
 
     /// An attempt that takes a grant over. Other clients know the grant by its first attempt.
-    pub(crate) fn upgrade(old: &Self, id: Uuid, request: &Request) -> Self {
+    pub(crate) fn upgrade(old: &Self, id: Uuid, request: Request) -> Self {
         let upgraded = Some(old.upgraded.unwrap_or(old.id));
         Self { upgraded, ..Self::new(id, request) }
     }
 
     /// The data of the node.
     pub(crate) fn note(&self, became: Option<Became>, values: &Values) -> Vec<u8> {
-        let (holder, since, attempt) = (&*self.holder, self.since, self.upgraded);
+        let (holder, since, attempt) = (&*self.request.holder, self.since, self.upgraded);
         values.after(Note { holder, since, became, attempt, ..Note::default() })
     }
 
@@ -179,7 +177,7 @@ impl Attempt {
 
     /// Lets the grant of a fixed term last until `end`, if the session lives that long.
     pub(crate) fn set_term_end(&self, end: Instant) {
-        if self.term == Term::Fixed {
+        if self.request.term == Term::Fixed {
             self.state().term_end = end;
         }
     }
@@ -249,11 +247,9 @@ impl Attempt {
     /// Begins to look after the node; returns `false` if a task does already.
     pub(crate) fn guard(&self) -> bool {
         let mut state = self.state();
-        let first = state.watching == Watching::Nobody;
-        if first {
-            state.watching = Watching::Begun;
-        }
-        first
+        let before = state.watching;
+        state.watching = before.max(Watching::Begun);
+        before == Watching::Nobody
     }
 
     /// Records that the server watches the node from now on.

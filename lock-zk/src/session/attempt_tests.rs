@@ -8,7 +8,7 @@ use super::*;
 fn attempt(kind: Kind) -> Attempt {
     let mut request = Request::new(LockName::new("a").unwrap(), Duration::from_secs(1));
     request.kind = kind;
-    Attempt::new(Uuid::new_v4(), &request)
+    Attempt::new(Uuid::new_v4(), request)
 }
 
 fn held() -> (Attempt, Validity) {

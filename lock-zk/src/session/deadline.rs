@@ -7,13 +7,13 @@ use std::{
 
 use lock_core::{Clock, Instant, deadline::safe_until, keep::poison::lock};
 
-use super::proof::{self, Evidence, Proof};
+use super::proof::{self, Evidence};
 use crate::wire::requests::Answers;
 
 /// The proven life of one session. Requests hold it without holding the session.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    ttl: Duration,
+    pub(crate) ttl: Duration,
     tick: Duration,
     state: Mutex<State>,
 }
@@ -31,15 +31,6 @@ struct State {
     used: Option<Instant>,
 }
 
-impl State {
-    /// Moves the deadline. Nothing else does.
-    fn confirm(&mut self, proof: Option<Proof>) {
-        if let Some(proof) = proof {
-            self.confirmed = self.confirmed.max(proof.since());
-        }
-    }
-}
-
 impl Deadline {
     /// The life of a session whose handshake began at `sent`. The servers have this tick.
     pub(crate) fn new(ttl: Duration, tick: Duration, sent: Instant) -> Self {
@@ -51,10 +42,6 @@ impl Deadline {
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
-    }
-
-    pub(crate) fn ttl(&self) -> Duration {
-        self.ttl
     }
 
     /// Records whether the server of this connection stands alone.
@@ -106,18 +93,18 @@ impl Deadline {
 }
 
 impl Answers for Deadline {
-    fn read(&self, sent: Instant) {
+    fn count(&self, sent: Instant, writes: bool) {
         let mut state = self.state();
-        let proof = state.evidence.read(sent, Clock::Boot.now());
+        let proof = match writes {
+            true => {
+                state.wrote = state.wrote.max(sent);
+                state.evidence.committed(sent, Clock::Boot.now())
+            }
+            false => state.evidence.read(sent, Clock::Boot.now()),
+        };
         state.heard = state.heard.max(sent);
-        state.confirm(proof);
-    }
-
-    fn written(&self, sent: Instant) {
-        let mut state = self.state();
-        let proof = state.evidence.committed(sent, Clock::Boot.now());
-        (state.heard, state.wrote) = (state.heard.max(sent), state.wrote.max(sent));
-        state.confirm(proof);
+        // Nothing else moves the deadline.
+        state.confirmed = proof.map_or(state.confirmed, |proof| state.confirmed.max(proof.since()));
     }
 }
 
@@ -132,7 +119,7 @@ mod tests {
         deadline.set_used(true);
         Clock::Boot.sleep_until(begun + ttl).await;
         let sent = Clock::Boot.now();
-        deadline.written(sent);
+        deadline.count(sent, true);
         assert_eq!(deadline.last_moment(), sent + ttl);
         assert_eq!(deadline.safe_until(), safe_until(begun, ttl), "holders are told");
     }

@@ -68,11 +68,8 @@ async fn remove(session: &Weak<Session>, leftovers: Vec<Leftover>) -> Vec<Leftov
             continue;
         }
         for leftover in some {
-            let removed = match leftover {
-                Leftover::Node(path) => alive.remove(path).await.map(drop),
-                Leftover::Attempt(directory, attempt) => alive.sweep(directory, *attempt).await,
-            };
-            refused.extend(removed.is_err().then(|| leftover.clone()));
+            let cleared = alive.clear(leftover).await;
+            refused.extend(cleared.is_err().then(|| leftover.clone()));
         }
     }
     refused

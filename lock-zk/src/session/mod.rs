@@ -3,7 +3,6 @@
 pub(crate) mod attempt;
 pub(crate) mod deadline;
 pub(crate) mod deployment;
-mod floor;
 mod janitor;
 pub(crate) mod leftover;
 mod own_nodes;
@@ -20,25 +19,24 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use lock_core::{
     Clock, Effect, Error, Instant, LossReason, Result,
     deadline::jitter,
     duration::shown,
-    keep::{leftovers::Leftovers, poison::lock},
+    keep::{leftovers::Leftovers, limits, poison::lock},
     trace,
 };
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use zookeeper_client::{Client, Error as ZkError};
+use zookeeper_client::{Client, Error as ZkError, WatchedEvent};
 
 use crate::{
+    config::ZkConfig,
     error::{self, Meaning, STORE},
-    layout::child,
-    session::{
-        attempt::Attempt, deadline::Deadline, floor::Floor, leftover::Leftover,
-        unwatched::Unwatched,
-    },
+    layout::{child, floor::Above},
+    session::{attempt::Attempt, deadline::Deadline, leftover::Leftover, unwatched::Unwatched},
     wire::{
         requests::Exchange,
         turns::{Turn, Turns},
@@ -46,13 +44,11 @@ use crate::{
     },
 };
 
-/// How long the server may take to confirm the end of a session.
-const CLOSE_LIMIT: Duration = Duration::from_secs(4);
-
 /// One ZooKeeper session. All attempts of a client with the same TTL are in it.
 pub(crate) struct Session {
     /// The owner of our ephemeral nodes.
     id: i64,
+    pub(crate) config: Arc<ZkConfig>,
     pub(crate) deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
@@ -61,8 +57,9 @@ pub(crate) struct Session {
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
     /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
-    pub(crate) watches: Watches,
-    pub(crate) floor: Floor,
+    watches: Watches,
+    /// The token floor's record, and the end of its watch.
+    floor: tokio::sync::Mutex<Option<(Above, BoxFuture<'static, WatchedEvent>)>>,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
@@ -88,21 +85,22 @@ impl Session {
     /// Takes over a session whose handshake began at `sent`, with servers of this tick.
     pub(crate) fn new(
         client: Client,
-        ttl: Duration,
+        config: Arc<ZkConfig>,
         tick: Duration,
         sent: Instant,
-        floor: Floor,
     ) -> Self {
+        let ttl = client.session_timeout();
         // The pause before a refused removal is tried again.
         let again = jitter(ttl.clamp(Duration::from_secs(1), Duration::from_secs(10)));
         Self {
             id: client.session_id().0,
+            config,
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             turns: Turns::new(),
             attempts: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
-            floor,
+            floor: tokio::sync::Mutex::default(),
             client: Mutex::new(Some(client)),
             unwatched: Unwatched::default(),
             end: OnceLock::new(),
@@ -112,7 +110,7 @@ impl Session {
     }
 
     pub(crate) fn ttl(&self) -> Duration {
-        self.deadline.ttl()
+        self.deadline.ttl
     }
 
     /// Starts an exchange at once, for a renewal, a release or a revoke.
@@ -137,10 +135,8 @@ impl Session {
     fn exchange(&self, turn: Option<OwnedSemaphorePermit>) -> Result<Exchange> {
         // Taken before the sending: a request must not count as younger than it is.
         let sent = Clock::Boot.now();
-        match &*lock(&self.client) {
-            Some(client) => Ok(Exchange::new(self.deadline.clone(), client.clone(), sent, turn)),
-            None => Err(self.error("acquire")),
-        }
+        let client = lock(&self.client).clone().ok_or_else(|| self.error("acquire"))?;
+        Ok(Exchange::new(self.deadline.clone(), client, sent, self.watches.clone(), turn))
     }
 
     /// Adds an attempt before the request for its node.
@@ -238,7 +234,7 @@ impl Session {
     /// [`Error::Unavailable`] if it did not within 4 s.
     pub(crate) async fn close(&self) -> Result<()> {
         self.finish(End::Closed);
-        let ended = tokio::time::timeout(CLOSE_LIMIT, self.terminated.cancelled()).await;
+        let ended = tokio::time::timeout(limits::CLOSE, self.terminated.cancelled()).await;
         let why = "the server did not confirm the end of the session; it ends with its TTL";
         ended.map_err(|_| error::unavailable("close", Effect::Unknown, why))
     }

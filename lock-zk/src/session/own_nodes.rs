@@ -117,5 +117,5 @@ async fn arm(session: &Weak<Session>, attempt: &Attempt) -> Result<Option<Watch>
     if attempt.has_ended() {
         return Ok(None);
     }
-    Ok(Some(session.watches.watch_end(&exchange, &node.path).await?))
+    Ok(Some(exchange.watch_end(&node.path).await?))
 }

@@ -1,10 +1,6 @@
 //! A client's sessions: one per TTL, since ZooKeeper's timeout belongs to the session.
 
-use std::{
-    ops::RangeInclusive,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use lock_core::{
     Clock, Effect, Error, Reach, Result,
@@ -21,7 +17,7 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     config::ZkConfig,
     error::{self, STORE, invalid},
-    session::{Session, deployment, floor::Floor, janitor, own_nodes, renewal},
+    session::{Session, deployment, janitor, own_nodes, renewal},
     wire::{connection::connect, nodelay},
 };
 
@@ -31,11 +27,9 @@ const MOST_SESSIONS: usize = 8;
 /// A client's sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    pub(crate) config: ZkConfig,
+    pub(crate) config: Arc<ZkConfig>,
     tick: Duration,
     pub(crate) runtime: Handle,
-    ports: Arc<[u16]>,
-    hosts: Arc<[String]>,
     pool: Pool<Session, ZkError>,
     pub(crate) reach: Reach,
     /// Cancelled when the client is closed or dropped, for background tasks.
@@ -63,11 +57,8 @@ impl Sessions {
     /// Makes a pool without sessions. Their tasks will run in the current runtime. `tick` is that
     /// of the servers, or longer.
     pub(crate) fn new(config: ZkConfig, tick: Duration) -> Arc<Self> {
-        let ports = config.hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
         Arc::new(Self {
-            ports: ports.collect(),
-            hosts: config.hosts.clone().into(),
-            config,
+            config: Arc::new(config),
             tick,
             runtime: Handle::current(),
             pool: Pool::new(STORE, MOST_SESSIONS),
@@ -150,12 +141,10 @@ impl Sessions {
 
     /// Starts the tasks of a session. They hold it weakly and end with it.
     async fn start(self: &Arc<Self>, client: Client, sent: lock_core::Instant) -> Arc<Session> {
-        nodelay::set(&self.ports).await;
+        nodelay::set(&self.config.hosts).await;
         let states = client.state_watcher();
-        let ttl = client.session_timeout();
-        let floor = Floor::new(&self.config.prefix);
-        let session = Arc::new(Session::new(client, ttl, self.tick, sent, floor));
-        let weak: Weak<_> = Arc::downgrade(&session);
+        let session = Arc::new(Session::new(client, self.config.clone(), self.tick, sent));
+        let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let (pool, left) = (self.pool.downgrade(), session.left.clone());
         self.spawn(&session, janitor::work(weak.clone(), pool, left));
@@ -163,16 +152,15 @@ impl Sessions {
         self.spawn(&session, own_nodes::watch(weak.clone(), session.unwatched.first.clone()));
         self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
         // `renewal::follow` below is told of a break meanwhile.
-        deployment::ask_deployment(weak.clone(), self.hosts.clone()).await;
+        deployment::ask_deployment(weak.clone()).await;
         // So that the first acquire need not read it. If this fails, that acquire reads it.
-        drop(tokio::time::timeout(ttl / 4, session.above()).await);
+        drop(tokio::time::timeout(session.ttl() / 4, session.above()).await);
         self.runtime.spawn(renewal::follow(
             weak,
             states,
             session.terminated.clone(),
             reconnected,
-            self.ports.clone(),
-            self.hosts.clone(),
+            self.config.clone(),
             self.reach.clone(),
         ));
         session

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 
 use crate::{
+    config::ZkConfig,
     error::STORE,
     session::{End, Session, deployment::ask_deployment},
     wire::nodelay,
@@ -69,11 +70,10 @@ pub(crate) async fn follow(
     mut states: StateWatcher,
     terminated: CancellationToken,
     reconnected: Arc<Notify>,
-    ports: Arc<[u16]>,
-    hosts: Arc<[String]>,
+    config: Arc<ZkConfig>,
     reach: Reach,
 ) {
-    let ask = || ask_deployment(session.clone(), hosts.clone()).boxed().fuse();
+    let ask = || ask_deployment(session.clone()).boxed().fuse();
     let mut asking = Fuse::terminated();
     loop {
         let state = tokio::select! {
@@ -92,7 +92,7 @@ pub(crate) async fn follow(
                 reach.broke(&what);
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
-                nodelay::set(&ports).await;
+                nodelay::set(&config.hosts).await;
                 trace::connected(STORE);
                 reach.works();
                 asking = ask();

@@ -1,6 +1,6 @@
 //! How a session's connection is made.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use zookeeper_client::{Client, Error as ZkError};
@@ -29,7 +29,7 @@ fn pacing(ttl: Duration) -> usize {
 /// The client crate tries them one after the other in random order, and waits for one that swallows
 /// packets for two fifths of the timeout. So if there are several, more tries start beside a slow
 /// one. The first to succeed wins, and the sessions of the others are closed.
-pub(crate) async fn connect(config: ZkConfig, ttl: Duration) -> Result<Client, ZkError> {
+pub(crate) async fn connect(config: Arc<ZkConfig>, ttl: Duration) -> Result<Client, ZkError> {
     let ensemble = config.ensemble(pacing(ttl));
     let mut tries = FuturesUnordered::new();
     loop {

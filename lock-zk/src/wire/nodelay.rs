@@ -6,16 +6,17 @@
 //! own descriptors by number, so we find the connection and set the option on a duplicate, which is
 //! the same socket. Where that is not allowed, nothing breaks and the round trip stays.
 
-/// Sets TCP_NODELAY on this process's connections to one of `ports`.
-pub(crate) async fn set(ports: &std::sync::Arc<[u16]>) {
+/// Sets TCP_NODELAY on this process's connections to the ports of these hosts.
+pub(crate) async fn set(hosts: &[String]) {
     #[cfg(target_os = "linux")]
     {
-        let ports = ports.clone();
+        let ports = hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
+        let ports: Vec<u16> = ports.collect();
         // A process with many descriptors has a long list to read.
         let _ = tokio::task::spawn_blocking(move || linux::set(&ports)).await;
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = ports;
+    let _ = hosts;
 }
 
 #[cfg(target_os = "linux")]

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use futures_util::TryFutureExt;
 use lock_core::Instant;
 use tokio::sync::OwnedSemaphorePermit;
 use zookeeper_client::{
@@ -12,15 +11,15 @@ use zookeeper_client::{
     OneshotWatcher, Stat,
 };
 
-use crate::error;
+use crate::{
+    error,
+    wire::watches::{Watch, Watches},
+};
 
 /// Counts the answers of a session's requests.
 pub(crate) trait Answers: Send + Sync {
-    /// Counts a read that was sent at `sent` and is answered now.
-    fn read(&self, sent: Instant);
-
-    /// Counts a write that was sent at `sent` and is answered now.
-    fn written(&self, sent: Instant);
+    /// Counts a request that was sent at `sent` and is answered now.
+    fn count(&self, sent: Instant, writes: bool);
 }
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
@@ -28,15 +27,14 @@ pub(crate) trait Answers: Send + Sync {
 pub(crate) struct Exchange {
     answers: Arc<dyn Answers>,
     client: Client,
-    sent: Instant,
+    /// When the requests are sent, at the earliest.
+    pub(crate) sent: Instant,
+    watches: Watches,
     /// The place of an acquire or a look among the requests in flight.
     _turn: Option<OwnedSemaphorePermit>,
 }
 
 pub(crate) type Answer<T> = Result<T, ZkError>;
-
-/// What a node is like, and the watch that tells of the next change.
-pub(crate) type Watched<T> = Answer<(T, OneshotWatcher)>;
 
 impl Exchange {
     /// Requests that are sent after `sent`.
@@ -44,28 +42,24 @@ impl Exchange {
         answers: Arc<dyn Answers>,
         client: Client,
         sent: Instant,
+        watches: Watches,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        Self { answers, client, sent, _turn: turn }
+        Self { answers, client, sent, watches, _turn: turn }
     }
 
-    /// When the requests are sent, at the earliest.
-    pub(crate) fn sent(&self) -> Instant {
-        self.sent
+    fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
+        self.count(reply, false)
     }
 
-    async fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> Answer<T> {
+    fn write<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
+        self.count(reply, true)
+    }
+
+    async fn count<T>(&self, reply: impl Future<Output = Answer<T>>, writes: bool) -> Answer<T> {
         let reply = reply.await;
         if reply.as_ref().err().is_none_or(error::is_an_answer) {
-            self.answers.read(self.sent);
-        }
-        reply
-    }
-
-    async fn written<T>(&self, reply: impl Future<Output = Answer<T>>) -> Answer<T> {
-        let reply = reply.await;
-        if reply.as_ref().err().is_none_or(error::is_an_answer) {
-            self.answers.written(self.sent);
+            self.answers.count(self.sent, writes);
         }
         reply
     }
@@ -98,17 +92,62 @@ impl Exchange {
         self.read(self.client.get_config())
     }
 
-    pub(crate) fn watch_stat(&self, path: &str) -> impl Future<Output = Watched<Option<Stat>>> {
+    /// Watches the end of an ephemeral node. Such a node has no children, so a watch on them tells
+    /// of nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if it has ended.
+    pub(crate) async fn watch_end(&self, path: &str) -> Answer<Watch> {
+        let Some(room) = self.watches.take(path) else {
+            return self.stat(path).await?.map(|_| Watch(None)).ok_or(ZkError::NoNode);
+        };
+        let (_, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
+        Ok(Watch(Some((watcher, room))))
+    }
+
+    /// Reads a node, and watches its data and its end.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if it has ended.
+    pub(crate) async fn watch_data(&self, path: &str) -> Answer<((Vec<u8>, Stat), Watch)> {
+        let Some(room) = self.watches.take(path) else {
+            return Ok((self.data(path).await?, Watch(None)));
+        };
+        let (data, stat, watcher) = self.read(self.client.get_and_watch_data(path)).await?;
+        Ok(((data, stat), Watch(Some((watcher, room)))))
+    }
+
+    /// Lists a directory, and watches which entries come and go.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if there is none.
+    pub(crate) async fn watch_children(&self, path: &str) -> Answer<(Vec<String>, Watch)> {
+        let Some(room) = self.watches.take(path) else {
+            return Ok((self.list(path).await?, Watch(None)));
+        };
+        let (children, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
+        Ok((children, Watch(Some((watcher, room)))))
+    }
+
+    /// Looks whether a node exists, and watches its creation or end.
+    pub(crate) async fn watch_stat(&self, path: &str) -> Answer<(Option<Stat>, Watch)> {
+        let Some(room) = self.watches.take(path) else {
+            return Ok((self.stat(path).await?, Watch(None)));
+        };
+        let (stat, watcher) = self.watch_always(path).await?;
+        Ok((stat, Watch(Some((watcher, room)))))
+    }
+
+    /// Same as [`watch_stat`](Self::watch_stat), for a node that is watched as long as the session
+    /// lives, and so also without room.
+    pub(crate) fn watch_always(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Answer<(Option<Stat>, OneshotWatcher)>> {
         self.read(self.client.check_and_watch_stat(path))
-    }
-
-    pub(crate) fn watch_data(&self, path: &str) -> impl Future<Output = Watched<(Vec<u8>, Stat)>> {
-        let data = self.read(self.client.get_and_watch_data(path));
-        data.map_ok(|(data, stat, watcher)| ((data, stat), watcher))
-    }
-
-    pub(crate) fn watch_children(&self, path: &str) -> impl Future<Output = Watched<Vec<String>>> {
-        self.read(self.client.list_and_watch_children(path))
     }
 
     pub(crate) fn create<'f>(
@@ -117,11 +156,11 @@ impl Exchange {
         data: &'f [u8],
         options: &'f CreateOptions<'f>,
     ) -> impl Future<Output = Answer<(Stat, CreateSequence)>> + Send + 'f {
-        self.written(self.client.create(path, data, options))
+        self.write(self.client.create(path, data, options))
     }
 
     pub(crate) fn delete(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
-        self.written(self.client.delete(path, None))
+        self.write(self.client.delete(path, None))
     }
 
     /// Writes data if the node has this version; without one, whichever it has.
@@ -131,7 +170,7 @@ impl Exchange {
         data: &[u8],
         version: Option<i32>,
     ) -> impl Future<Output = Answer<Stat>> + Send {
-        self.written(self.client.set_data(path, data, version))
+        self.write(self.client.set_data(path, data, version))
     }
 
     /// Makes a directory and all directories above it, one after the other.
@@ -163,6 +202,6 @@ impl Exchange {
         let reply = multi.commit();
         // If the leader found one of the writes impossible, a majority knows. But it also refuses
         // each write if the session is over.
-        self.written(async { reply.await.map_err(ZkError::from) })
+        self.write(async { reply.await.map_err(ZkError::from) })
     }
 }

@@ -27,25 +27,21 @@ pub(crate) enum Turn {
 
 /// The turns of a session.
 #[derive(Debug)]
-pub(crate) struct Turns {
-    acquires: Arc<Semaphore>,
-    tries: Arc<Semaphore>,
-    looks: Arc<Semaphore>,
-}
+pub(crate) struct Turns([Arc<Semaphore>; 3]);
 
 impl Turns {
     pub(crate) fn new() -> Self {
-        let turns = |count| Arc::new(Semaphore::new(count));
-        Self { acquires: turns(ACQUIRES), tries: turns(TRIES), looks: turns(LOOKS) }
+        Self([ACQUIRES, TRIES, LOOKS].map(|count| Arc::new(Semaphore::new(count))))
     }
 
     /// Waits for a turn, which lasts until it is dropped. `Turn::First` needs none.
     pub(crate) async fn take(&self, turn: Turn) -> Option<OwnedSemaphorePermit> {
+        let Self([acquires, tries, looks]) = self;
         let turns = match turn {
             Turn::First => return None,
-            Turn::Acquire => &self.acquires,
-            Turn::Try => &self.tries,
-            Turn::Look => &self.looks,
+            Turn::Acquire => acquires,
+            Turn::Try => tries,
+            Turn::Look => looks,
         };
         // They are never closed.
         turns.clone().acquire_owned().await.ok()
