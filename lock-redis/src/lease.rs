@@ -6,14 +6,16 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadline::safe_until};
+use lock_core::{
+    Clock, Error, FencingToken, Lease, LossReason, Result, Validity, deadline::safe_until,
+};
 
 use crate::{
     acquire::detach,
     error::STORE,
     layout::kind::{EXCLUSIVE, SHARED},
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script},
+    wire::script,
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.
@@ -150,7 +152,7 @@ impl Lease for RedisLease {
 
     async fn release(&self) -> Result<()> {
         // By then the key has expired, even if a renewal is still on its way.
-        let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
+        let deadline = self.validity.until().max(Clock::Boot.now()) + self.attempt.ttl;
         self.session.remove(&self.attempt, deadline).await
     }
 }

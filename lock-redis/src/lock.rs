@@ -20,7 +20,6 @@ use crate::{
     layout::key::{Key, floor},
     lease::RedisLease,
     session::{Session, attempt::Attempt},
-    wire::clock::CLOCK,
 };
 
 /// When tokens may fail to rise.
@@ -155,7 +154,7 @@ impl DistributedLock for RedisLock {
     }
 
     fn clock(&self) -> Clock {
-        CLOCK
+        Clock::Boot
     }
 
     fn reach(&self) -> Option<Reach> {

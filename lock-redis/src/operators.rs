@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lock_core::{Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
+use lock_core::{Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
 use redis::{Cmd, FromRedisValue, Value, cmd};
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::{
         ticket::Ticket,
     },
     session::Session,
-    wire::{clock::CLOCK, script, snapshot::Snapshot, turns::Lane},
+    wire::{script, snapshot::Snapshot, turns::Lane},
 };
 
 /// Time limit of one question.
@@ -101,7 +101,7 @@ impl Session {
     /// Same as [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also
     /// if the attempt is gone, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
-        let (deadline, command) = (CLOCK.now() + LIMIT * 2, script::revoke(key, attempt));
+        let (deadline, command) = (Clock::Boot.now() + LIMIT * 2, script::revoke(key, attempt));
         match self.insist_and_tell(Lane::First, "revoke", &command, LIMIT, deadline, None).await {
             (_, Ok((_, Value::Int(1)))) => Ok(true),
             (Effect::None, Ok((_, Value::Int(0)))) => Ok(false),
@@ -152,7 +152,7 @@ impl Session {
         command: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T> {
-        let deadline = CLOCK.now() + LIMIT * 2;
+        let deadline = Clock::Boot.now() + LIMIT * 2;
         let (_, value) = self.insist(Lane::Turn, op, command, LIMIT, deadline).await?;
         read(&value).ok_or_else(|| error::unexpected(op, &value))
     }

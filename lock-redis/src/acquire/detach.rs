@@ -6,7 +6,7 @@
 
 use std::{slice, sync::Arc};
 
-use lock_core::{Effect, Error, FencingToken, Instant, LossReason, Result};
+use lock_core::{Clock, Effect, Error, FencingToken, Instant, LossReason, Result};
 use redis::Value;
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::{
     error,
     layout::ticket::Ticket,
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script, turns::Lane},
+    wire::{script, turns::Lane},
 };
 
 /// Gives the lock to a new ticket, which no attempt has. Returns the ticket's text.
@@ -60,7 +60,7 @@ pub(crate) async fn adopt(
     let said = Some(attempt.said.as_deref().unwrap_or_default());
     let token = ticket.token();
     let command = script::hand_over(&attempt.key, from, &attempt.ticket, attempt.ttl, token, said);
-    let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());
+    let (deadline, patience) = (Clock::Boot.now() + attempt.ttl, attempt.patience());
     let (before, answer) = session
         .insist_and_tell(Lane::First, "adopt", &command, patience, deadline, Some(caller))
         .await;

@@ -22,7 +22,6 @@ use crate::{
     session::{Session, attempt::Attempt},
     wire::{
         answer::{self, Acquired},
-        clock::CLOCK,
         script,
         turns::Lane,
     },
@@ -86,7 +85,7 @@ pub(crate) async fn ask<T>(
     caller: &lock_core::Attempt,
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<(Instant, T)> {
-    let deadline = CLOCK.now() + limit;
+    let deadline = Clock::Boot.now() + limit;
     let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or(limit);
     let (before, answer) = session
         .insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(caller))
@@ -107,7 +106,7 @@ pub(crate) async fn ask<T>(
 impl Waits for Session {
     type Attempt = Attempt;
 
-    const CLOCK: Clock = CLOCK;
+    const CLOCK: Clock = Clock::Boot;
 
     fn store(&self) -> (&'static str, &'static str) {
         (STORE, "the server")

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lock_core::{
-    Instant, Result,
+    Clock, Instant, Result,
     keep::departures::{Departure, Departures, Removes, Sending},
 };
 use tokio::sync::oneshot;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::{Session, attempt::Attempt};
 use crate::{
     error,
-    wire::{answer, clock::CLOCK, script, turns::Lane},
+    wire::{answer, script, turns::Lane},
 };
 
 /// The most releases in flight with a request each. While there are that many, others go together.
@@ -50,7 +50,7 @@ impl Session {
         for attempt in attempts {
             let (session, attempt) = (self.clone(), attempt.clone());
             // By then it has expired.
-            let deadline = CLOCK.now() + attempt.ttl * 2;
+            let deadline = Clock::Boot.now() + attempt.ttl * 2;
             tokio::spawn(async move { drop(session.remove(&attempt, deadline).await) });
         }
     }
@@ -91,7 +91,7 @@ impl Removes for Session {
                     one.tell(result);
                 }
             }
-            Err(why) => self.departures.failed(leaving, &why, CLOCK.now()),
+            Err(why) => self.departures.failed(leaving, &why, Clock::Boot.now()),
         }
     }
 }

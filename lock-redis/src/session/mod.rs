@@ -17,7 +17,7 @@ use std::{
 };
 
 use lock_core::{
-    Reach, Result,
+    Clock, Reach, Result,
     keep::{departures::Departures, poison::lock},
     trace,
 };
@@ -32,7 +32,6 @@ use crate::{
     error::{self, STORE},
     layout::ticket::Ticket,
     wire::{
-        clock::CLOCK,
         connection::{Connection, Connector, Peer},
         turns::Turns,
     },
@@ -88,7 +87,7 @@ impl Session {
     ///
     /// [`Error::Closed`](lock_core::Error::Closed) if the session is closed.
     pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        let earlier = self.book().attempts.enter(attempt, CLOCK.now());
+        let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
         if earlier.ok_or_else(error::closed)? {
             self.due.notify_one();
         }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lock_core::{Effect, Instant, Result};
+use lock_core::{Clock, Effect, Instant, Result};
 use redis::{Cmd, RedisError, Value};
 use tokio::time::{sleep, timeout};
 
 use super::{Link, Session, attempt::Attempt};
 use crate::{
     error,
-    wire::{clock::CLOCK, connection::Connection, failure::Failure, turns::Lane},
+    wire::{connection::Connection, failure::Failure, turns::Lane},
 };
 
 /// Pause before a request is sent again to a server that refuses for a while.
@@ -97,7 +97,7 @@ impl Session {
         op: &'static str,
         command: &Cmd,
     ) -> Result<i64> {
-        let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
+        let (deadline, patience) = (Clock::Boot.now() + attempt.ttl / 2, attempt.patience());
         match self.insist(Lane::First, op, command, patience, deadline).await? {
             (_, Value::Int(answer)) => Ok(answer),
             (_, value) => Err(error::unexpected(op, &value)),
@@ -117,11 +117,11 @@ impl Session {
     ) -> (Effect, Result<(Instant, Value)>) {
         let mut effect = Effect::None;
         loop {
-            let asked = CLOCK.now();
+            let asked = Clock::Boot.now();
             let Some(turn) = self.turns.turn(lane, caller).await else {
                 return (effect, Err(error::unavailable(op, effect, CANCELLED)));
             };
-            let sent = CLOCK.now();
+            let sent = Clock::Boot.now();
             // Waiting for a turn does not count: a burst of this process is no outage.
             deadline = deadline + sent.since(asked);
             let answer = self.call(command, limit).await;
@@ -145,7 +145,7 @@ impl Session {
                 }
                 Err(Failure::Down(e)) => RedisError::clone(&e),
             };
-            let left = deadline.since(CLOCK.now());
+            let left = deadline.since(Clock::Boot.now());
             if left.is_zero() || !self.until_up(left, caller).await {
                 return (effect, Err(error::unavailable(op, effect, error)));
             }

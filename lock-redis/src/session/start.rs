@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use lock_core::{
-    Error, Reach, Result,
+    Clock, Error, Reach, Result,
     keep::{due, limits},
 };
 use redis::Cmd;
@@ -21,7 +21,6 @@ use crate::{
     error,
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        clock::CLOCK,
         connection::Connector,
         turns::{Lane, Turns},
     },
@@ -56,7 +55,7 @@ impl Session {
         session.connect(None).await.map_err(connect)?;
         tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
         tokio::spawn(due::run(
-            CLOCK,
+            Clock::Boot,
             (Arc::downgrade(&session), session.due.clone()),
             Duration::ZERO,
             |session: &Self| session.book().next_due(),
@@ -71,7 +70,7 @@ impl Session {
     ///
     /// The error of the first request that failed.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
-        let deadline = CLOCK.now() + limits::CLOSE;
+        let deadline = Clock::Boot.now() + limits::CLOSE;
         let attempts = self.book().attempts.close();
         attempts.iter().for_each(|attempt| attempt.closed());
         let released = stream::iter(attempts)
