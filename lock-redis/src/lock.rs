@@ -233,12 +233,12 @@ impl DistributedLock for RedisLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.session.token_floor("token floor", &floor(&self.config), None).await
+        self.session.token_floor("token floor", floor(&self.config), None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let op = "raise the token floor";
-        self.session.token_floor(op, &floor(&self.config), Some(above)).await
+        self.session.token_floor(op, floor(&self.config), Some(above)).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::{
     config::RedisConfig,
     error,
     layout::{
-        key::{Key, QUEUE, lock_of},
+        key::{Key, KeyName, QUEUE, lock_of},
         ticket::Ticket,
     },
     session::Session,
@@ -124,7 +124,7 @@ impl Session {
     pub(crate) async fn token_floor(
         &self,
         op: &'static str,
-        key: &[u8],
+        key: KeyName<'_>,
         above: Option<FencingToken>,
     ) -> Result<TokenFloor> {
         let (above, newest) = self.question(op, &script::floor(key, above), parsed).await?;
