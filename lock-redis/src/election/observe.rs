@@ -179,7 +179,7 @@ impl Observer {
     }
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
-        let _turn = session.turns.turn(Lane::Turn, None).await;
+        let _turn = Lane::Turn.turn(&session.turns, None).await;
         let connection = session.connection()?;
         let command = script::read(&self.key, "leader", &[]);
         let listen = connection.listen(&self.channel, true, LIMIT);

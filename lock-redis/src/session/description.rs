@@ -49,10 +49,11 @@ impl Session {
         for client in clients {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
             let get = Cmd::get(client_key(client));
-            match self.insist(Lane::Turn, "inspect", &get, READ_LIMIT, deadline).await {
-                Ok((_, value)) => {
-                    let text = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
-                    known.extend(bytes(&value).map(text).map(|text| (client.to_owned(), text)));
+            let op = ("inspect", Lane::Turn);
+            match self.insist(op, &get, READ_LIMIT, deadline, |value| Some(bytes(value))).await {
+                Ok((_, text)) => {
+                    let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
+                    known.extend(text.map(|text| (client.to_owned(), text)));
                 }
                 // These keys do not start with the prefix. A user without the right to read them
                 // sees no descriptions.

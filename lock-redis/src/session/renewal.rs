@@ -2,20 +2,15 @@
 
 use std::sync::Arc;
 
-use lock_core::{Clock, Instant, Result, trace};
+use lock_core::{Clock, Instant, trace};
 
 use super::{
     Session,
     attempt::{Attempt, Role},
 };
 use crate::{
-    error::{self, STORE},
-    wire::{
-        answer::{self, Seen},
-        failure::Failure,
-        script,
-        turns::Lane,
-    },
+    error::STORE,
+    wire::{answer, failure::Failure, script},
 };
 
 /// The most that one request renews, counted in locks that are held alone. The server does nothing
@@ -33,23 +28,6 @@ impl Session {
         if at < before {
             self.due.notify_one();
         }
-    }
-
-    /// Renews one held lock now. Returns when the confirmed request was sent; `None` if the attempt
-    /// does not hold the lock any more.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
-    pub(crate) async fn renew_now(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        // Sent as a shared hold: whether it holds alone may change while the request is on its way.
-        let command = script::renew(&[], &[attempt.turn()]);
-        let deadline = Clock::Boot.now() + attempt.ttl / 2;
-        let (sent, value) =
-            self.insist(Lane::First, "renew", &command, attempt.patience(), deadline).await?;
-        let (_, seen) =
-            answer::renewed(&value, 0).ok_or_else(|| error::unexpected("renew", &value))?;
-        Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }
 
     pub(super) async fn renew_due(&self) {

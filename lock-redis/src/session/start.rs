@@ -8,7 +8,7 @@ use std::{
 use futures_util::{StreamExt, stream};
 use lock_core::{
     Clock, Error, Reach, Result,
-    keep::{due, limits},
+    keep::{due, limits, wait::Waits},
 };
 use redis::Cmd;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -22,7 +22,7 @@ use crate::{
     layout::{key::client_key, ticket::Ticket},
     wire::{
         connection::Connector,
-        turns::{Lane, Turns},
+        turns::{Lane, TURNS},
     },
 };
 
@@ -48,7 +48,7 @@ impl Session {
             book: Mutex::new(Book::default()),
             alone: Semaphore::new(ALONE),
             departures: Default::default(),
-            turns: Turns::default(),
+            turns: Semaphore::new(TURNS),
             observers: Observers::default(),
             due: Arc::new(Notify::new()),
         });
@@ -74,13 +74,13 @@ impl Session {
         let attempts = self.book().attempts.close();
         attempts.iter().for_each(|attempt| attempt.closed());
         let released = stream::iter(attempts)
-            .map(|attempt| async move { self.remove(&attempt, deadline).await })
+            .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
             .buffer_unordered(256)
             .fold(Ok(()), |all, one| async { all.and(one) })
             .await;
         let delete = Cmd::del(client_key(&self.id));
-        let gone =
-            self.insist(Lane::First, "close", &delete, description::WRITE_LIMIT, deadline).await;
+        let (op, limit) = (("close", Lane::First), description::WRITE_LIMIT);
+        let gone = self.insist(op, &delete, limit, deadline, |_| Some(())).await;
         self.link.send_replace(Link::Closed);
         self.due.notify_one();
         match released.and(gone.map(drop)) {
