@@ -1,14 +1,11 @@
 //! The lease of a granted lock.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, FencingToken, Lease, LockName, LossReason, Result, Validity,
-    deadline::safe_until, keep::attempt::Progress,
+    Clock, FencingToken, Lease, LockName, LossReason, Result, Validity,
+    keep::{attempt::Progress, lease::Kept},
 };
 use uuid::Uuid;
 
@@ -21,22 +18,12 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
-    session: Arc<Session>,
-    attempt: Arc<Attempt>,
-    token: AtomicU64,
-    validity: Validity,
+    pub(crate) session: Arc<Session>,
+    pub(crate) attempt: Arc<Attempt>,
+    pub(crate) kept: Kept,
 }
 
 impl MemoryLease {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        attempt: Arc<Attempt>,
-        token: u64,
-        validity: Validity,
-    ) -> Self {
-        Self { session, attempt, token: token.into(), validity }
-    }
-
     /// Sends a request about the lease's own entry.
     async fn ask<T>(
         &self,
@@ -46,43 +33,35 @@ impl MemoryLease {
         let Progress { name, id, ttl, .. } = &**self.attempt;
         self.session.request(op, *ttl, |store| ask(store, name, *id)).await
     }
-
-    fn gone(&self) -> Error {
-        self.validity.lose(LossReason::EntryGone);
-        Error::Lost { name: self.attempt.name.clone(), reason: LossReason::EntryGone }
-    }
 }
 
 #[async_trait]
 impl Lease for MemoryLease {
     fn token(&self) -> FencingToken {
-        FencingToken::new(self.token.load(Ordering::Acquire))
+        self.kept.token()
     }
 
     fn validity(&self) -> &Validity {
-        &self.validity
+        self.kept.validity()
     }
 
     async fn renew(&self) -> Result<()> {
         let sent = Clock::Tokio.now();
-        self.ask("renew", MemoryStore::renew).await?.then_some(()).ok_or_else(|| self.gone())?;
-        self.validity.extend(safe_until(sent, self.attempt.ttl));
-        Ok(())
+        let found = self.ask("renew", MemoryStore::renew).await?;
+        self.kept.renewed(found.then_some(sent))
     }
 
     async fn downgrade(&self) -> Result<()> {
-        self.ask("downgrade", MemoryStore::downgrade)
-            .await?
-            .then_some(())
-            .ok_or_else(|| self.gone())
+        let held = self.ask("downgrade", MemoryStore::downgrade).await?;
+        held.then_some(()).ok_or_else(|| self.kept.gone())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
         match self.ask("upgrade", MemoryStore::try_upgrade).await? {
             Upgrade::Busy => Ok(false),
-            Upgrade::Gone => Err(self.gone()),
+            Upgrade::Gone => Err(self.kept.gone()),
             Upgrade::Done(token) => {
-                self.token.store(token.value(), Ordering::Release);
+                self.kept.upgraded(token.value());
                 Ok(true)
             }
         }
@@ -90,14 +69,14 @@ impl Lease for MemoryLease {
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let led = self.ask("publish", |store, name, id| store.publish(name, id, value)).await?;
-        led.then_some(()).ok_or_else(|| self.gone())
+        led.then_some(()).ok_or_else(|| self.kept.gone())
     }
 
     async fn detach(&self) -> Result<String> {
         self.session.forget(&self.attempt);
         let to = Uuid::new_v4();
         let held = self.ask("detach", |store, name, id| store.detach(name, id, to)).await?;
-        held.then(|| to.simple().to_string()).ok_or_else(|| self.gone())
+        held.then(|| to.simple().to_string()).ok_or_else(|| self.kept.gone())
     }
 
     /// The entry expires in the store.
@@ -108,7 +87,7 @@ impl Lease for MemoryLease {
     async fn release(&self) -> Result<()> {
         let store = &self.session.client.store;
         if store.has(Defect::KeepsTheUncollected)
-            && self.validity.loss() == Some(LossReason::NotCollected)
+            && self.kept.validity().loss() == Some(LossReason::NotCollected)
         {
             return self.session.keep(&self.attempt);
         }

@@ -4,7 +4,10 @@ use std::{fmt, time::Duration};
 
 use lock_core::{
     Layout, Result, StoreUrl,
-    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
+    keep::{
+        limits::{DEFAULT_TTL, LONGEST_TTL},
+        one_host::one_host,
+    },
 };
 use redis::{AsyncConnectionConfig, Client};
 
@@ -169,11 +172,8 @@ impl RedisConfig {
         if !["redis", "valkey"].contains(&url.scheme()) {
             return Err(url.error("expected redis://.. or valkey://.. (TLS is not supported yet)"));
         }
-        let hosts = url.hosts(DEFAULT_PORT);
-        let [host] = hosts.as_slice() else {
-            return Err(url.error("expected one host (clusters are not supported yet)"));
-        };
-        let (host, port) = split(host).ok_or_else(|| url.error("expected HOST:PORT"))?;
+        let several = "expected one host (clusters are not supported yet)";
+        let (host, port) = one_host(url, DEFAULT_PORT, several)?;
         let database = match url.path() {
             "" => 0,
             path => path
@@ -208,13 +208,6 @@ impl Default for RedisConfig {
     fn default() -> Self {
         Self::new("127.0.0.1", DEFAULT_PORT)
     }
-}
-
-/// The brackets of an IPv6 address belong to the URL, not to the address.
-fn split(host: &str) -> Option<(&str, u16)> {
-    let (host, port) = host.rsplit_once(':')?;
-    let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-    Some((host, port.parse().ok()?))
 }
 
 impl fmt::Debug for RedisConfig {

@@ -1,19 +1,19 @@
 //! The lease of a granted lock.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadline::safe_until};
+use lock_core::{
+    Clock, Error, FencingToken, Instant, Lease, Result, Validity,
+    keep::{attempt::End, grant::Grants, lease::Kept, wait::Waits},
+};
 
 use crate::{
     acquire::detach,
-    error::STORE,
+    error::{self, STORE},
     layout::kind::{EXCLUSIVE, SHARED},
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script},
+    wire::script,
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.
@@ -21,22 +21,10 @@ use crate::{
 pub struct RedisLease {
     session: Arc<Session>,
     attempt: Arc<Attempt>,
-    token: AtomicU64,
-    /// Number of published values.
-    version: AtomicU64,
-    validity: Validity,
+    kept: Kept,
 }
 
 impl RedisLease {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        attempt: Arc<Attempt>,
-        token: u64,
-        validity: Validity,
-    ) -> Self {
-        Self { session, attempt, token: token.into(), version: 0.into(), validity }
-    }
-
     /// The lock's key. Use it for a guarded write: while the lock is held alone, the key has this
     /// lease's [`value`](Self::value). A script that compares them makes Redis itself refuse a
     /// holder that has lost the lock. It also refuses a lock that is held shared or by permits.
@@ -77,10 +65,33 @@ impl RedisLease {
         let command = script::convert(key, ticket, self.token(), word);
         self.session.change(&self.attempt, op, &command).await
     }
+}
 
-    fn gone(&self) -> Error {
-        self.validity.lose(LossReason::EntryGone);
-        Error::Lost { name: self.attempt.name.clone(), reason: LossReason::EntryGone }
+impl Grants for Session {
+    fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
+        let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
+        if earlier.ok_or_else(error::closed)? {
+            self.due.notify_one();
+        }
+        Ok(())
+    }
+
+    fn forget(&self, attempt: &Attempt) {
+        self.book().attempts.forget(attempt);
+    }
+
+    fn hold(
+        self: &Arc<Self>,
+        attempt: &Arc<Attempt>,
+        sent: Instant,
+        token: u64,
+    ) -> Result<Box<dyn Lease>, End> {
+        let kept = Kept::new(attempt, token, attempt.hold(sent)?);
+        Ok(Box::new(RedisLease { session: self.clone(), attempt: attempt.clone(), kept }))
+    }
+
+    fn clean_up_all(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
+        attempts.iter().for_each(|attempt| self.clean_up(attempt));
     }
 }
 
@@ -94,25 +105,25 @@ impl Drop for RedisLease {
 #[async_trait]
 impl Lease for RedisLease {
     fn token(&self) -> FencingToken {
-        FencingToken::new(self.token.load(Ordering::Acquire))
+        self.kept.token()
     }
 
     fn validity(&self) -> &Validity {
-        &self.validity
+        self.kept.validity()
     }
 
     async fn downgrade(&self) -> Result<()> {
         self.attempt.share(true);
         let done = self.convert("downgrade", SHARED).await? == 1;
-        done.then_some(()).ok_or_else(|| self.gone())
+        done.then_some(()).ok_or_else(|| self.kept.gone())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
         match self.convert("upgrade", EXCLUSIVE).await? {
             0 => Ok(false),
-            -1 => Err(self.gone()),
+            -1 => Err(self.kept.gone()),
             token => {
-                self.token.store(token.unsigned_abs(), Ordering::Release);
+                self.kept.upgraded(token.unsigned_abs());
                 self.attempt.share(false);
                 Ok(true)
             }
@@ -125,12 +136,10 @@ impl Lease for RedisLease {
             let what = "publish a value by a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        // An answer may be lost, and a caller may not wait for it. By the version, the server keeps
-        // the newest value in any order of arrival, and takes each value once.
-        let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
-        let command = script::publish(key, ticket, version, self.session.database, value);
+        let (version, database) = (self.kept.next_version(), self.session.database);
+        let command = script::publish(key, ticket, version, database, value);
         let done = self.session.change(&self.attempt, "publish", &command).await? == 1;
-        done.then_some(()).ok_or_else(|| self.gone())
+        done.then_some(()).ok_or_else(|| self.kept.gone())
     }
 
     async fn detach(&self) -> Result<String> {
@@ -138,9 +147,7 @@ impl Lease for RedisLease {
     }
 
     async fn renew(&self) -> Result<()> {
-        let sent = self.session.renew_now(&self.attempt).await?.ok_or_else(|| self.gone())?;
-        self.validity.extend(safe_until(sent, self.attempt.ttl));
-        Ok(())
+        self.kept.renewed(self.session.renew(&self.attempt).await?)
     }
 
     /// The lock's key expires in the store.
@@ -149,8 +156,7 @@ impl Lease for RedisLease {
     }
 
     async fn release(&self) -> Result<()> {
-        // By then the key has expired, even if a renewal is still on its way.
-        let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
-        self.session.remove(&self.attempt, deadline).await
+        let expiry = self.kept.expired_by(Clock::Boot.now());
+        self.session.withdraw(&self.attempt, expiry).await
     }
 }

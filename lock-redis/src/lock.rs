@@ -1,12 +1,14 @@
 //! The driver itself.
 
-use std::{slice, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
     Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
-    Ticket, TokenFloor, Wake, Wish, keep::wait::ended, only_exclusive,
+    Guarantees, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result, Ticket,
+    TokenFloor, Wake, Wish,
+    keep::grant::{lease, leases},
+    only_exclusive,
 };
 use redis::Client;
 use tokio::sync::mpsc;
@@ -18,9 +20,7 @@ use crate::{
     election::observe,
     error::STORE,
     layout::key::{Key, floor},
-    lease::RedisLease,
     session::{Session, attempt::Attempt},
-    wire::clock::CLOCK,
 };
 
 /// When tokens may fail to rise.
@@ -95,31 +95,6 @@ impl RedisLock {
         let ticket = self.session.ticket(caller.id());
         Attempt::new(self.session.mode, key, ticket, request)
     }
-
-    /// Makes the lease of an attempt that was granted, or forgets the attempt.
-    fn lease(
-        &self,
-        attempt: &Arc<Attempt>,
-        granted: Result<(Instant, u64)>,
-    ) -> Result<Box<dyn Lease>> {
-        let held = granted.and_then(|(sent, token)| {
-            let held = self.hold(attempt, sent, token);
-            // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| self.session.remove_later(slice::from_ref(attempt)))
-        });
-        held.inspect_err(|_| self.session.forget(attempt))
-    }
-
-    /// Takes note of a grant, and makes its lease.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the attempt has ended meanwhile.
-    fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
-        let validity = attempt.hold(sent);
-        let validity = validity.map_err(|end| ended(&*self.session, attempt.ttl, end))?;
-        Ok(Box::new(RedisLease::new(self.session.clone(), attempt.clone(), token, validity)))
-    }
 }
 
 fn guarantees(config: &RedisConfig) -> Guarantees {
@@ -155,7 +130,7 @@ impl DistributedLock for RedisLock {
     }
 
     fn clock(&self) -> Clock {
-        CLOCK
+        Clock::Boot
     }
 
     fn reach(&self) -> Option<Reach> {
@@ -168,12 +143,13 @@ impl DistributedLock for RedisLock {
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.attempt(&request, &caller);
-        self.session.enter(&attempt)?;
-        let granted = match self.config.mode {
-            Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
-            Mode::Simple => simple::acquire(&self.session, &attempt, &request, &caller).await,
+        let granted = async {
+            match self.config.mode {
+                Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
+                Mode::Simple => simple::acquire(&self.session, &attempt, &request, &caller).await,
+            }
         };
-        self.lease(&attempt, granted)
+        lease(&self.session, &attempt, granted).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
@@ -181,20 +157,7 @@ impl DistributedLock for RedisLock {
         only_exclusive(STORE, &wishes)?;
         let attempts: Vec<_> =
             wishes.iter().map(|(request, caller)| self.attempt(request, caller)).collect();
-        let granted = match attempts.iter().try_for_each(|attempt| self.session.enter(attempt)) {
-            Ok(()) => set::acquire(&self.session, &attempts, caller).await,
-            Err(closed) => Err(closed),
-        };
-        let held = granted.and_then(|granted| {
-            let Some((sent, tokens)) = granted else { return Ok(None) };
-            let hold = |(attempt, token)| self.hold(attempt, sent, token);
-            let held: Result<_> = attempts.iter().zip(tokens).map(hold).collect();
-            held.map(Some).inspect_err(|_| self.session.remove_later(&attempts))
-        });
-        if !matches!(held, Ok(Some(_))) {
-            attempts.iter().for_each(|attempt| self.session.forget(attempt));
-        }
-        held
+        leases(&self.session, &attempts, set::acquire(&self.session, &attempts, caller)).await
     }
 
     async fn adopt(
@@ -204,9 +167,8 @@ impl DistributedLock for RedisLock {
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.attempt(&request, &caller);
-        self.session.enter(&attempt)?;
-        let adopted = detach::adopt(&self.session, &attempt, &caller, &ticket).await;
-        self.lease(&attempt, adopted.map(|sent| (sent, ticket.token().value())))
+        let adopted = detach::adopt(&self.session, &attempt, &caller, &ticket);
+        lease(&self.session, &attempt, adopted).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
@@ -234,12 +196,12 @@ impl DistributedLock for RedisLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.session.token_floor("token floor", &floor(&self.config), None).await
+        self.session.token_floor("token floor", floor(&self.config), None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let op = "raise the token floor";
-        self.session.token_floor(op, &floor(&self.config), Some(above)).await
+        self.session.token_floor(op, floor(&self.config), Some(above)).await
     }
 
     async fn close(&self) -> Result<()> {

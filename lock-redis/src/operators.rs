@@ -1,9 +1,9 @@
 //! Requests of operators: holder and waiters of a lock, the names in use, revoking, the token
-//! floor.
+//! floor. All of them fail as [`Session::insist`] does.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lock_core::{Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
+use lock_core::{Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
 use redis::{Cmd, FromRedisValue, Value, cmd};
 use uuid::Uuid;
 
@@ -11,11 +11,11 @@ use crate::{
     config::RedisConfig,
     error,
     layout::{
-        key::{Key, QUEUE, lock_of},
+        key::{Key, KeyName, QUEUE, lock_of},
         ticket::Ticket,
     },
     session::Session,
-    wire::{clock::CLOCK, script, snapshot::Snapshot, turns::Lane},
+    wire::{answer, script, snapshot::Snapshot, turns::Lane},
 };
 
 /// Time limit of one question.
@@ -25,10 +25,6 @@ const PLACES: usize = 1000;
 
 impl Session {
     /// Returns the holders of a lock, then its waiters.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
         let snapshot = self.look("inspect", key, "all", &[]).await?;
         let clients = self.descriptions(snapshot.clients()).await?;
@@ -36,10 +32,6 @@ impl Session {
     }
 
     /// Returns a holder that blocks these attempts of this client, and the place of each attempt.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn diagnose(&self, key: &Key, attempts: &[Uuid]) -> Result<Diagnosis> {
         let tickets: Vec<_> = attempts.iter().map(|attempt| self.ticket(*attempt)).collect();
         let (mut places, mut rest) = (Vec::new(), &tickets[..]);
@@ -57,10 +49,6 @@ impl Session {
     }
 
     /// Returns the names that start with `prefix` and have a holder or a waiter.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn names(&self, config: &RedisConfig, prefix: &str) -> Result<Vec<LockName>> {
         let wanted = |lock: &[u8]| {
             Key::name_of(config, lock).filter(|name| name.as_str().starts_with(prefix))
@@ -101,30 +89,26 @@ impl Session {
     /// Same as [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also
     /// if the attempt is gone, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
-        let (deadline, command) = (CLOCK.now() + LIMIT * 2, script::revoke(key, attempt));
-        match self.insist_and_tell(Lane::First, "revoke", &command, LIMIT, deadline, None).await {
-            (_, Ok((_, Value::Int(1)))) => Ok(true),
-            (Effect::None, Ok((_, Value::Int(0)))) => Ok(false),
-            (effect, Ok((_, Value::Int(0)))) => {
+        let (deadline, command) = (Clock::Boot.now() + LIMIT * 2, script::revoke(key, attempt));
+        let (op, read) = (("revoke", Lane::First), |value: &Value| Some(answer::int(value)? == 1));
+        match self.insist_and_tell(op, &command, LIMIT, deadline, None, read).await {
+            (_, Ok((_, true))) => Ok(true),
+            (Effect::None, Ok((_, false))) => Ok(false),
+            (effect, Ok((_, false))) => {
                 let why =
                     "the attempt is gone; whether by this call is not known, as an answer was lost";
                 Err(error::unavailable("revoke", effect, why))
             }
-            (_, Ok((_, value))) => Err(error::unexpected("revoke", &value)),
             (_, Err(error)) => Err(error),
         }
     }
 
     /// Raises the floor with this key to `above`, if one is given. Returns how far tokens have
     /// come.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn token_floor(
         &self,
         op: &'static str,
-        key: &[u8],
+        key: KeyName<'_>,
         above: Option<FencingToken>,
     ) -> Result<TokenFloor> {
         let (above, newest) = self.question(op, &script::floor(key, above), parsed).await?;
@@ -142,19 +126,15 @@ impl Session {
     }
 
     /// Sends a command that may be executed twice, and reads its answer.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     async fn question<T>(
         &self,
         op: &'static str,
         command: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T> {
-        let deadline = CLOCK.now() + LIMIT * 2;
-        let (_, value) = self.insist(Lane::Turn, op, command, LIMIT, deadline).await?;
-        read(&value).ok_or_else(|| error::unexpected(op, &value))
+        let deadline = Clock::Boot.now() + LIMIT * 2;
+        let answer = self.insist((op, Lane::Turn), command, LIMIT, deadline, read).await;
+        answer.map(|(_, answer)| answer)
     }
 }
 

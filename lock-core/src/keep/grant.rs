@@ -59,7 +59,10 @@ where
     S::Attempt: Deref<Target = Progress<A, W, H>>,
 {
     session.enter(attempt)?;
-    let held = granted.await.and_then(|granted| hold(session, attempt, granted));
+    let held = granted.await.and_then(|granted| {
+        // An attempt that was closed or revoked meanwhile leaves nothing.
+        hold(session, attempt, granted).inspect_err(|_| session.clean_up(attempt))
+    });
     held.inspect_err(|_| session.forget(attempt))
 }
 
@@ -96,7 +99,6 @@ where
     held
 }
 
-/// An attempt that was closed or revoked meanwhile leaves nothing.
 fn hold<S: Grants, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
@@ -105,8 +107,5 @@ fn hold<S: Grants, A, W, H>(
 where
     S::Attempt: Deref<Target = Progress<A, W, H>>,
 {
-    session.hold(attempt, sent, token).map_err(|end| {
-        session.clean_up(attempt);
-        ended(&**session, attempt.ttl, end)
-    })
+    session.hold(attempt, sent, token).map_err(|end| ended(&**session, attempt.ttl, end))
 }

@@ -5,19 +5,18 @@ mod set;
 use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt as Caller, Clock, Error, Instant, Lease, Request, Result, Ticket, keep::attempt::End,
+    Attempt as Caller, Clock, Error, Instant, Lease, Request, Result, Ticket,
+    keep::{attempt::End, lease::Kept, ticket::unreadable},
     limit_conflict,
 };
+use uuid::Uuid;
 
 use crate::{
     MemoryStore,
     defect::Defect,
     lease::MemoryLease,
     session::{Session, attempt::Attempt},
-    store::{
-        detach,
-        state::{Answer, Asked, Grant},
-    },
+    store::state::{Answer, Asked, Grant},
 };
 
 impl Session {
@@ -39,7 +38,8 @@ impl Session {
             store.leave(&kept.name, kept.id);
             self.ended(end)
         })?;
-        let lease = MemoryLease::new(self.clone(), kept.clone(), token, validity);
+        let (session, attempt) = (self.clone(), kept.clone());
+        let lease = MemoryLease { session, attempt, kept: Kept::new(kept, token, validity) };
         if caller.is_cancelled() && store.has(Defect::KeepsGrantsOfTheDeparted) {
             return Err(Error::Contended { name: kept.name.clone() });
         }
@@ -71,7 +71,7 @@ impl Session {
             let answer = self.request("acquire", kept.ttl, |store| store.acquire(&asked)).await?;
             let look_again = match answer {
                 Answer::Granted(grant) => return Ok((grant.at, grant.token.value())),
-                Answer::Busy => return Err(Error::Contended { name: asked.request.name }),
+                Answer::Busy => return Err(Error::Contended { name: kept.name.clone() }),
                 Answer::Gone => return Err(self.ended(End::Gone)),
                 Answer::OtherLimit(found) => return Err(limit_conflict(&asked.request, found)),
                 Answer::Waiting { position, look_again } => {
@@ -87,9 +87,7 @@ impl Session {
             };
             tokio::select! {
                 decided = kept.decided() => return decided.map_err(|end| self.ended(end)),
-                () = caller.cancelled() => {
-                    return Err(Error::Contended { name: asked.request.name });
-                }
+                () = caller.cancelled() => return Err(Error::Contended { name: kept.name.clone() }),
                 // No push announces that the holder has expired.
                 () = Clock::Tokio.sleep_until(look_again) => {}
             }
@@ -127,7 +125,8 @@ impl Session {
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         self.client.check_open()?;
-        let from = detach::read(&ticket)?;
+        let from = Uuid::try_parse(ticket.place())
+            .map_err(|_| unreadable("memory", ticket.place(), "a UUID"))?;
         let asked = self.asked(&request, &caller);
         let adopt = |store: &MemoryStore| store.adopt(&asked, from, ticket.token());
         match self.request("adopt", request.ttl, adopt).await {

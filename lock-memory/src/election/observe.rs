@@ -15,10 +15,9 @@ impl Session {
         changes: mpsc::UnboundedReceiver<Option<Leader>>,
     ) -> mpsc::Receiver<Observed> {
         let (out, observed) = mpsc::channel(UNREAD);
-        let under_way = UnderWay::new(self.client.network.clone());
+        let changes = UnderWay::new(self.client.network.clone(), changes, true);
         let store = self.client.store.clone();
-        let task =
-            tokio::spawn(deliver(Arc::downgrade(self), store, name, changes, under_way, out));
+        let task = tokio::spawn(deliver(Arc::downgrade(self), store, name, changes, out));
         let mut observers = self.observers();
         observers.retain(|task| !task.is_finished());
         observers.push(task.abort_handle());
@@ -31,21 +30,17 @@ async fn deliver(
     session: Weak<Session>,
     store: MemoryStore,
     name: LockName,
-    mut changes: mpsc::UnboundedReceiver<Option<Leader>>,
-    mut under_way: UnderWay<Option<Leader>>,
+    mut changes: UnderWay<Option<Leader>>,
     out: mpsc::Sender<Observed>,
 ) {
     while session.strong_count() > 0 {
-        let now = tokio::select! {
+        let step = tokio::select! {
             () = out.closed() => return,
             // Perhaps no other request comes after the leader has expired: this look finds it.
             () = Clock::Tokio.sleep_until(store.next_expiry(&name)) => continue,
-            Some(now) = changes.recv() => {
-                under_way.send_state(now);
-                continue;
-            }
-            now = under_way.arrival() => now,
+            Some(step) = changes.step() => step,
         };
+        let Some(now) = step else { continue };
         if out.send(Ok(now)).await.is_err() {
             return;
         }

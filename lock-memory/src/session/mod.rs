@@ -22,7 +22,7 @@ use self::attempt::Attempt;
 use crate::{
     MemoryStore,
     store::{Client, state::Told},
-    wire::network::{Network, Trouble, UnderWay},
+    wire::network::{Trouble, UnderWay},
 };
 
 #[derive(Debug)]
@@ -46,7 +46,8 @@ impl Session {
             observers: Mutex::default(),
             changed: Arc::default(),
         });
-        tokio::spawn(deliver(Arc::downgrade(&session), session.client.network.clone(), told));
+        let pushes = UnderWay::new(session.client.network.clone(), told, false);
+        tokio::spawn(deliver(Arc::downgrade(&session), pushes));
         session
     }
 
@@ -154,23 +155,9 @@ impl Session {
 }
 
 /// Delivers the store's pushes over the client's network.
-async fn deliver(
-    session: Weak<Session>,
-    network: Network,
-    mut told: mpsc::UnboundedReceiver<Told>,
-) {
-    let mut under_way = UnderWay::new(network);
-    loop {
-        let push = tokio::select! {
-            push = told.recv() => match push {
-                Some(push) => {
-                    under_way.send(push);
-                    continue;
-                }
-                None => return,
-            },
-            push = under_way.arrival() => push,
-        };
+async fn deliver(session: Weak<Session>, mut pushes: UnderWay<Told>) {
+    while let Some(step) = pushes.step().await {
+        let Some(push) = step else { continue };
         let Some(session) = session.upgrade() else { return };
         session.told(push);
     }

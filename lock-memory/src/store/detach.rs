@@ -1,6 +1,6 @@
 //! Detaching and adopting a lock: its entry gets another owner.
 
-use lock_core::{Clock, Error, FencingToken, LockName, LossReason, Result, Ticket};
+use lock_core::{Clock, FencingToken, LockName, LossReason, Result};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -8,15 +8,6 @@ use super::{
     MemoryStore,
     state::{Asked, Grant, Stored},
 };
-
-/// Reads the new owner that [`MemoryStore::detach`] gave the entry.
-pub(crate) fn read(ticket: &Ticket) -> Result<Uuid> {
-    Uuid::try_parse(ticket.place()).map_err(|_| Error::InvalidOption {
-        option: "ticket".to_owned(),
-        value: ticket.place().chars().take(8).collect(),
-        allowed: "the place in a ticket of memory is a UUID".to_owned(),
-    })
-}
 
 /// Returns whether a raise of the floor looks for this entry. Then it must not get another owner.
 fn is_below(entry: &Stored, floor: FencingToken) -> bool {

@@ -1,7 +1,7 @@
 //! The store, in the place of a server. Its memory and its rule are in [`state`](self::state).
 
 mod convert;
-pub(crate) mod detach;
+mod detach;
 pub(crate) mod entry;
 mod observers;
 mod registry;

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use lock_core::{Clock, Instant};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// The present faults of a client's network and its watchdog.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -103,35 +103,41 @@ impl Network {
 #[derive(Debug)]
 pub(crate) struct UnderWay<T> {
     network: Network,
+    from: mpsc::UnboundedReceiver<T>,
     sent: VecDeque<(Instant, T)>,
+    /// Whether only the newest message arrives after an outage.
+    newest: bool,
 }
 
 impl<T> UnderWay<T> {
-    pub(crate) fn new(network: Network) -> Self {
-        Self { network, sent: VecDeque::new() }
+    pub(crate) fn new(network: Network, from: mpsc::UnboundedReceiver<T>, newest: bool) -> Self {
+        Self { network, from, sent: VecDeque::new(), newest }
     }
 
-    pub(crate) fn send(&mut self, what: T) {
-        self.sent.push_back((Clock::Tokio.now(), what));
-    }
-
-    /// Same as [`send`](Self::send), but after an outage only the newest message arrives.
-    pub(crate) fn send_state(&mut self, what: T) {
-        if self.network.now().replies_cut {
-            self.sent.clear();
-        }
-        self.send(what);
-    }
-
-    /// Returns the next message that arrives. Waits for ever while none is under way.
+    /// Waits for the next message that arrives, or takes in one that the store sends: `Some(None)`.
+    /// `None` if the store sends no more.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub(crate) async fn arrival(&mut self) -> T {
-        if let Some(sent) = self.sent.front().map(|(sent, _)| *sent) {
-            self.network.reply_arrives(sent).await;
-            if let Some((_, what)) = self.sent.pop_front() {
+    pub(crate) async fn step(&mut self) -> Option<Option<T>> {
+        let arrival = Self::arrival(&self.network, &mut self.sent);
+        let what = tokio::select! {
+            what = self.from.recv() => what?,
+            what = arrival => return Some(Some(what)),
+        };
+        if self.newest && self.network.now().replies_cut {
+            self.sent.clear();
+        }
+        self.sent.push_back((Clock::Tokio.now(), what));
+        Some(None)
+    }
+
+    /// Waits for ever while none is under way.
+    async fn arrival(network: &Network, sent: &mut VecDeque<(Instant, T)>) -> T {
+        if let Some(at) = sent.front().map(|(at, _)| *at) {
+            network.reply_arrives(at).await;
+            if let Some((_, what)) = sent.pop_front() {
                 return what;
             }
         }

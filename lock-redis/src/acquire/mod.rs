@@ -17,12 +17,10 @@ use lock_core::{
 use redis::{Cmd, Value};
 
 use crate::{
-    error::{self, STORE},
     layout::kind,
     session::{Session, attempt::Attempt},
     wire::{
         answer::{self, Acquired},
-        clock::CLOCK,
         script,
         turns::Lane,
     },
@@ -86,42 +84,17 @@ pub(crate) async fn ask<T>(
     caller: &lock_core::Attempt,
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<(Instant, T)> {
-    let deadline = CLOCK.now() + limit;
+    let deadline = Clock::Boot.now() + limit;
     let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or(limit);
     let (before, answer) = session
-        .insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(caller))
+        .insist_and_tell(("acquire", Lane::Turn), command, patience, deadline, Some(caller), read)
         .await;
-    let answer = answer.and_then(|(sent, value)| {
-        Ok((sent, read(&value).ok_or_else(|| error::unexpected("acquire", &value))?))
-    });
     // A script that lacks a right may have done a part of its work.
     let unknown = |error: &Error| {
         [before, error.effect()].contains(&Effect::Unknown) || matches!(error, Error::Denied { .. })
     };
     if answer.as_ref().is_err_and(unknown) {
-        session.remove_later(attempts);
+        attempts.iter().for_each(|attempt| session.clean_up(attempt));
     }
     answer
-}
-
-impl Waits for Session {
-    type Attempt = Attempt;
-
-    const CLOCK: Clock = CLOCK;
-
-    fn store(&self) -> (&'static str, &'static str) {
-        (STORE, "the server")
-    }
-
-    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        self.renew_now(attempt).await
-    }
-
-    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
-        self.remove(attempt, deadline).await
-    }
-
-    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
-        self.remove_later(slice::from_ref(attempt));
-    }
 }

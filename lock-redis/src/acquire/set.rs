@@ -15,8 +15,8 @@ use crate::{
 pub(crate) const NAMES: usize = 200;
 
 /// Takes the locks of all attempts, in either mode, or none. The attempts are in the session's book
-/// meanwhile, and remain there if all are granted. Returns when the confirmed request was sent,
-/// from which validity counts, and the tokens.
+/// meanwhile, and remain there if all are granted. Returns the tokens, each with when the confirmed
+/// request was sent, from which validity counts.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
     caller: &lock_core::Attempt,
-) -> Result<Option<(Instant, Vec<u64>)>> {
+) -> Result<Option<Vec<(Instant, u64)>>> {
     let members = attempts.iter().map(|attempt| attempt.member());
     let said = attempts.iter().map(|attempt| attempt.said.as_deref().unwrap_or_default());
     let wishes: Vec<_> = members.zip(said).collect();
@@ -33,5 +33,5 @@ pub(crate) async fn acquire(
     let limit = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default();
     let (sent, tokens) =
         ask(session, attempts, &command, limit, caller, answer::acquired_all).await?;
-    Ok(tokens.map(|tokens| (sent, tokens)))
+    Ok(tokens.map(|tokens| tokens.into_iter().map(|token| (sent, token)).collect()))
 }

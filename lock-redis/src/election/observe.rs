@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::future::join;
 use lock_core::{
-    Instant, Leader, Observed, Result,
+    Clock, Instant, Leader, Observed, Result,
     deadline::jitter,
     keep::{
         self,
@@ -34,7 +34,7 @@ use crate::{
     error,
     layout::key::Key,
     session::{Link, Session},
-    wire::{clock::CLOCK, failure::Failure, script, turns::Lane},
+    wire::{failure::Failure, script, turns::Lane},
 };
 
 /// Time limit of one look. The first look waits up to twice as long for a server that answers.
@@ -123,7 +123,7 @@ impl Observer {
                     None => return self.look().await,
                 },
                 () = moved(&mut self.link, self.number) => return self.look().await,
-                () = CLOCK.sleep_until(self.due) => return self.look().await,
+                () = Clock::Boot.sleep_until(self.due) => return self.look().await,
             }
         }
     }
@@ -143,7 +143,7 @@ impl Observer {
 
     fn look_after(&mut self, ttl: Option<Duration>) {
         let expiry = ttl.map_or(LONGEST_LOOK, |ttl| ttl + jitter(EXPIRY_SLACK));
-        self.due = CLOCK.now() + jitter(LONGEST_LOOK).min(expiry);
+        self.due = Clock::Boot.now() + jitter(LONGEST_LOOK).min(expiry);
     }
 
     /// Subscribes and looks, again and again until the server answers.
@@ -179,7 +179,7 @@ impl Observer {
     }
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
-        let _turn = session.turns.turn(Lane::Turn, None).await;
+        let _turn = Lane::Turn.turn(&session.turns, None).await;
         let connection = session.connection()?;
         let command = script::read(&self.key, "leader", &[]);
         let listen = connection.listen(&self.channel, true, LIMIT);

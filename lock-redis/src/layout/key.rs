@@ -1,7 +1,7 @@
 //! Keys: one for the lock itself, and its companions in the same cluster slot.
 
 use lock_core::{Layout, LockName};
-use redis::{RedisWrite, ToRedisArgs, ToSingleRedisArg};
+use redis::{RedisWrite, ToRedisArgs};
 
 use crate::config::RedisConfig;
 
@@ -69,29 +69,39 @@ impl Key {
         &self.base[self.start..self.end]
     }
 
-    pub(crate) fn queue(&self) -> Companion<'_> {
-        Companion(&self.base, b"queue")
+    pub(crate) fn own(&self) -> KeyName<'_> {
+        KeyName(self.lock(), b"")
     }
 
-    pub(crate) fn waiting(&self) -> Companion<'_> {
-        Companion(&self.base, b"waiting")
+    pub(crate) fn queue(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"queue")
     }
 
-    pub(crate) fn fence(&self) -> Companion<'_> {
-        Companion(&self.base, b"fence")
+    pub(crate) fn waiting(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"waiting")
+    }
+
+    pub(crate) fn fence(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"fence")
     }
 
     /// The key of the token floor of all names with this prefix. See [`floor`].
-    pub(crate) fn floor(&self) -> Companion<'_> {
-        Companion(&self.lock()[..self.prefix], FLOOR)
+    pub(crate) fn floor(&self) -> KeyName<'_> {
+        KeyName(&self.lock()[..self.prefix], FLOOR)
     }
 }
 
-/// A key beside the lock's, written straight into a command.
+/// The name of a key, written straight into a command.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Companion<'a>(&'a [u8], &'static [u8]);
+pub(crate) struct KeyName<'a>(&'a [u8], &'static [u8]);
 
-impl ToRedisArgs for Companion<'_> {
+impl KeyName<'_> {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len() + self.1.len()
+    }
+}
+
+impl ToRedisArgs for KeyName<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
         use std::io::Write;
         let mut writer = out.writer_for_next_arg();
@@ -100,14 +110,12 @@ impl ToRedisArgs for Companion<'_> {
     }
 }
 
-impl ToSingleRedisArg for Companion<'_> {}
-
 /// Suffix of the token floor's key, after the prefix. No companion's name has this suffix.
 pub(crate) const FLOOR: &[u8] = b"\xFFfloor";
 
 /// The key of the token floor.
-pub(crate) fn floor(config: &RedisConfig) -> Vec<u8> {
-    [config.prefix.as_bytes(), FLOOR].concat()
+pub(crate) fn floor(config: &RedisConfig) -> KeyName<'_> {
+    KeyName(config.prefix.as_bytes(), FLOOR)
 }
 
 /// Suffix of every queue's key.

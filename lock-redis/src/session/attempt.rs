@@ -10,7 +10,7 @@ use std::{
 };
 
 use lock_core::{
-    Instant, Kind, Request, Validity,
+    Clock, Instant, Kind, Request, Validity,
     deadline::jitter,
     keep::{
         self,
@@ -25,7 +25,6 @@ use crate::{
     layout::{key::Key, ticket::Ticket},
     wire::{
         answer::{Seen, Waits},
-        clock::CLOCK,
         script::{self, Member, Turn},
     },
 };
@@ -150,7 +149,7 @@ impl Attempt {
     pub(crate) fn share(&self, shares: bool) {
         self.change(|stage| {
             if let Stage::Held { note, .. } = stage {
-                note.alone = (!shares).then(|| CLOCK.now());
+                note.alone = (!shares).then(|| Clock::Boot.now());
             }
         });
     }
@@ -181,7 +180,7 @@ impl Attempt {
                 _ => return None,
             };
             let (delay, polls) = self.next_ask(said, polls);
-            let ask = delay.map(|delay| CLOCK.now() + delay);
+            let ask = delay.map(|delay| Clock::Boot.now() + delay);
             *stage = Stage::Waiting { sent, note: Line { fence: said.fence, ask, polls } };
             ask
         })

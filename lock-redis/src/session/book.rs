@@ -12,8 +12,8 @@ const TOGETHER: Duration = Duration::from_millis(5);
 
 /// The book of a client's attempts, and when each of them asks the server.
 #[derive(Debug, Default)]
-pub(super) struct Book {
-    pub(super) attempts: keep::book::Book<Attempt>,
+pub(crate) struct Book {
+    pub(crate) attempts: keep::book::Book<Attempt>,
     /// Waiting attempts that want to ask before their renewal is due.
     asks: BTreeSet<(Instant, Uuid)>,
 }

@@ -2,14 +2,14 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use lock_core::{Error, Result, this_process};
+use lock_core::{Clock, Error, Result, this_process};
 use redis::{Cmd, RedisError, cmd};
 
 use super::Session;
 use crate::{
     error,
     layout::key::client_key,
-    wire::{answer::bytes, clock::CLOCK, connection::Connection, turns::Lane},
+    wire::{answer::bytes, connection::Connection, turns::Lane},
 };
 
 /// Time until a client's description expires, and the period at which it is written again.
@@ -45,14 +45,15 @@ impl Session {
         clients.sort_unstable();
         clients.dedup();
         let mut known = HashMap::new();
-        let deadline = CLOCK.now() + READ_LIMIT;
+        let deadline = Clock::Boot.now() + READ_LIMIT;
         for client in clients {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
             let get = Cmd::get(client_key(client));
-            match self.insist(Lane::Turn, "inspect", &get, READ_LIMIT, deadline).await {
-                Ok((_, value)) => {
-                    let text = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
-                    known.extend(bytes(&value).map(text).map(|text| (client.to_owned(), text)));
+            let op = ("inspect", Lane::Turn);
+            match self.insist(op, &get, READ_LIMIT, deadline, |value| Some(bytes(value))).await {
+                Ok((_, text)) => {
+                    let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
+                    known.extend(text.map(|text| (client.to_owned(), text)));
                 }
                 // These keys do not start with the prefix. A user without the right to read them
                 // sees no descriptions.

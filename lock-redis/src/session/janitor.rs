@@ -3,15 +3,23 @@
 use std::sync::Arc;
 
 use lock_core::{
-    Instant, Result,
-    keep::departures::{Departure, Departures, Removes, Sending},
+    Clock, Instant, Result,
+    keep::{
+        departures::{Departure, Departures, Removes, Sending},
+        grant::Grants,
+        wait::Waits,
+    },
 };
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Attempt};
+use super::{Session, attempt::Attempt, retry::Op};
 use crate::{
-    error,
-    wire::{answer, clock::CLOCK, script, turns::Lane},
+    error::{self, STORE},
+    wire::{
+        answer::{self, Seen},
+        script,
+        turns::Lane,
+    },
 };
 
 /// The most releases in flight with a request each. While there are that many, others go together.
@@ -19,19 +27,29 @@ pub(super) const ALONE: usize = 64;
 /// The most leases that one request gives back. The server does nothing else meanwhile, for one to
 /// three milliseconds.
 const TOGETHER: usize = 200;
+const RELEASE: Op = ("release", Lane::First);
 
-impl Session {
-    /// Removes an attempt from the server: its place in the queue, or its lock. The session forgets
-    /// it.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
-    pub(crate) async fn remove(
-        self: &Arc<Self>,
-        attempt: &Arc<Attempt>,
-        deadline: Instant,
-    ) -> Result<()> {
+impl Waits for Session {
+    type Attempt = Attempt;
+
+    const CLOCK: Clock = Clock::Boot;
+
+    fn store(&self) -> (&'static str, &'static str) {
+        (STORE, "the server")
+    }
+
+    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+        // Sent as a shared hold: whether it holds alone may change while the request is on its way.
+        let command = script::renew(&[], &[attempt.turn()]);
+        let (op, read) = (("renew", Lane::First), |value: &_| answer::renewed(value, 0));
+        let deadline = Clock::Boot.now() + attempt.ttl / 2;
+        let (sent, (_, seen)) =
+            self.insist(op, &command, attempt.patience(), deadline, read).await?;
+        Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
+    }
+
+    /// Also removes the lock of an attempt that holds. The session forgets the attempt.
+    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
         self.forget(attempt);
         if let Ok(_alone) = self.alone.try_acquire() {
             return self.remove_alone(attempt, deadline).await;
@@ -45,20 +63,18 @@ impl Session {
         answer.await.unwrap_or_else(|_| Err(error::closed()))
     }
 
-    /// Removes attempts from the server in the background.
-    pub(crate) fn remove_later(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
-        for attempt in attempts {
-            let (session, attempt) = (self.clone(), attempt.clone());
-            // By then it has expired.
-            let deadline = CLOCK.now() + attempt.ttl * 2;
-            tokio::spawn(async move { drop(session.remove(&attempt, deadline).await) });
-        }
+    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
+        let (session, attempt) = (self.clone(), attempt.clone());
+        // By then it has expired.
+        let deadline = Clock::Boot.now() + attempt.ttl * 2;
+        tokio::spawn(async move { drop(session.withdraw(&attempt, deadline).await) });
     }
+}
 
+impl Session {
     async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
-        let command = attempt.release(self.mode);
-        let answer = self.insist(Lane::First, "release", &command, attempt.patience(), deadline);
-        answer.await.map(drop)
+        let (command, patience) = (attempt.release(self.mode), attempt.patience());
+        self.insist(RELEASE, &command, patience, deadline, |_| Some(())).await.map(drop)
     }
 }
 
@@ -75,13 +91,9 @@ impl Removes for Session {
         let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
         let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
         let command = script::release_all(self.mode, attempts);
-        let answer = self.insist(Lane::First, "release", &command, limit, deadline).await;
-        let released = answer.and_then(|(_, value)| {
-            let released = answer::released(&value, leaving.len());
-            released.ok_or_else(|| error::unexpected("release", &value))
-        });
-        match released {
-            Ok(released) => {
+        let read = |value: &_| answer::released(value, leaving.len());
+        match self.insist(RELEASE, &command, limit, deadline, read).await {
+            Ok((_, released)) => {
                 for (one, released) in leaving.into_iter().zip(released) {
                     let result = match released {
                         true => Ok(()),
@@ -91,7 +103,7 @@ impl Removes for Session {
                     one.tell(result);
                 }
             }
-            Err(why) => self.departures.failed(leaving, &why, CLOCK.now()),
+            Err(why) => self.departures.failed(leaving, &why, Clock::Boot.now()),
         }
     }
 }

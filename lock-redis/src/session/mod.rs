@@ -17,7 +17,7 @@ use std::{
 };
 
 use lock_core::{
-    Reach, Result,
+    Reach,
     keep::{departures::Departures, poison::lock},
     trace,
 };
@@ -29,13 +29,9 @@ use self::{attempt::Attempt, book::Book};
 use crate::{
     config::Mode,
     election::observers::Observers,
-    error::{self, STORE},
+    error::STORE,
     layout::ticket::Ticket,
-    wire::{
-        clock::CLOCK,
-        connection::{Connection, Connector, Peer},
-        turns::Turns,
-    },
+    wire::connection::{Connection, Connector, Peer},
 };
 
 /// One client of the server: one connection at a time, one renewal for all its attempts.
@@ -53,10 +49,11 @@ pub(crate) struct Session {
     alone: Semaphore,
     /// The other releases.
     departures: Departures<Arc<Attempt>>,
-    pub(crate) turns: Turns,
+    /// Permits for requests that are not urgent.
+    pub(crate) turns: Semaphore,
     pub(crate) observers: Observers,
     /// Notified when something in the book is due earlier than before, or the session ends.
-    due: Arc<Notify>,
+    pub(crate) due: Arc<Notify>,
 }
 
 /// The present connection, or why there is none.
@@ -78,25 +75,8 @@ impl Session {
     }
 
     /// Locks the book. Never held across an await.
-    fn book(&self) -> MutexGuard<'_, Book> {
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
-    }
-
-    /// Registers the attempt for renewal and pushes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`](lock_core::Error::Closed) if the session is closed.
-    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        let earlier = self.book().attempts.enter(attempt, CLOCK.now());
-        if earlier.ok_or_else(error::closed)? {
-            self.due.notify_one();
-        }
-        Ok(())
-    }
-
-    pub(crate) fn forget(&self, attempt: &Attempt) {
-        self.book().attempts.forget(attempt);
     }
 
     /// Returns a receiver of the connection's changes.

@@ -5,17 +5,14 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{keep::backoff::Backoff, trace};
+use lock_core::{Clock, keep::backoff::Backoff, trace};
 use redis::RedisError;
 use tokio::{sync::watch, time::timeout};
 
 use super::{Link, Session, description};
 use crate::{
     error::STORE,
-    wire::{
-        clock::CLOCK,
-        connection::{OnPush, Peer},
-    },
+    wire::connection::{OnPush, Peer},
 };
 
 /// Pauses between attempts to connect.
@@ -43,7 +40,7 @@ impl Session {
                 true
             }
         });
-        self.book().attempts.all_due(CLOCK.now());
+        self.book().attempts.all_due(Clock::Boot.now());
         self.due.notify_one();
         Ok(())
     }

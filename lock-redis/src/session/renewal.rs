@@ -2,21 +2,15 @@
 
 use std::sync::Arc;
 
-use lock_core::{Instant, Result, trace};
+use lock_core::{Clock, Instant, trace};
 
 use super::{
     Session,
     attempt::{Attempt, Role},
 };
 use crate::{
-    error::{self, STORE},
-    wire::{
-        answer::{self, Seen},
-        clock::CLOCK,
-        failure::Failure,
-        script,
-        turns::Lane,
-    },
+    error::STORE,
+    wire::{answer, failure::Failure, script},
 };
 
 /// The most that one request renews, counted in locks that are held alone. The server does nothing
@@ -36,25 +30,8 @@ impl Session {
         }
     }
 
-    /// Renews one held lock now. Returns when the confirmed request was sent; `None` if the attempt
-    /// does not hold the lock any more.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
-    pub(crate) async fn renew_now(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        // Sent as a shared hold: whether it holds alone may change while the request is on its way.
-        let command = script::renew(&[], &[attempt.turn()]);
-        let deadline = CLOCK.now() + attempt.ttl / 2;
-        let (sent, value) =
-            self.insist(Lane::First, "renew", &command, attempt.patience(), deadline).await?;
-        let (_, seen) =
-            answer::renewed(&value, 0).ok_or_else(|| error::unexpected("renew", &value))?;
-        Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
-    }
-
     pub(super) async fn renew_due(&self) {
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let attempts = self.book().take_due(now);
         let (mut alone, mut others, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
         for attempt in &attempts {
@@ -88,7 +65,7 @@ impl Session {
         others: &[&Arc<Attempt>],
     ) -> Result<(), Failure> {
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
-        let sent = CLOCK.now();
+        let sent = Clock::Boot.now();
         let members: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
         let turns: Vec<_> = others.iter().map(|attempt| attempt.turn()).collect();
         let command = script::renew(&members, &turns);
@@ -112,7 +89,7 @@ impl Session {
             Failure::Lost(error) | Failure::Refused(error) => error,
         };
         trace::renewal_failed(STORE, why);
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let mut book = self.book();
         book.attempts.try_soon(now);
         book.attempts.all().for_each(|attempt| attempt.expire_wait(now));

@@ -2,30 +2,26 @@
 
 use std::time::Duration;
 
-use lock_core::{Effect, Instant, Result};
+use lock_core::{Clock, Effect, Instant, Result, keep::cancel::unless_cancelled};
 use redis::{Cmd, RedisError, Value};
 use tokio::time::{sleep, timeout};
 
 use super::{Link, Session, attempt::Attempt};
 use crate::{
     error,
-    wire::{clock::CLOCK, connection::Connection, failure::Failure, turns::Lane},
+    wire::{answer, connection::Connection, failure::Failure, turns::Lane},
 };
 
 /// Pause before a request is sent again to a server that refuses for a while.
 const PAUSE: Duration = Duration::from_millis(50);
 const CANCELLED: &str = "cancelled before it was sent";
 
+/// The name of an operation in errors, and the lane of its requests.
+pub(crate) type Op = (&'static str, Lane);
+
 impl Session {
-    /// Sends a command on the present connection.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Connection::call`].
+    /// Sends a command on the present connection. The future may be dropped as that of
+    /// [`Connection::call`].
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
         let connection = self.connection()?;
         let answer = connection.call(command, limit).await;
@@ -47,10 +43,6 @@ impl Session {
 
     /// Converts an answer for the caller. Gives up the connection if the answer shows that it is
     /// useless.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
     pub(crate) fn judge<T>(
         &self,
         connection: &Connection,
@@ -67,23 +59,23 @@ impl Session {
     }
 
     /// Sends a command that may be executed twice, again and again until it is answered. Returns
-    /// when the answered request was sent, and the answer.
+    /// when the answered request was sent, and the answer as `read` reads it.
     ///
     /// # Errors
     ///
     /// [`Error::Unavailable`](lock_core::Error::Unavailable) if nothing was answered until the
     /// deadline, or if the caller was cancelled while there was no connection; its effect says
     /// whether the command may have been executed. The server's error if it refuses the command for
-    /// good.
-    pub(crate) async fn insist(
+    /// good. [`Error::Rejected`](lock_core::Error::Rejected) if `read` does not know the answer.
+    pub(crate) async fn insist<T>(
         &self,
-        lane: Lane,
-        op: &'static str,
+        op: Op,
         command: &Cmd,
         limit: Duration,
         deadline: Instant,
-    ) -> Result<(Instant, Value)> {
-        self.insist_and_tell(lane, op, command, limit, deadline, None).await.1
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<(Instant, T)> {
+        self.insist_and_tell(op, command, limit, deadline, None, read).await.1
     }
 
     /// Sends a command that changes the lock of an attempt. Returns its answer.
@@ -97,37 +89,38 @@ impl Session {
         op: &'static str,
         command: &Cmd,
     ) -> Result<i64> {
-        let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
-        match self.insist(Lane::First, op, command, patience, deadline).await? {
-            (_, Value::Int(answer)) => Ok(answer),
-            (_, value) => Err(error::unexpected(op, &value)),
-        }
+        let (op, deadline) = ((op, Lane::First), Clock::Boot.now() + attempt.ttl / 2);
+        let answer = self.insist(op, command, attempt.patience(), deadline, answer::int).await;
+        answer.map(|(_, answer)| answer)
     }
 
     /// Same as [`insist`](Self::insist), until the `caller` is cancelled, if one is given. Returns
     /// also whether a request before the last one may have been executed.
-    pub(crate) async fn insist_and_tell(
+    pub(crate) async fn insist_and_tell<T>(
         &self,
-        lane: Lane,
-        op: &'static str,
+        (op, lane): Op,
         command: &Cmd,
         limit: Duration,
         mut deadline: Instant,
         caller: Option<&lock_core::Attempt>,
-    ) -> (Effect, Result<(Instant, Value)>) {
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> (Effect, Result<(Instant, T)>) {
         let mut effect = Effect::None;
         loop {
-            let asked = CLOCK.now();
-            let Some(turn) = self.turns.turn(lane, caller).await else {
+            let asked = Clock::Boot.now();
+            let Some(turn) = lane.turn(&self.turns, caller).await else {
                 return (effect, Err(error::unavailable(op, effect, CANCELLED)));
             };
-            let sent = CLOCK.now();
+            let sent = Clock::Boot.now();
             // Waiting for a turn does not count: a burst of this process is no outage.
             deadline = deadline + sent.since(asked);
             let answer = self.call(command, limit).await;
             drop(turn);
             let error = match answer {
-                Ok(value) => return (effect, Ok((sent, value))),
+                Ok(value) => {
+                    let answer = read(&value).ok_or_else(|| error::unexpected(op, &value));
+                    return (effect, answer.map(|answer| (sent, answer)));
+                }
                 Err(Failure::Closed) => return (effect, Err(error::closed())),
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
                     return (effect, Err(error::of_command(op, command, e)));
@@ -145,7 +138,7 @@ impl Session {
                 }
                 Err(Failure::Down(e)) => RedisError::clone(&e),
             };
-            let left = deadline.since(CLOCK.now());
+            let left = deadline.since(Clock::Boot.now());
             if left.is_zero() || !self.until_up(left, caller).await {
                 return (effect, Err(error::unavailable(op, effect, error)));
             }
@@ -155,13 +148,8 @@ impl Session {
     /// Waits for a connection; false if there is none in time, or the caller is cancelled.
     async fn until_up(&self, limit: Duration, caller: Option<&lock_core::Attempt>) -> bool {
         let mut link = self.link.subscribe();
-        let up = timeout(limit, link.wait_for(|link| !matches!(link, Link::Down(..))));
-        match caller {
-            None => up.await.is_ok(),
-            Some(caller) => tokio::select! {
-                up = up => up.is_ok(),
-                () = caller.cancelled() => false,
-            },
-        }
+        let there = |link: &Link| !matches!(link, Link::Down(..));
+        let up = async { timeout(limit, link.wait_for(there)).await.is_ok() };
+        unless_cancelled(caller, up).await.unwrap_or_default()
     }
 }

@@ -7,8 +7,8 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use lock_core::{
-    Error, Reach, Result,
-    keep::{due, limits},
+    Clock, Error, Reach, Result,
+    keep::{due, limits, wait::Waits},
 };
 use redis::Cmd;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -21,9 +21,8 @@ use crate::{
     error,
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        clock::CLOCK,
         connection::Connector,
-        turns::{Lane, Turns},
+        turns::{Lane, TURNS},
     },
 };
 
@@ -49,14 +48,14 @@ impl Session {
             book: Mutex::new(Book::default()),
             alone: Semaphore::new(ALONE),
             departures: Default::default(),
-            turns: Turns::default(),
+            turns: Semaphore::new(TURNS),
             observers: Observers::default(),
             due: Arc::new(Notify::new()),
         });
         session.connect(None).await.map_err(connect)?;
         tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
         tokio::spawn(due::run(
-            CLOCK,
+            Clock::Boot,
             (Arc::downgrade(&session), session.due.clone()),
             Duration::ZERO,
             |session: &Self| session.book().next_due(),
@@ -71,17 +70,17 @@ impl Session {
     ///
     /// The error of the first request that failed.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
-        let deadline = CLOCK.now() + limits::CLOSE;
+        let deadline = Clock::Boot.now() + limits::CLOSE;
         let attempts = self.book().attempts.close();
         attempts.iter().for_each(|attempt| attempt.closed());
         let released = stream::iter(attempts)
-            .map(|attempt| async move { self.remove(&attempt, deadline).await })
+            .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
             .buffer_unordered(256)
             .fold(Ok(()), |all, one| async { all.and(one) })
             .await;
         let delete = Cmd::del(client_key(&self.id));
-        let gone =
-            self.insist(Lane::First, "close", &delete, description::WRITE_LIMIT, deadline).await;
+        let (op, limit) = (("close", Lane::First), description::WRITE_LIMIT);
+        let gone = self.insist(op, &delete, limit, deadline, |_| Some(())).await;
         self.link.send_replace(Link::Closed);
         self.due.notify_one();
         match released.and(gone.map(drop)) {

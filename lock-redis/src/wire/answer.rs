@@ -97,13 +97,16 @@ fn waits(fence: i64, pttl: i64, place: Option<usize>, mark: i64) -> Waits {
     Waits { fence: fence.unsigned_abs(), pttl, place, foreign }
 }
 
-pub(crate) fn numbers(list: &Value) -> Option<Vec<i64>> {
-    let Value::Array(parts) = list else { return None };
-    let number = |part: &Value| match part {
+pub(crate) fn int(value: &Value) -> Option<i64> {
+    match value {
         Value::Int(number) => Some(*number),
         _ => None,
-    };
-    parts.iter().map(number).collect()
+    }
+}
+
+pub(crate) fn numbers(list: &Value) -> Option<Vec<i64>> {
+    let Value::Array(parts) = list else { return None };
+    parts.iter().map(int).collect()
 }
 
 pub(crate) fn bytes(value: &Value) -> Option<Vec<u8>> {

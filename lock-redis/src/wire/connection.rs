@@ -213,15 +213,8 @@ impl Connection {
         Err(timed_out())
     }
 
-    /// Subscribes to a channel, or unsubscribes. Doing it twice changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`call`](Self::call).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`call`](Self::call).
+    /// Subscribes to a channel, or unsubscribes. Doing it twice changes nothing. It fails, and may be
+    /// dropped, as [`call`](Self::call).
     pub(crate) async fn listen(
         &self,
         channel: &[u8],

@@ -1,7 +1,6 @@
 //! The way to the server: connections, the order of requests, scripts and their answers.
 
 pub(crate) mod answer;
-pub(crate) mod clock;
 pub(crate) mod connection;
 pub(crate) mod failure;
 pub(crate) mod lua;

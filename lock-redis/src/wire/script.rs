@@ -12,29 +12,31 @@ use super::lua::{
 };
 use crate::{
     config::Mode,
-    layout::{key::Key, kind::EXCLUSIVE, ticket::Ticket},
+    layout::{
+        key::{Key, KeyName},
+        kind::EXCLUSIVE,
+        ticket::Ticket,
+    },
 };
 
-fn command(script: &Lua, keys: usize, arguments: usize, bytes: usize) -> Cmd {
-    let mut command = Cmd::with_capacity(3 + keys + arguments, 50 + bytes);
-    command.arg("EVALSHA").arg(script.hash()).arg(keys);
+/// Begins the call of a script. `bytes`: the size of its arguments.
+fn call(script: &Lua, keys: &[KeyName<'_>], arguments: usize, bytes: usize) -> Cmd {
+    let names: usize = keys.iter().map(KeyName::len).sum();
+    let mut command = Cmd::with_capacity(3 + keys.len() + arguments, 52 + names + bytes);
+    command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(keys);
     command
 }
 
 /// Calls a script whose keys are a name's lock, its queue and the token floor.
 fn of_name(script: &Lua, key: &Key, arguments: usize, bytes: usize) -> Cmd {
-    let mut command = command(script, 3, arguments, 3 * key.lock().len() + 40 + bytes);
-    command.arg(key.lock()).arg(key.queue()).arg(key.floor());
-    command
+    call(script, &[key.own(), key.queue(), key.floor()], arguments, bytes)
 }
 
-/// Adds the token floor's key, the last key of a script that may grant. All names of one client
-/// share it.
-fn floor_of(command: &mut Cmd, any: Option<&Key>) {
-    match any {
-        Some(key) => command.arg(key.floor()),
-        None => command.arg(b""),
-    };
+/// The lock and the queue of each name, and the token floor, which is the last key of a script that
+/// may grant. All names of one client share it.
+fn of_names<'a>(names: impl Iterator<Item = &'a Key> + Clone) -> Vec<KeyName<'a>> {
+    let floor = names.clone().next().map(Key::floor);
+    names.flat_map(|key| [key.own(), key.queue()]).chain(floor).collect()
 }
 
 fn millis(ttl: Duration) -> u64 {
@@ -49,9 +51,8 @@ pub(crate) fn acquire(
     word: &str,
     said: Option<&[u8]>,
 ) -> Cmd {
-    let bytes = 4 * key.lock().len() + 120 + said.map_or(0, <[u8]>::len);
-    let mut command = command(&ACQUIRE, 4, 5, bytes);
-    command.arg(key.lock()).arg(key.queue()).arg(key.fence()).arg(key.floor());
+    let keys = [key.own(), key.queue(), key.fence(), key.floor()];
+    let mut command = call(&ACQUIRE, &keys, 5, 85 + said.map_or(0, <[u8]>::len));
     command.arg(ticket.text()).arg(millis(ttl));
     if wait == Wait::Try || word != EXCLUSIVE || said.is_some() {
         command.arg(if wait == Wait::Try { b"0" } else { b"1" });
@@ -68,12 +69,8 @@ pub(crate) fn acquire(
 /// Same as [`acquire`], for all of several locks or none of them, each with its holder's
 /// description; empty if it is not to be written.
 pub(crate) fn acquire_all(wishes: &[(Member<'_>, &str)]) -> Cmd {
-    let count = wishes.len();
-    let mut command = command(&ACQUIRE_ALL, 2 * count + 1, 3 * count, 160 * count);
-    for ((key, ..), _) in wishes {
-        command.arg(key.lock()).arg(key.queue());
-    }
-    floor_of(&mut command, wishes.first().map(|((key, ..), _)| *key));
+    let keys = of_names(wishes.iter().map(|((key, ..), _)| *key));
+    let mut command = call(&ACQUIRE_ALL, &keys, 3 * wishes.len(), 80 * wishes.len());
     for ((_, ticket, ttl), said) in wishes {
         command.arg(ticket.text()).arg(millis(*ttl)).arg(said);
     }
@@ -83,14 +80,12 @@ pub(crate) fn acquire_all(wishes: &[(Member<'_>, &str)]) -> Cmd {
 /// `described`: the holder has a description of its own, which is removed too. A leader's is with
 /// its value.
 pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool, leads: bool) -> Cmd {
-    let described = described && !leads;
-    let keys = 3 + usize::from(described);
-    let mut command = command(&RELEASE, keys, 2, 4 * key.lock().len() + 80);
-    command.arg(key.lock()).arg(key.queue());
-    if described {
-        command.arg(key.waiting());
-    }
-    command.arg(key.floor()).arg(ticket.text());
+    let (lock, queue, floor) = (key.own(), key.queue(), key.floor());
+    let mut command = match described && !leads {
+        true => call(&RELEASE, &[lock, queue, key.waiting(), floor], 2, 50),
+        false => call(&RELEASE, &[lock, queue, floor], 2, 50),
+    };
+    command.arg(ticket.text());
     if leads {
         command.arg(1);
     }
@@ -102,15 +97,11 @@ pub(crate) fn release_all<'a>(
     mode: Mode,
     attempts: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
 ) -> Cmd {
-    let count = attempts.len();
     if mode == Mode::Simple {
         return simple_release(attempts.map(|(key, ticket, _)| (key, ticket)));
     }
-    let mut command = command(&RELEASE, 2 * count + 1, 2 * count, 160 * count);
-    for (key, ..) in attempts.clone() {
-        command.arg(key.lock()).arg(key.queue());
-    }
-    floor_of(&mut command, attempts.clone().next().map(|(key, ..)| key));
+    let keys = of_names(attempts.clone().map(|(key, ..)| key));
+    let mut command = call(&RELEASE, &keys, 2 * attempts.len(), 50 * attempts.len());
     for (_, ticket, leads) in attempts {
         command.arg(ticket.text()).arg(u8::from(leads));
     }
@@ -142,19 +133,16 @@ pub(crate) fn read(key: &Key, what: &str, attempts: &[Ticket]) -> Cmd {
 }
 
 pub(crate) fn simple_acquire(key: &Key, ticket: &Ticket, ttl: Duration) -> Cmd {
-    let mut command = command(&SIMPLE_ACQUIRE, 3, 2, 2 * key.lock().len() + 70);
-    command.arg(key.lock()).arg(key.fence()).arg(key.floor()).arg(ticket.text()).arg(millis(ttl));
+    let mut command = call(&SIMPLE_ACQUIRE, &[key.own(), key.fence(), key.floor()], 2, 45);
+    command.arg(ticket.text()).arg(millis(ttl));
     command
 }
 
 pub(crate) fn simple_release<'a>(
     attempts: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket)> + Clone,
 ) -> Cmd {
-    let count = attempts.len();
-    let mut command = command(&SIMPLE_RELEASE, count, count, 80 * count);
-    for (key, _) in attempts.clone() {
-        command.arg(key.lock());
-    }
+    let keys: Vec<_> = attempts.clone().map(|(key, _)| key.own()).collect();
+    let mut command = call(&SIMPLE_RELEASE, &keys, keys.len(), 33 * keys.len());
     for (_, ticket) in attempts {
         command.arg(ticket.text());
     }
@@ -168,16 +156,12 @@ pub(crate) type Turn<'a> = (Member<'a>, u32);
 /// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn. Any
 /// attempt may be among `others`.
 pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
-    let (keys, members) = (alone.len() + 2 * others.len() + 1, alone.len() + others.len());
-    let mut command = command(&ROUND, keys, 1 + 3 * members, 130 * members);
-    for (key, ..) in alone {
-        command.arg(key.lock());
-    }
-    for ((key, ..), _) in others {
-        command.arg(key.lock()).arg(key.queue());
-    }
+    let mut keys: Vec<_> = alone.iter().map(|(key, ..)| key.own()).collect();
+    keys.extend(others.iter().flat_map(|((key, ..), _)| [key.own(), key.queue()]));
     let any = alone.first().or(others.first().map(|(member, _)| member));
-    floor_of(&mut command, any.map(|(key, ..)| *key));
+    keys.extend(any.map(|(key, ..)| key.floor()));
+    let members = alone.len() + others.len();
+    let mut command = call(&ROUND, &keys, 1 + 3 * members, 4 + 65 * members);
     command.arg(alone.len());
     for (_, ticket, ttl) in alone {
         command.arg(ticket.text()).arg(millis(*ttl));
@@ -205,15 +189,14 @@ pub(crate) fn hand_over(
     token: FencingToken,
     said: Option<&str>,
 ) -> Cmd {
+    let (lock, fence, floor) = (key.own(), key.fence(), key.floor());
+    let bytes = 125 + said.map_or(0, str::len);
     // Without a queue there is no key for a holder's description.
-    let queues = to.text().len() > Ticket::SIMPLE;
-    let bytes = 5 * key.lock().len() + 210 + said.map_or(0, str::len);
-    let mut command = command(&HAND_OVER, 3 + usize::from(queues), 5, bytes);
-    command.arg(key.lock()).arg(key.fence());
-    if queues {
-        command.arg(key.waiting());
-    }
-    command.arg(key.floor()).arg(from).arg(to.text()).arg(millis(ttl)).arg(token.value());
+    let mut command = match to.text().len() > Ticket::SIMPLE {
+        true => call(&HAND_OVER, &[lock, fence, key.waiting(), floor], 5, bytes),
+        false => call(&HAND_OVER, &[lock, fence, floor], 5, bytes),
+    };
+    command.arg(from).arg(to.text()).arg(millis(ttl)).arg(token.value());
     if let Some(said) = said {
         command.arg(said);
     }
@@ -227,8 +210,8 @@ pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {
 }
 
 /// Raises the token floor to `above`, if one is given. Asks how far tokens have come.
-pub(crate) fn floor(key: &[u8], above: Option<FencingToken>) -> Cmd {
-    let mut command = command(&FLOOR, 1, 1, key.len() + 40);
-    command.arg(key).arg(above.map_or(0, FencingToken::value));
+pub(crate) fn floor(key: KeyName<'_>, above: Option<FencingToken>) -> Cmd {
+    let mut command = call(&FLOOR, &[key], 1, 16);
+    command.arg(above.map_or(0, FencingToken::value));
     command
 }

@@ -29,7 +29,7 @@ fn granted(attempt: &Attempt) -> Option<(Instant, u64)> {
 #[test]
 fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     attempt.waits(sent, said(7));
     attempt.pushed(7);
     assert_eq!(granted(&attempt), None);
@@ -43,7 +43,7 @@ fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
 #[test]
 fn an_answer_that_was_overtaken_changes_nothing() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     attempt.waits(sent + TTL / 3, said(9));
     attempt.waits(sent, said(5));
     attempt.pushed(8);
@@ -58,7 +58,7 @@ fn an_answer_that_was_overtaken_changes_nothing() {
 fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
     for (token, grant) in [(8, true), (7, false)] {
         let attempt = attempt();
-        let sent = CLOCK.now();
+        let sent = Clock::Boot.now();
         attempt.pushed(token);
         attempt.waits(sent, said(7));
         assert_eq!(granted(&attempt), grant.then_some((sent, token)));
@@ -105,7 +105,7 @@ fn another_foreign_holder_is_asked_for_as_soon_as_the_first_one_was() {
 #[test]
 fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     let _validity = attempt.hold(sent).unwrap();
     let later = sent + FENCE_PERIOD;
     attempt.renewed_alone(later - TTL, true);
@@ -119,17 +119,17 @@ fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
 fn an_attempt_that_is_gone_ends_at_every_stage() {
     let asking = attempt();
     let waiting = attempt();
-    waiting.waits(CLOCK.now(), said(7));
+    waiting.waits(Clock::Boot.now(), said(7));
     let granted = attempt();
-    granted.waits(CLOCK.now(), said(7));
+    granted.waits(Clock::Boot.now(), said(7));
     granted.pushed(8);
     for attempt in [asking, waiting, granted] {
         attempt.gone();
         attempt.pushed(9);
-        assert_eq!(attempt.hold(CLOCK.now()).unwrap_err(), End::Gone);
+        assert_eq!(attempt.hold(Clock::Boot.now()).unwrap_err(), End::Gone);
     }
     let held = attempt();
-    let validity = held.hold(CLOCK.now()).unwrap();
+    let validity = held.hold(Clock::Boot.now()).unwrap();
     held.gone();
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
@@ -137,7 +137,7 @@ fn an_attempt_that_is_gone_ends_at_every_stage() {
 #[test]
 fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     let validity = attempt.hold(sent).unwrap();
     assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Holds));
     attempt.share(true);
@@ -153,12 +153,12 @@ fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
 #[test]
 fn a_late_answer_from_between_two_conversions_loses_nothing() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     let validity = attempt.hold(sent).unwrap();
     attempt.share(true);
     attempt.share(false);
     attempt.renewed_alone(sent, false);
     assert!(!validity.has_ended());
-    attempt.renewed_alone(CLOCK.now(), false);
+    attempt.renewed_alone(Clock::Boot.now(), false);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
