@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{keep::backoff::Backoff, trace};
+use lock_core::{LockName, keep::backoff::Backoff, trace};
 use sqlx::{
     Executor,
     postgres::{PgListener, PgNotification},
@@ -16,7 +16,10 @@ use uuid::Uuid;
 use crate::{
     session::Session,
     wire::{
-        postgres::push_connection::{Doubts, Pushes, connect, name},
+        postgres::{
+            self,
+            doubts::{Doubts, Pushes},
+        },
         script::OBSERVERS,
     },
 };
@@ -33,7 +36,7 @@ pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output
     async move {
         let mut pause = BACKOFF;
         loop {
-            match timeout(LIMIT, connect(id, way())).await {
+            match timeout(LIMIT, postgres::listen(id, way())).await {
                 Ok(Ok(listener)) => {
                     pause = BACKOFF;
                     listen(&session, listener, &doubts).await;
@@ -87,6 +90,29 @@ fn heard(session: &Session, push: &PgNotification) {
         match push.channel() {
             OBSERVERS => session.waiters.observers.ring(&name),
             _ => session.waiters.ring(&name),
+        }
+    }
+}
+
+/// Reads the lock's name in a push.
+fn name(hex: &str) -> Option<LockName> {
+    // A sign is no digit, but `from_str_radix` accepts it.
+    let is_hex = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let pairs = hex.as_bytes().chunks_exact(2).take_while(|_| is_hex);
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<_>> = pairs.map(byte).collect();
+    LockName::new(String::from_utf8(bytes?).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        assert_eq!(name("61c3a9"), LockName::new("aé").ok());
+        for odd in ["", "6", "zz", "ff", "+1"] {
+            assert_eq!(name(odd), None, "{odd}");
         }
     }
 }

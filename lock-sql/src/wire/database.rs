@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{Attempt, Instant};
 
 #[cfg(feature = "postgres")]
-use crate::wire::postgres::push_connection::Pushes;
+use crate::wire::postgres::doubts::Pushes;
 use crate::{
     layout::{dialect::Dialect, row::Rows},
     wire::{

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::Attempt;
 
 #[cfg(feature = "postgres")]
-use crate::{error, wire::failure::Failure, wire::postgres::push_connection::Pushes};
+use crate::{error, wire::failure::Failure, wire::postgres::doubts::Pushes};
 use crate::{
     layout::dialect::Dialect,
     wire::{

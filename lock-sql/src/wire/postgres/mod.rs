@@ -1,20 +1,21 @@
 //! PostgreSQL.
 
+pub(crate) mod doubts;
 mod fitness;
-pub(crate) mod push_connection;
 
 use std::sync::{Arc, OnceLock};
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
-    postgres::{PgConnectOptions, PgSslMode},
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode},
     raw_sql,
 };
+use uuid::Uuid;
 
 use self::{
+    doubts::Pushes,
     fitness::{DIRECT, POOLED, STATE, is_fit},
-    push_connection::Pushes,
 };
 use crate::{
     config::{Server, Tls},
@@ -25,6 +26,7 @@ use crate::{
         failure::Failure,
         own_client::{self, Way},
         remote::{Remote, set},
+        script::OBSERVERS,
     },
 };
 
@@ -111,4 +113,23 @@ fn options(server: &Server) -> PgConnectOptions {
         Tls::Verify => PgSslMode::VerifyFull,
     });
     options.disable_statement_logging()
+}
+
+/// Makes the connection by which pushes come, one per client, and listens to them.
+///
+/// # Errors
+///
+/// If the connection fails, or the server takes no writes.
+pub(crate) async fn listen(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
+    let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
+    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
+    listener.eager_reconnect(false);
+    // The server may be the former primary, which pushes nothing.
+    let state = raw_sql(STATE).fetch_one(&mut listener).await?;
+    if is_fit(Some(&state))?.is_err() {
+        return Err(sqlx::Error::Io(std::io::Error::other("the server takes no writes")));
+    }
+    listener.listen(&format!("distlock_v1_{}", id.simple())).await?;
+    listener.listen(OBSERVERS).await?;
+    Ok(listener)
 }
