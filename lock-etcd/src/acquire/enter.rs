@@ -1,4 +1,13 @@
-//! The transaction that makes an attempt's entry, sent until its result is known.
+//! The request that acquires: one transaction that makes an attempt's entry, sent until its result
+//! is known.
+//!
+//! - If the key of the attempt is not there (a try: if no key of the queue is), and the session's
+//!   epoch and the token floor are those that the client knows,
+//! - then list the keys of the queue (not in a try), and put the entry with the session's lease;
+//! - else read the epoch and the floor.
+//!
+//! The revision of the put is the token, without the floor. The lock is held if no entry stands in
+//! the way. [`requests`] has the transaction in etcd's words.
 
 use etcd_client::Txn;
 use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
