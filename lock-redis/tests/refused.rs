@@ -43,6 +43,19 @@ async fn too_few_replicas_are_an_outage_that_passes() {
 }
 
 #[tokio::test]
+async fn a_cancelled_attempt_asks_a_server_that_refuses_no_more() {
+    let (server, driver) = one_driver().await;
+    say(&server, "CONFIG SET min-replicas-to-write 1").await;
+    // It would ask for longer than the test waits.
+    let waits = Waiter::start(&driver, "orders", PATIENCE * 3);
+    tokio::time::sleep(SHORT).await;
+    assert!(!waits.task.is_finished());
+    waits.attempt.cancel();
+    let refused = waits.ended().await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { effect: Effect::None, .. }), "{refused}");
+}
+
+#[tokio::test]
 async fn a_disk_that_does_not_write_is_an_outage_that_passes() {
     let options = Redis::builder().appendonly(false).arg("--enable-protected-configs").arg("yes");
     let server = options.start().await.unwrap();

@@ -129,7 +129,11 @@ impl Session {
                     if let Some(caller) = caller {
                         caller.put_off(&e);
                     }
-                    sleep(PAUSE).await;
+                    // A connection is there all the time: only this ends the loop of a caller that
+                    // left.
+                    if unless_cancelled(caller, sleep(PAUSE)).await.is_none() {
+                        return (effect, Err(error::unavailable(op, effect, e)));
+                    }
                     e
                 }
                 Err(Failure::Lost(e)) => {
