@@ -201,6 +201,37 @@ async fn an_operator_deletes_entries_and_both_holder_and_waiter_are_told() {
     drop(soon("the last one holds", last).await.unwrap().unwrap());
 }
 
+/// Both ends come in one read, its own first. One thread: the task woken last runs first, which is the
+/// waiter and not the task that hears of its own end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_waiter_whose_node_goes_with_the_holders_is_not_granted() {
+    let server = server().await;
+    let (a, b, raw) = (open(&server.url()).await, open(&server.url()).await, raw(&server).await);
+    for round in 0..20 {
+        let (name, before) = (fresh("both"), watches(&server).await);
+        let directory = format!("/locks/{name}");
+        let holder = a.lock(&name).unwrap().acquire().await.unwrap();
+        let waiter = queue_up(&b, b.lock(&name).unwrap(), &name, 1).await;
+        // Both nodes by their owners, and the holder's by the waiter.
+        eventually("all is watched", async || watches(&server).await == before + 3).await;
+        let mut entries = children(&raw, &directory).await;
+        entries.sort_by_key(|entry| entry.rsplit_once('-').map(|(_, seq)| seq.to_owned()));
+        let mut deletes = raw.new_multi_writer();
+        for entry in [&entries[1], &entries[0]] {
+            deletes.add_delete(&format!("{directory}/{entry}"), None).unwrap();
+        }
+        deletes.commit().await.unwrap();
+        let told = soon("the waiter is told", waiter).await.unwrap();
+        let told = told.map(drop).expect_err("a grant by an entry that is gone");
+        assert!(lost_its_place(&told), "round {round}: {told}");
+        assert_eq!(soon("the holder is told", holder.lost()).await, LossReason::EntryGone);
+    }
+}
+
+async fn watches(server: &lock_lab::ZooKeeper) -> u64 {
+    server.counters().await.unwrap().get("watches")
+}
+
 #[tokio::test]
 async fn a_fixed_term_ends_on_time_and_can_be_renewed() {
     let locks = open(&shared().await.url()).await;

@@ -80,10 +80,11 @@ impl Acquire {
         }
     }
 
-    /// Whether it may enter by what it knows: nobody has told yet that its own node is there. What
-    /// this client itself has passed on is no sign that somebody removes nodes.
+    /// Whether it may enter by what it knows. What this client itself has passed on is no sign that
+    /// somebody removes nodes; else its own node may have been removed just before, and the task that
+    /// hears of that may not have run yet.
     fn enters(&self, ahead: &Ahead, passed_on: bool) -> Next {
-        let known = passed_on || self.attempt.is_watched();
+        let known = passed_on || self.attempt.is_known_to_be_there();
         if known && ahead.duty() == Duty::Hold { Next::Judge } else { Next::Look }
     }
 

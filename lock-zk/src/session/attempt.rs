@@ -15,6 +15,7 @@ use crate::{
         values::Values,
     },
     session::poison::lock,
+    wire::watches::Told,
 };
 
 /// One attempt. The session keeps it from before its node is asked for until the node's deletion is
@@ -41,8 +42,8 @@ pub(crate) struct Attempt {
     downgraded: AtomicBool,
     /// Whether a task has begun to look after the node.
     guarded: AtomicBool,
-    /// Whether the server has told that it watches the node.
-    watched: AtomicBool,
+    /// The watch of the node, once the server has told that there is one.
+    watch: Mutex<Option<Told>>,
     changed: Notify,
 }
 
@@ -102,7 +103,7 @@ impl Attempt {
             state: AtomicU8::new(WAITING),
             downgraded: AtomicBool::new(false),
             guarded: AtomicBool::new(false),
-            watched: AtomicBool::new(false),
+            watch: Mutex::default(),
             changed: Notify::new(),
         }
     }
@@ -234,13 +235,20 @@ impl Attempt {
     }
 
     /// The server watches the node from now on.
-    pub(crate) fn watch(&self) {
-        self.watched.store(true, Ordering::Release);
+    pub(crate) fn watch(&self, told: Told) {
+        *lock(&self.watch) = Some(told);
     }
 
     /// Whether the end of the node would have been told.
     pub(crate) fn is_watched(&self) -> bool {
-        self.watched.load(Ordering::Acquire)
+        lock(&self.watch).is_some()
+    }
+
+    /// Whether the end of the node would have been told, and was not: neither to this attempt nor to
+    /// the task that waits for it, which may not have run since.
+    pub(crate) fn is_known_to_be_there(&self) -> bool {
+        let watch = lock(&self.watch).clone();
+        watch.is_some_and(|told| told.now().is_none()) && !self.has_ended()
     }
 
     /// Whether the holder gave the lock up, or the node is gone.

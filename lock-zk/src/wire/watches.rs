@@ -7,9 +7,17 @@
 //! watches exist in a session as fit into one frame. Whatever else is to be watched is looked at
 //! now and then.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
-use futures_util::TryFutureExt;
+use futures_util::{
+    FutureExt, TryFutureExt,
+    future::{BoxFuture, Shared},
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
 
@@ -31,6 +39,16 @@ pub(crate) struct Watches {
 pub(crate) struct Watch {
     watcher: Option<OneshotWatcher>,
     _room: Option<OwnedSemaphorePermit>,
+}
+
+/// The event of a watch, for several to see. The client crate passes events on in the server's order,
+/// but to tasks that run in any order: whoever sees one event asks here whether another one has come
+/// before it.
+#[derive(Clone)]
+pub(crate) struct Told {
+    event: Shared<BoxFuture<'static, EventType>>,
+    /// `Shared` says *not yet* while somebody else is finding out.
+    one_asks: Arc<Mutex<()>>,
 }
 
 type Answer<T> = Result<T, ZkError>;
@@ -122,7 +140,39 @@ impl Watches {
     }
 }
 
+impl Told {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<EventType> {
+        // Nothing panics while it is held.
+        let _alone = self.one_asks.lock().unwrap_or_else(PoisonError::into_inner);
+        self.event.poll_unpin(cx)
+    }
+
+    /// Waits for the event.
+    pub(crate) async fn event(mut self) -> EventType {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// The event, if it has come.
+    pub(crate) fn now(mut self) -> Option<EventType> {
+        match self.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(event) => Some(event),
+            Poll::Pending => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Told").finish_non_exhaustive()
+    }
+}
+
 impl Watch {
+    /// Lets several see the event.
+    pub(crate) fn told(self) -> Told {
+        Told { event: self.changed().boxed().shared(), one_asks: Arc::default() }
+    }
+
     /// Whether there was room.
     pub(crate) fn is_armed(&self) -> bool {
         self.watcher.is_some()
