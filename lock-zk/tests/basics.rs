@@ -191,8 +191,7 @@ async fn an_operator_deletes_entries_and_both_holder_and_waiter_are_told() {
     let holder = locks.lock(&name).unwrap().acquire().await.unwrap();
     let waiter = queue_up(&locks, locks.lock(&name).unwrap(), &name, 1).await;
     let last = queue_up(&locks, locks.lock(&name).unwrap(), &name, 2).await;
-    let mut entries = children(&raw, &directory).await;
-    entries.sort_by_key(|entry| entry.rsplit_once('-').map(|(_, seq)| seq.to_owned()));
+    let entries = in_order(&raw, &directory).await;
     raw.delete(&format!("{directory}/{}", entries[1]), None).await.unwrap();
     let told = soon("the waiter is told", waiter).await.unwrap().unwrap_err();
     assert!(lost_its_place(&told), "{told}");
@@ -214,8 +213,7 @@ async fn a_waiter_whose_node_goes_with_the_holders_is_not_granted() {
         let waiter = queue_up(&b, b.lock(&name).unwrap(), &name, 1).await;
         // Both nodes by their owners, and the holder's by the waiter.
         eventually("all is watched", async || watches(&server).await == before + 3).await;
-        let mut entries = children(&raw, &directory).await;
-        entries.sort_by_key(|entry| entry.rsplit_once('-').map(|(_, seq)| seq.to_owned()));
+        let entries = in_order(&raw, &directory).await;
         let mut deletes = raw.new_multi_writer();
         for entry in [&entries[1], &entries[0]] {
             deletes.add_delete(&format!("{directory}/{entry}"), None).unwrap();
@@ -226,6 +224,13 @@ async fn a_waiter_whose_node_goes_with_the_holders_is_not_granted() {
         assert!(lost_its_place(&told), "round {round}: {told}");
         assert_eq!(soon("the holder is told", holder.lost()).await, LossReason::EntryGone);
     }
+}
+
+/// The entries of a queue, the first one first.
+async fn in_order(raw: &zookeeper_client::Client, directory: &str) -> Vec<String> {
+    let mut entries = children(raw, directory).await;
+    entries.sort_by_key(|entry| entry.rsplit_once('-').map(|(_, seq)| seq.to_owned()));
+    entries
 }
 
 async fn watches(server: &lock_lab::ZooKeeper) -> u64 {

@@ -9,8 +9,7 @@
 
 use std::{
     future::poll_fn,
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll, Waker},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -21,7 +20,7 @@ use futures_util::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
 
-use crate::wire::requests::Exchange;
+use crate::{session::poison::lock, wire::requests::Exchange};
 
 /// How long all watched paths of a session may be together. The client crate's limit is 128 KiB.
 const MOST_BYTES: usize = 112 * 1024;
@@ -41,13 +40,13 @@ pub(crate) struct Watch {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// The event of a watch, for several to see. The client crate passes events on in the server's order,
-/// but to tasks that run in any order: whoever sees one event asks here whether another one has come
-/// before it.
+/// The event of a watch, for several tasks to see. The client crate passes events on in the
+/// server's order, but the tasks run in any order: a task that sees one event asks here whether
+/// another one came before it.
 #[derive(Clone)]
 pub(crate) struct Told {
     event: Shared<BoxFuture<'static, EventType>>,
-    /// `Shared` says *not yet* while somebody else is finding out.
+    /// `Shared` says *not yet* while another task polls it.
     one_asks: Arc<Mutex<()>>,
 }
 
@@ -141,23 +140,19 @@ impl Watches {
 }
 
 impl Told {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<EventType> {
-        // Nothing panics while it is held.
-        let _alone = self.one_asks.lock().unwrap_or_else(PoisonError::into_inner);
-        self.event.poll_unpin(cx)
-    }
-
     /// Waits for the event.
     pub(crate) async fn event(mut self) -> EventType {
-        poll_fn(|cx| self.poll(cx)).await
+        poll_fn(|cx| {
+            let _alone = lock(&self.one_asks);
+            self.event.poll_unpin(cx)
+        })
+        .await
     }
 
-    /// The event, if it has come.
-    pub(crate) fn now(mut self) -> Option<EventType> {
-        match self.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(event) => Some(event),
-            Poll::Pending => None,
-        }
+    /// Returns the event if it has come.
+    pub(crate) fn now(self) -> Option<EventType> {
+        let _alone = lock(&self.one_asks);
+        self.event.now_or_never()
     }
 }
 
@@ -168,7 +163,7 @@ impl std::fmt::Debug for Told {
 }
 
 impl Watch {
-    /// Lets several see the event.
+    /// Lets several tasks see the event.
     pub(crate) fn told(self) -> Told {
         Told { event: self.changed().boxed().shared(), one_asks: Arc::default() }
     }
