@@ -192,14 +192,50 @@ async fn an_operator_deletes_entries_and_both_holder_and_waiter_are_told() {
     let holder = locks.lock(&name).unwrap().acquire().await.unwrap();
     let waiter = queue_up(&locks, locks.lock(&name).unwrap(), &name, 1).await;
     let last = queue_up(&locks, locks.lock(&name).unwrap(), &name, 2).await;
-    let mut entries = children(&raw, &directory).await;
-    entries.sort_by_key(|entry| entry.rsplit_once('-').map(|(_, seq)| seq.to_owned()));
+    let entries = in_order(&raw, &directory).await;
     raw.delete(&format!("{directory}/{}", entries[1]), None).await.unwrap();
     let told = soon("the waiter is told", waiter).await.unwrap().unwrap_err();
     assert!(lost_its_place(&told), "{told}");
     raw.delete(&format!("{directory}/{}", entries[0]), None).await.unwrap();
     assert_eq!(soon("the holder is told", holder.lost()).await, LossReason::EntryGone);
     drop(soon("the last one holds", last).await.unwrap().unwrap());
+}
+
+/// Both ends come in one read, its own first. One thread: the task woken last runs first, which is the
+/// waiter and not the task that hears of its own end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_waiter_whose_node_goes_with_the_holders_is_not_granted() {
+    let server = server().await;
+    let (a, b, raw) = (open(&server.url()).await, open(&server.url()).await, raw(&server).await);
+    for round in 0..20 {
+        let (name, before) = (fresh("both"), watches(&server).await);
+        let directory = format!("/locks/{name}");
+        let holder = a.lock(&name).unwrap().acquire().await.unwrap();
+        let waiter = queue_up(&b, b.lock(&name).unwrap(), &name, 1).await;
+        // Both nodes by their owners, and the holder's by the waiter.
+        eventually("all is watched", async || watches(&server).await == before + 3).await;
+        let entries = in_order(&raw, &directory).await;
+        let mut deletes = raw.new_multi_writer();
+        for entry in [&entries[1], &entries[0]] {
+            deletes.add_delete(&format!("{directory}/{entry}"), None).unwrap();
+        }
+        deletes.commit().await.unwrap();
+        let told = soon("the waiter is told", waiter).await.unwrap();
+        let told = told.map(drop).expect_err("a grant by an entry that is gone");
+        assert!(lost_its_place(&told), "round {round}: {told}");
+        assert_eq!(soon("the holder is told", holder.lost()).await, LossReason::EntryGone);
+    }
+}
+
+/// The entries of a queue, the first one first.
+async fn in_order(raw: &zookeeper_client::Client, directory: &str) -> Vec<String> {
+    let mut entries = children(raw, directory).await;
+    entries.sort_by_key(|entry| entry.rsplit_once('-').map(|(_, seq)| seq.to_owned()));
+    entries
+}
+
+async fn watches(server: &lock_lab::ZooKeeper) -> u64 {
+    server.counters().await.unwrap().get("watches")
 }
 
 #[tokio::test]

@@ -89,9 +89,11 @@ impl Acquire {
     }
 
     /// Whether it may enter by its view, or must look whether its own node is there. If this client
-    /// itself has passed the lock on, nothing suggests that nodes are being removed.
+    /// itself has passed the lock on, nothing suggests that nodes are being removed. Otherwise its
+    /// own node may have been removed just before, and the task that hears of that may not have run
+    /// yet.
     fn enters(&self, ahead: &Ahead, passed_on: bool) -> Next {
-        let known = passed_on || self.attempt.is_watched();
+        let known = passed_on || self.attempt.is_known_to_be_there();
         if known && ahead.duty() == Duty::Hold { Next::Judge } else { Next::Look }
     }
 

@@ -9,9 +9,12 @@ use lock_core::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::layout::{
-    note::{Became, Note},
-    values::Values,
+use crate::{
+    layout::{
+        note::{Became, Note},
+        values::Values,
+    },
+    wire::watches::Told,
 };
 
 /// One attempt. The session keeps it from before the request for its node until the node's deletion
@@ -54,13 +57,13 @@ enum Stage {
 }
 
 /// Whether the node is watched.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Debug)]
 enum Watching {
     Nobody,
     /// A task has begun to look after the node.
     Begun,
     /// The server has confirmed its watch.
-    Server,
+    Server(Told),
 }
 
 /// The node that the server created for the attempt.
@@ -247,19 +250,34 @@ impl Attempt {
     /// Begins to look after the node; returns `false` if a task does already.
     pub(crate) fn guard(&self) -> bool {
         let mut state = self.state();
-        let before = state.watching;
-        state.watching = before.max(Watching::Begun);
-        before == Watching::Nobody
+        let is_first = matches!(state.watching, Watching::Nobody);
+        if is_first {
+            state.watching = Watching::Begun;
+        }
+        is_first
     }
 
-    /// Records that the server watches the node from now on.
-    pub(crate) fn watch(&self) {
-        self.state().watching = Watching::Server;
+    /// Records the watch that the server has confirmed.
+    pub(crate) fn watch(&self, told: Told) {
+        self.state().watching = Watching::Server(told);
     }
 
     /// Whether the server would have told of the node's end.
     pub(crate) fn is_watched(&self) -> bool {
-        self.state().watching == Watching::Server
+        self.watch_of_server().is_some()
+    }
+
+    /// Whether the server would have told of the node's end, and did not: neither to this attempt
+    /// nor to the task that waits for the event, which may not have run since.
+    pub(crate) fn is_known_to_be_there(&self) -> bool {
+        self.watch_of_server().is_some_and(|told| told.now().is_none()) && !self.has_ended()
+    }
+
+    fn watch_of_server(&self) -> Option<Told> {
+        match &self.state().watching {
+            Watching::Server(told) => Some(told.clone()),
+            Watching::Nobody | Watching::Begun => None,
+        }
     }
 
     /// Whether the holder gave the lock up, or the node is gone.

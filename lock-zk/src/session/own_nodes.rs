@@ -87,9 +87,10 @@ async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
                 return session.unwatched.leave_out(&alive);
             }
             Ok(Some(watch)) => {
-                alive.watch();
+                let told = watch.told();
+                alive.watch(told.clone());
                 drop(alive);
-                match watch.changed().await {
+                match told.event().await {
                     EventType::NodeDeleted => {
                         let _ = weak.upgrade().inspect(|attempt| attempt.gone());
                         return;

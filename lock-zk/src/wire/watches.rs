@@ -7,8 +7,17 @@
 //! many watches exist in a session as fit into one frame. All other nodes are looked at now and
 //! then.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use lock_core::keep::poison::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{EventType, OneshotWatcher};
 
@@ -27,6 +36,16 @@ pub(crate) struct Watches {
 /// A watch and its room, or none where there is no room.
 pub(crate) struct Watch(pub(super) Option<(OneshotWatcher, OwnedSemaphorePermit)>);
 
+/// The event of a watch, for several tasks to see. The client crate passes events on in the
+/// server's order, but the tasks run in any order: a task that sees one event asks here whether
+/// another one came before it.
+#[derive(Clone)]
+pub(crate) struct Told {
+    event: Shared<BoxFuture<'static, EventType>>,
+    /// `Shared` says *not yet* while another task polls it.
+    one_asks: Arc<Mutex<()>>,
+}
+
 impl Watches {
     /// Makes the watches of a session; all room is free. The server's paths are longer by the
     /// chroot.
@@ -41,7 +60,35 @@ impl Watches {
     }
 }
 
+impl Told {
+    /// Waits for the event.
+    pub(crate) async fn event(mut self) -> EventType {
+        poll_fn(|cx| {
+            let _alone = lock(&self.one_asks);
+            self.event.poll_unpin(cx)
+        })
+        .await
+    }
+
+    /// Returns the event if it has come.
+    pub(crate) fn now(self) -> Option<EventType> {
+        let _alone = lock(&self.one_asks);
+        self.event.now_or_never()
+    }
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Told").finish_non_exhaustive()
+    }
+}
+
 impl Watch {
+    /// Lets several tasks see the event.
+    pub(crate) fn told(self) -> Told {
+        Told { event: self.changed().boxed().shared(), one_asks: Arc::default() }
+    }
+
     /// Whether there was room.
     pub(crate) fn is_armed(&self) -> bool {
         self.0.is_some()
