@@ -86,18 +86,23 @@ pub async fn locks(url: &str) -> Locks {
 
 /// Makes one test of each function on both servers.
 macro_rules! on_both {
+    (in one thread: $($check:ident),+ $(,)?) => {
+        crate::on_both!(@Postgres postgres [] $($check)+);
+        crate::on_both!(@MySql mariadb [] $($check)+);
+    };
     ($($check:ident),+ $(,)?) => {
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $check() {
-                super::$check(lock_sql::Dialect::Postgres).await;
-            })+
+        crate::on_both!(@Postgres postgres [flavor = "multi_thread", worker_threads = 2] $($check)+);
+        crate::on_both!(@MySql mariadb [flavor = "multi_thread", worker_threads = 2] $($check)+);
+    };
+    (@$dialect:ident $server:ident $runtime:tt $($check:ident)+) => {
+        mod $server {
+            $(crate::on_both!(@$dialect $runtime $check);)+
         }
-        mod mariadb {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $check() {
-                super::$check(lock_sql::Dialect::MySql).await;
-            })+
+    };
+    (@$dialect:ident [$($runtime:tt)*] $check:ident) => {
+        #[tokio::test($($runtime)*)]
+        async fn $check() {
+            super::$check(lock_sql::Dialect::$dialect).await;
         }
     };
 }
