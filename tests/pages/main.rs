@@ -2,7 +2,6 @@
 //! holder writes nothing. The links of all pages lead to existing targets.
 
 mod fencing;
-mod links;
 mod servers;
 
 use fencing::{Text, statement};

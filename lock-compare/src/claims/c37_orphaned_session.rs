@@ -117,7 +117,7 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
     };
     let (locks, token, ticket) = home.run(leave).await??;
     leaving.granted(Some(token.value()));
-    leaving.ended("left to whoever has the ticket");
+    leaving.ended("left to the holder of the ticket");
     home.kill(locks);
     let taken_up = match is_taken_up {
         true => Some(next.adopt(&ticket.parse()?).await?),

@@ -63,7 +63,7 @@ async fn taken_up_by_another(h: &dyn Harness) -> Checked {
     if let Ok(reason) = timeout(h.ttl() * 3 / 2, guard.lost()).await {
         return Err(Missed(format!("lost after it was taken up: {reason}")).into());
     }
-    ensure!(!waiter.is_finished(), "granted beside who has taken it up");
+    ensure!(!waiter.is_finished(), "granted beside the client that took it up");
     soon("release", guard.release()).await??;
     let next = promised("the next grant", waiter).await???;
     ensure!(next.token() > token, "token {} after {token}", next.token());
