@@ -1,5 +1,5 @@
 //! The pages: the statements of `docs/fencing.md` run unchanged on real databases, where a late
-//! holder writes nothing. The links of all pages lead to existing targets.
+//! holder writes nothing.
 
 mod fencing;
 mod servers;
