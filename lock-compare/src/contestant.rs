@@ -66,11 +66,11 @@ pub trait Player: Send + Sync {
 }
 
 impl dyn Player {
-    /// [`acquire`](Self::acquire) inside an actor's runtime.
+    /// [`acquire`](Player::acquire) inside an actor's runtime.
     ///
     /// # Errors
     ///
-    /// Same as [`acquire`](Self::acquire), or if the actor is killed.
+    /// Same as [`acquire`](Player::acquire), or if the actor is killed.
     pub async fn acquire_in(
         self: &Arc<Self>,
         home: &Actor,
