@@ -208,7 +208,9 @@ impl DistributedLock for ZkLock {
         };
         let set = self.set(ttl, &caller, &wishes).await?;
         match set.run().await {
-            Err(_) if set.may_begin_again() => self.set(ttl, &caller, &wishes).await?.run().await,
+            Err(_) if set.may_begin_again() => {
+                self.set(ttl, &caller, &wishes).await?.again().run().await
+            }
             result => result,
         }
     }

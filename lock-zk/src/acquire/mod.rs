@@ -82,7 +82,9 @@ impl Acquire {
 
     /// Makes the same attempt anew. A waiter behind the old node knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
-        Self::new(session, self.directory, self.attempt.request.clone(), self.caller)
+        let again = Self::new(session, self.directory, self.attempt.request.clone(), self.caller);
+        again.attempt.begin_again();
+        again
     }
 
     /// Which turn its requests take.

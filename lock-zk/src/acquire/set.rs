@@ -54,6 +54,12 @@ impl AcquireSet {
             && self.all.iter().all(|acquire| acquire.attempt.node().is_none())
     }
 
+    /// Makes the same attempts anew: see [`Acquire::again`].
+    pub(crate) fn again(self) -> Self {
+        self.all.iter().for_each(|acquire| acquire.attempt.begin_again());
+        self
+    }
+
     async fn take(&self) -> Result<Vec<Box<dyn Lease>>> {
         self.check_size()?;
         try_join_all(self.all.iter().map(Acquire::look)).await?;

@@ -36,6 +36,8 @@ pub(crate) struct Attempt {
 #[derive(Debug)]
 struct State {
     stage: Stage,
+    /// Whether lists may still show an earlier node of the same caller's attempt.
+    again: bool,
     watching: Watching,
     /// Changed by a downgrade.
     kind: Kind,
@@ -110,6 +112,7 @@ impl Attempt {
             validity: OnceLock::new(),
             state: Mutex::new(State {
                 stage: Stage::New,
+                again: false,
                 watching: Watching::Nobody,
                 kind: request.kind,
                 term_end: Instant::NEVER,
@@ -161,6 +164,18 @@ impl Attempt {
 
     pub(crate) fn was_overtaken(&self) -> bool {
         matches!(self.node.get(), Some(None))
+    }
+
+    /// Remembers that the same caller's attempt has had a node before.
+    pub(crate) fn begin_again(&self) {
+        self.state().again = true;
+    }
+
+    /// Whether a child with the attempt's id is its node, as far as is known. A node whose creation
+    /// is not confirmed is behind the earlier one, and perhaps behind the waiter that asks: two that
+    /// followed each other would wait for a TTL.
+    pub(crate) fn may_own(&self, child: &str) -> bool {
+        self.node().map_or_else(|| !self.state().again, |node| node.name() == child)
     }
 
     /// The node, once its creation is confirmed.

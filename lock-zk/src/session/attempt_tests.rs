@@ -65,3 +65,19 @@ async fn a_waiter_learns_that_permits_are_granted() {
     assert!(attempt.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
     assert_eq!(next.await, News::Became(Became::Admitted));
 }
+
+#[test]
+fn an_attempt_that_begins_again_does_not_own_its_earlier_node() {
+    let (earlier, later) = ("_c_x-lock-0000000001", "_c_x-lock-0000000007");
+    let path = format!("/locks/a/{later}");
+    let node = || Node { path: path.clone(), sequence: 7, token: FencingToken::new(7) };
+    let first = attempt(Kind::Exclusive);
+    assert!(first.may_own(earlier), "its creation may not be answered yet");
+    first.overtake();
+    assert!(first.may_own(earlier), "it is being removed");
+    let second = attempt(Kind::Exclusive);
+    second.begin_again();
+    assert!(!second.may_own(earlier) && !second.may_own(later), "it may be either");
+    second.created(node());
+    assert!(second.may_own(later) && !second.may_own(earlier));
+}

@@ -167,7 +167,7 @@ impl Session {
     /// Returns the attempt of this session to which a child's name belongs.
     pub(crate) fn own_attempt(&self, child: &str) -> Option<Arc<Attempt>> {
         let attempt = lock(&self.attempts).get(&child::attempt(child)?)?.clone();
-        attempt.node().is_none_or(|node| node.name() == child).then_some(attempt)
+        attempt.may_own(child).then_some(attempt)
     }
 
     /// Moves the deadlines of all locks, except those that have passed.
