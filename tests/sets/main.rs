@@ -7,13 +7,21 @@ mod support;
 
 use std::{process::Stdio, time::Duration};
 
+use futures_util::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
 use libtest_mimic::{Arguments, Trial};
-use tokio::process::{Child, Command};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdout, Command},
+};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Longer than the test needs. A deadlock would last for ever.
-const LIMIT: Duration = Duration::from_secs(240);
+/// The longest time without a set in either process, and for the end of both. A deadlock would last
+/// for ever; a busy machine is slow, but goes on.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() -> std::process::ExitCode {
     if let Some(url) = std::env::var_os(child::URL) {
@@ -32,19 +40,19 @@ fn main() -> std::process::ExitCode {
 async fn opposite_orders(store: &str) -> Result<(), Failure> {
     let server = support::Store::open(store).await;
     let rounds = rounds(store);
-    let children =
+    let mut children =
         [start(&server.url(), "forwards", rounds)?, start(&server.url(), "backwards", rounds)?];
+    let outputs = children.each_mut().map(|child| lines(child.stdout.take().expect("a pipe")));
     // Reads both at the same time: a process blocks when its pipe is full.
-    let outputs = futures_util::future::join_all(children.map(Child::wait_with_output));
-    let outputs = tokio::time::timeout(LIMIT, outputs).await;
+    let mut said = stream::select_all(outputs);
     let mut tokens = Vec::new();
-    for output in outputs.map_err(|_| format!("not done after {LIMIT:?}: a dead lock"))? {
-        let output = output?;
-        let said = String::from_utf8(output.stdout)?;
-        if !output.status.success() {
-            return Err(format!("a process failed: {said}").into());
+    while let Some(line) = soon("a set", said.next()).await? {
+        tokens.push(line?);
+    }
+    for mut child in children {
+        if !soon("the end of a process", child.wait()).await??.success() {
+            return Err(format!("a process failed: {:?}", tokens.last()).into());
         }
-        tokens.extend(said.lines().map(str::to_owned));
     }
     let sets = tokens.len();
     tokens.sort_unstable();
@@ -58,6 +66,19 @@ async fn opposite_orders(store: &str) -> Result<(), Failure> {
         return Err(format!("left in the store: {left:?}").into());
     }
     Ok(())
+}
+
+/// The lines of an output, as they come.
+fn lines(output: ChildStdout) -> BoxStream<'static, std::io::Result<String>> {
+    let lines = BufReader::new(output).lines();
+    Box::pin(stream::try_unfold(lines, async |mut lines| {
+        Ok(lines.next_line().await?.map(|line| (line, lines)))
+    }))
+}
+
+async fn soon<T>(what: &str, wait: impl Future<Output = T>) -> Result<T, Failure> {
+    let waited = tokio::time::timeout(LIMIT, wait).await;
+    waited.map_err(|_| format!("no sign of {what} for {LIMIT:?}: a deadlock").into())
 }
 
 /// The number of sets that each process locks. It is lower on stores where a step is a transaction
