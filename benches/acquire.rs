@@ -1,16 +1,17 @@
-//! Acquire and release without contention: one task, and 64 tasks on 64 names; beside the floor, the
-//! least that the bare client crate must do for it, in the same run.
+//! Acquire and release without contention: one task, and 64 tasks on 64 names. The same run
+//! measures the floor beside it: the least that the bare client crate does for a lock.
 //!
-//! `cargo bench --features etcd,redis,zookeeper,postgres,mysql --bench acquire [-- STORE]`
+//! `cargo bench --features all --bench acquire [-- STORE]`
 
 mod bench;
 
 use std::{sync::Arc, time::Duration};
 
-use bench::{Load, Running, Table, floor::Floor, load, store, table::Row};
+use bench::{Load, Table, floor::Floor, load, store, table::Row};
 use distlock::Locks;
+use lock_lab::AnyStore;
 
-/// How long each side runs at a time; the sides take turns, so that noise hits both.
+/// Duration of each turn. The sides take turns, so that noise hits both.
 const TURN: Duration = Duration::from_millis(700);
 const TURNS: usize = 15;
 
@@ -24,28 +25,28 @@ fn main() {
         }
         println!("{table}");
         println!(
-            "ratio: distlock / floor, the median of {TURNS} pairs of turns of {TURN:?}; requests: in a database, \
-             statements"
+            "ratio: distlock / floor, the median of {TURNS} pairs of turns of {TURN:?}; cpu: of the client; \
+             requests: in a database, statements"
         );
     });
 }
 
 async fn compare(store: &'static str, tasks: usize, table: &mut Table) {
-    let server = Running::start(store).await;
+    let server = AnyStore::open_in_memory(store).await;
     let locks = distlock::connect(server.url()).await.expect("a connection");
     let floors = Floor::of(store, &server.url()).await;
     let (mut ours, mut theirs) = (Vec::new(), vec![Vec::new(); floors.len()]);
     // The first turn warms both sides up.
     for turn in 0..=TURNS {
-        let before = server.counters().await;
-        let mine = load(tasks, TURN, pair(locks.clone())).await;
-        let counted = server.counters().await.since(&before);
+        let before = store::counters(&server).await;
+        let mine = load(&server, tasks, TURN, pair(locks.clone())).await;
+        let counted = store::counters(&server).await.since(&before);
         let requests = store::per_time(store, &counted, mine.count);
         if turn > 0 {
             ours.push((mine.clone(), requests));
         }
         for (floor, loads) in floors.iter().zip(&mut theirs) {
-            let load = load(tasks, TURN, floor.pair()).await;
+            let load = load(&server, tasks, TURN, floor.pair()).await;
             if turn > 0 {
                 loads.push(load);
             }
@@ -58,7 +59,7 @@ async fn compare(store: &'static str, tasks: usize, table: &mut Table) {
     }
 }
 
-/// What one task does over and over: take the lock, give it back.
+/// The work that one task repeats: take the lock, give it back.
 fn pair(locks: Locks) -> Arc<dyn Load> {
     Arc::new(move |task: usize| {
         let lock = locks.lock(format!("bench-{task}")).expect("a name");

@@ -1,30 +1,31 @@
 //! One name under contention, hold time zero: 16 and 64 waiters in one process, and two processes
-//! of 8. What counts is hand-overs per second, real changes of the holder, and the longest wait: as
-//! time, and in turns of others, which is exact and owes nothing to pauses of the machine.
+//! of 8. Measures hand-overs per second, real changes of the holder, and the longest wait. The wait
+//! is given as time, and as turns of other tasks: an exact count that pauses of the machine do not
+//! change.
 //!
-//! `cargo bench --features etcd,redis,zookeeper,postgres,mysql --bench handoff [-- STORE]`
+//! `cargo bench --features all --bench handoff [-- STORE]`
 
 mod bench;
 
 use std::{io::Write, process::Stdio, time::Duration};
 
-use bench::{Running, Table, store, table::known};
+use bench::{Table, store, table::known};
 use distlock::Locks;
 use hdrhistogram::Histogram;
 use lock_core::{Clock, Instant};
-use lock_lab::Counters;
+use lock_lab::{AnyStore, Counters};
 use tokio::{
     io::AsyncReadExt,
     process::{Child, Command},
 };
 
 const TIME: Duration = Duration::from_secs(3);
-/// Before it counts: sessions, watches and scripts are there then, as in a program that runs.
+/// Not measured: it sets up sessions, watches and scripts, as in a program that runs already.
 const WARM_UP: Duration = Duration::from_millis(500);
 const URL: &str = "DISTLOCK_BENCH_URL";
 
-/// One turn: the fencing token, which task, and when it asked and was granted, in microseconds of
-/// the machine's clock.
+/// One turn: the fencing token, the task, and the times of its request and its grant, in
+/// microseconds of the machine's clock.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 struct Turn {
     token: u64,
@@ -69,19 +70,19 @@ fn main() {
 }
 
 async fn measure(store: &'static str, processes: u32, tasks: u32) -> Vec<String> {
-    let server = Running::start(store).await;
+    let server = AnyStore::open_in_memory(store).await;
     let floors = bench::floor::Floor::of(store, &server.url()).await;
-    let floor = bench::load(1, TIME, floors[0].pair()).await;
+    let floor = bench::load(&server, 1, TIME, floors[0].pair()).await;
     let (turns, counted) = match processes {
         1 => {
             let locks = distlock::connect(server.url()).await.expect("a connection");
             contend(&locks, tasks, WARM_UP).await;
-            let before = server.counters().await;
+            let before = store::counters(&server).await;
             (contend(&locks, tasks, TIME).await, before)
         }
         _ => contend_in_processes(&server, processes, tasks).await,
     };
-    let counted = server.counters().await.since(&counted);
+    let counted = store::counters(&server).await.since(&counted);
     let all = processes * tasks;
     let result = Contest::of(turns, all);
     vec![
@@ -102,16 +103,16 @@ async fn measure(store: &'static str, processes: u32, tasks: u32) -> Vec<String>
     ]
 }
 
-/// What a contest came to.
+/// Result of a contest.
 struct Contest {
     /// Real changes of the holder per second.
     rate: f64,
     waits: Histogram<u64>,
-    /// The most turns that others had between two of one task.
+    /// The largest number of other tasks' turns between two turns of one task.
     most_turns: usize,
     /// The longest time between two grants, in microseconds.
     pause: u64,
-    /// The turns of the task that had the fewest, and of the one that had the most.
+    /// Turns of the task with the fewest, and of the task with the most.
     least: usize,
     most: usize,
 }
@@ -140,7 +141,7 @@ impl Contest {
     }
 }
 
-/// Every task takes the lock, gives it back, and comes again.
+/// Every task takes the lock, gives it back, and starts again.
 async fn contend(locks: &Locks, tasks: u32, time: Duration) -> Vec<Turn> {
     let started = Clock::Boot.now();
     let mut running = tokio::task::JoinSet::new();
@@ -163,26 +164,26 @@ async fn contend(locks: &Locks, tasks: u32, time: Duration) -> Vec<Turn> {
     running.join_all().await.into_iter().flatten().collect()
 }
 
-/// The machine's clock is the same for all of its processes.
+/// Microseconds of the machine's clock, which is the same for all processes.
 fn micros(at: Instant) -> u64 {
     u64::try_from(at.since(Instant::default()).as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The turns, and what the server had counted before the first of them.
+/// Returns the turns, and the server's counters from before the first of them.
 async fn contend_in_processes(
-    server: &Running,
+    server: &AnyStore,
     processes: u32,
     tasks: u32,
 ) -> (Vec<Turn>, Counters) {
     let mut children: Vec<Child> = (0..processes).map(|_| spawn(&server.url(), tasks)).collect();
     for child in &mut children {
-        // The child says that it has warmed up.
+        // The child reports that it has warmed up.
         let out = child.stdout.as_mut().expect("its stdout");
         out.read_u8().await.expect("a child that is ready");
     }
-    let before = server.counters().await;
+    let before = store::counters(server).await;
     for child in &mut children {
-        // Closing its stdin is the starting shot.
+        // Closing a child's stdin starts its measurement.
         child.stdin.take();
     }
     let mut turns = Vec::new();

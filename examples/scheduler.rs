@@ -1,5 +1,6 @@
-//! The documents' scheduled job: of several candidates only the leader works. When the job fails, it
-//! resigns and campaigns again, so that another one has a try. SIGINT and SIGTERM resign, too.
+//! The documents' scheduled job: only the leader among several candidates works. When the job
+//! fails, the leader resigns and campaigns again, so that another candidate can try. SIGINT and
+//! SIGTERM also make it resign.
 //!
 //! `cargo run --example scheduler` plays three candidates in one process; with a URL, start it in
 //! several terminals: `cargo run --features etcd --example scheduler -- etcd://127.0.0.1:2379`.
@@ -45,17 +46,17 @@ async fn schedule(args: Args) -> distlock::Result<String> {
     let locks = distlock::connect(&args.url).await?;
     let election = locks.election("scheduler")?;
     let watching = tokio::spawn(watch(election.clone()));
-    // At a signal the leadership is given back at once: the others need not wait for its TTL.
+    // A signal gives the leadership back at once: the others need not wait for its TTL.
     let end = match locks.close_on_signal(work(&election, &args)).await? {
         Some(runs) => format!("done: the job ran {} times", runs?),
         None => "stopped by a signal, and resigned".to_owned(),
     };
-    // The observer ends with the connection.
+    // The observer's stream ends with the connection.
     let _ = watching.await;
     Ok(end)
 }
 
-/// Candidates until the job has run often enough.
+/// Runs candidates until the job has run often enough.
 async fn work(election: &Election, args: &Args) -> distlock::Result<u64> {
     let (ran, mut runs) = tokio::sync::mpsc::channel(1);
     let mut candidates = JoinSet::new();
@@ -75,8 +76,8 @@ async fn work(election: &Election, args: &Args) -> distlock::Result<u64> {
     Ok(count)
 }
 
-/// Campaigns, works while it leads, and campaigns again: when the job has failed, so that another one
-/// has a try, and when the leadership is lost.
+/// Campaigns, works while it leads, and campaigns again: after a failed job, so that another
+/// candidate can try, and after a lost leadership.
 async fn candidate(
     election: Election,
     name: String,
@@ -91,7 +92,7 @@ async fn candidate(
     election.keep_running(&name, lead).await
 }
 
-/// Runs the job until it fails, and says why. It is dropped if the leadership is lost.
+/// Runs the job until it fails, and returns the reason. Dropped if the leadership is lost.
 async fn lead(
     leading: &Leading,
     name: &str,
@@ -101,7 +102,8 @@ async fn lead(
     let mut schedule = tokio::time::interval(every);
     for run in 1..=3 {
         schedule.tick().await;
-        // A job that writes somewhere gives the token along: a leader that was paused writes in vain.
+        // A job that writes to a resource passes the token: the resource refuses a leader that was
+        // paused.
         println!("  {name}: run {run} with token {}", leading.token());
         if let Err(error) = leading.proclaim(format!("{name}, run {run}")).await {
             return error.to_string();
@@ -113,7 +115,7 @@ async fn lead(
     "the job failed".to_owned()
 }
 
-/// Prints who leads.
+/// Prints each new leader.
 async fn watch(election: Election) -> distlock::Result<()> {
     let mut observer = election.observe().await?;
     while let Some(now) = observer.next().await {

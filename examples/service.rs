@@ -1,6 +1,6 @@
-//! A web service of several replicas: one of them does a job, the others stand by, and each tells
-//! which one leads. The table of the job refuses a leader that is late. At SIGTERM a replica gets no
-//! more requests and ends the run that it has begun; then the next one leads.
+//! A web service with several replicas: one of them does a job, the others stand by. Each replica
+//! reports which one leads. The job's table refuses a late leader. At SIGTERM a replica gets no
+//! more requests and finishes the current run. Then the next one leads.
 //!
 //! ```text
 //! cargo run --features sqlite --example service -- sqlite:locks.db runs.db a 127.0.0.1:8001
@@ -22,9 +22,9 @@ use tokio::{
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// From one run of the job to the next.
+/// Time between two runs of the job.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long the store may take to be there, the table to be free, and a last run to end.
+/// Longest wait for the store to be there, for the table to be free, and for the last run to end.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// One replica of a service.
@@ -53,7 +53,7 @@ pub(crate) async fn main() -> ExitCode {
 
 async fn serve(Args { store, table, name, listen }: Args) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
-    // The store may start together with the service.
+    // The store may start at the same time as the service.
     let locks = distlock::connect(&store).retry(PATIENCE).await?;
     let (election, table) = (locks.election("service/job")?, open(table).await?);
     let (end, ending) = watch::channel(false);
@@ -69,7 +69,7 @@ async fn serve(Args { store, table, name, listen }: Args) -> Result<(), Failure>
         // Only an error ends the job by itself.
         ended = &mut job => return Ok(ended??),
     }
-    // From now on it is not ready, and says so until the last run has ended.
+    // The replica reports that it is not ready until the last run has ended.
     end.send_replace(true);
     let left = locks.drain(PATIENCE).await?;
     job.await??;
@@ -98,7 +98,7 @@ impl Replica {
             }
         };
         match self.election.keep_running(&self.name, job).await {
-            // It stood by when it was drained.
+            // The replica stood by when it was drained.
             Err(Error::Closed { .. }) => Ok(()),
             ended => ended,
         }
@@ -108,14 +108,15 @@ impl Replica {
     async fn lead(&self, leading: &Leading) -> Result<(), Failure> {
         let (token, mut ending) = (leading.token(), self.ending.clone());
         println!("leads with token {token}");
-        // The table sees the token before it is read: what an earlier leader sends late is refused.
+        // The token goes into the table before the first read: late writes of an earlier leader are
+        // refused.
         let mut written = add(&self.table, token, &self.name, 0).await?;
         let mut run = last(&self.table).await?.map_or(0, |(run, ..)| run);
         let mut schedule = tokio::time::interval(EVERY);
         while written {
             tokio::select! {
                 biased;
-                // Between two runs only.
+                // Ends only between two runs.
                 _ = ending.wait_for(|ending| *ending) => return Ok(()),
                 _ = schedule.tick() => run += 1,
             }
@@ -127,7 +128,7 @@ impl Replica {
     }
 }
 
-/// Opens the table: how many runs there were, the last leader, and its fencing token.
+/// Opens the table: the number of runs, the last leader, and its fencing token.
 pub(crate) async fn open(file: PathBuf) -> sqlx::Result<SqlitePool> {
     let options = SqliteConnectOptions::new().filename(file).create_if_missing(true);
     let table = SqlitePool::connect_with(options.busy_timeout(PATIENCE)).await?;
@@ -137,7 +138,7 @@ pub(crate) async fn open(file: PathBuf) -> sqlx::Result<SqlitePool> {
     Ok(table)
 }
 
-/// Adds runs, in one statement, unless a later leader was here before; answers whether it did.
+/// Adds runs in one statement, unless a later leader wrote before. Returns whether it did.
 pub(crate) async fn add(
     table: &SqlitePool,
     token: FencingToken,
@@ -163,12 +164,13 @@ fn routes(replica: Replica) -> Router {
     routes.route("/leader", get(leader)).route("/table", get(table)).with_state(replica)
 }
 
-/// Whether the process is well. An outage of the store does not count: a restart would not end it.
+/// Whether the process is healthy. An outage of the store does not count: a restart would not end
+/// it.
 async fn live(State(replica): State<Replica>) -> String {
     format!("alive, locks {}", replica.locks.connection())
 }
 
-/// Whether the replica shall get requests.
+/// Whether the replica should get requests.
 async fn ready(State(replica): State<Replica>) -> Answer {
     if *replica.ending.borrow() {
         return (StatusCode::SERVICE_UNAVAILABLE, "ending".to_owned());

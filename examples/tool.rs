@@ -1,5 +1,5 @@
-//! A tool without async: it draws invoice numbers from a file, none twice and none left out, however
-//! many of it run at the same time. Its unit tests run on the store in memory:
+//! A tool without async. It draws invoice numbers from a file: no number twice, and none left out,
+//! even if many instances run at the same time. Its unit tests run on the store in memory:
 //! `cargo test --example tool`.
 //!
 //! ```text
@@ -45,13 +45,13 @@ pub(crate) fn main() -> ExitCode {
     let Err(error) = drawn else { return ExitCode::SUCCESS };
     eprintln!("{error}");
     match error.downcast_ref::<Error>() {
-        // To be tried later, as sysexits.h has it.
+        // To be tried again later (sysexits.h).
         Some(error) if error.is_transient() => ExitCode::from(75),
         _ => ExitCode::FAILURE,
     }
 }
 
-/// Draws numbers under the lock, and hands out each when it is written.
+/// Draws numbers under the lock. Prints each number after it is written.
 fn draw(
     locks: &Locks,
     file: &Path,
@@ -61,7 +61,7 @@ fn draw(
 ) -> Result<(), Failure> {
     let guard = locks.lock("invoices")?.wait(wait).acquire()?;
     for _ in 0..count {
-        // Nobody can stop a thread whose lock is lost, so it looks before each write.
+        // A thread cannot be stopped when its lock is lost, so it checks before each write.
         if !guard.is_valid() {
             break;
         }
@@ -75,7 +75,7 @@ fn draw(
     Ok(guard.release()?)
 }
 
-/// The last number that was drawn; 0 if there is no file.
+/// The last drawn number; 0 if there is no file.
 fn last(file: &Path) -> Result<u64, Failure> {
     match fs::read_to_string(file) {
         Ok(number) => number
@@ -95,7 +95,7 @@ mod tests {
 
     const WAIT: Duration = Duration::from_secs(20);
 
-    /// Where nobody has drawn a number; its end deletes it.
+    /// A folder without a drawn number. Dropping it deletes it.
     fn office() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("invoices");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_in_vain_draws_nothing_and_names_the_holder() {
+    fn a_wait_in_vain_draws_nothing_and_names_the_holder() {
         let (_folder, file) = office();
         let (ours, theirs) =
             (blocking::connect("memory:busy").unwrap(), blocking::connect("memory:busy").unwrap());

@@ -1,12 +1,13 @@
-//! A batch worker of a bank whose accounts are files. Any number of workers share the folder: a
-//! transfer locks two accounts together, and reads rates that do not change meanwhile; statements go
-//! through a gateway of three lines. A job that waits or takes too long is given up, and told.
+//! A batch worker of a bank with accounts in files. Any number of workers share the folder. A
+//! transfer locks two accounts together, and reads rates that must not change meanwhile. Statements
+//! go through a gateway with three lines. A job that waits or takes too long is given up and
+//! reported.
 //!
 //! ```text
 //! cargo run --features sqlite --example worker -- sqlite:locks.db bank --log debug
 //! ```
 //!
-//! Files cannot refuse a writer that is late; the table of the example `service` does.
+//! Files cannot refuse a late writer. The table of the example `service` does.
 
 use std::{
     fs::{self, File},
@@ -27,7 +28,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 const ACCOUNTS: u64 = 5;
 /// The lines of the gateway; a long statement takes two.
 const LINES: u32 = 3;
-/// The slow part of each job.
+/// Duration of the slow part of each job.
 const SLOW: Duration = Duration::from_millis(5);
 
 /// One of the workers.
@@ -77,7 +78,7 @@ async fn work(args: Args) -> Result<String, Failure> {
     let bank =
         Bank { locks: locks.clone(), folder: args.bank, wait: Duration::from_millis(args.wait) };
     let limit = Duration::from_millis(args.limit);
-    // All in one task: dropping it drops every job.
+    // All jobs run in one task, so dropping it drops every job.
     let batch = async {
         bank.open().await?;
         let jobs = stream::iter(0..args.jobs).map(|job| bank.try_job(job, limit));
@@ -85,7 +86,7 @@ async fn work(args: Args) -> Result<String, Failure> {
         let done: Vec<bool> = done.into_iter().collect::<Result<_, Failure>>()?;
         Ok(format!("{} of {} jobs done", done.iter().filter(|done| **done).count(), args.jobs))
     };
-    // A signal drops the jobs: they leave their queues, and what they hold is given back.
+    // A signal drops the jobs: they leave their queues, and give back what they hold.
     locks.close_on_signal(batch).await?.unwrap_or_else(|| Ok("stopped".to_owned()))
 }
 
@@ -96,7 +97,7 @@ struct Bank {
 }
 
 impl Bank {
-    /// Opens the accounts, if no other worker has.
+    /// Opens the accounts, unless another worker has opened them.
     async fn open(&self) -> Result<(), Failure> {
         let open = |_| async {
             fs::create_dir_all(&self.folder)?;
@@ -110,7 +111,7 @@ impl Bank {
         self.locks.lock("bank/rates")?.try_run(open).await
     }
 
-    /// Answers whether the job was done in time.
+    /// Returns whether the job was done in time.
     async fn try_job(&self, job: u64, limit: Duration) -> Result<bool, Failure> {
         let given_up = match timeout(limit, self.job(job)).instrument(info_span!("job", job)).await
         {
@@ -120,7 +121,7 @@ impl Bank {
                 Ok(error) => return Err(error),
                 Err(error) => return Err(error),
             },
-            // It was dropped where it stood.
+            // The job was dropped at its current step.
             Err(_) => format!("not done within {limit:?}"),
         };
         warn!(job, "given up: {given_up}");
@@ -136,7 +137,7 @@ impl Bank {
         }
     }
 
-    /// Two accounts together, beside other transfers that read the rates.
+    /// Moves money between two accounts, at the same time as other transfers that read the rates.
     async fn transfer(&self, from: u64, to: u64) -> Result<(), Failure> {
         let (from, to) = (name(from), name(to));
         let both = self.locks.all([format!("bank/{from}"), format!("bank/{to}")])?.wait(self.wait);
@@ -150,7 +151,7 @@ impl Bank {
                 return Err(format!("the rates {buy} and {sell} are not of the same time").into());
             }
             debug!(from, to, left, there, "transfer");
-            // Nothing waits in between, so a job that is dropped has written both or neither.
+            // No await in between, so a dropped job has written both accounts or neither.
             self.write(&from, left - 1)?;
             self.write(&to, there + 1)
         };
@@ -165,7 +166,7 @@ impl Bank {
         self.locks.lock("bank/rates")?.wait(self.wait).try_run(publish).await
     }
 
-    /// The gateway hangs up on whoever finds no line free; the permits prevent it.
+    /// The gateway rejects a statement that finds no line free. The permits prevent it.
     async fn send_statement(&self, lines: u32) -> Result<(), Failure> {
         let send = |_| async {
             let line = |number| {
@@ -187,7 +188,7 @@ impl Bank {
     }
 
     fn write(&self, file: &str, number: i64) -> Result<(), Failure> {
-        // In one step, so that nobody finds half a number.
+        // The rename is one step, so that no process reads half a number.
         let new = self.folder.join(format!("{file}.new"));
         fs::write(&new, number.to_string())?;
         Ok(fs::rename(new, self.folder.join(file))?)

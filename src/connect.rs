@@ -1,4 +1,4 @@
-//! Which driver opens which URL.
+//! Chooses the driver for a URL.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use lock_core::{
 
 use crate::{STORES, Store};
 
-/// How long connecting may take: a store that is not there must be an error soon, not a hang.
+/// Longest time for connecting: an unreachable store must be an error soon, not a hang.
 const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 
 /// Connects to the store of a URL. Await the result, or add requirements first.
@@ -70,7 +70,7 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     }
 }
 
-/// How to do what a scheme of other libraries means, if it is TLS.
+/// The hint for a scheme that means TLS in other libraries.
 fn encrypted(scheme: &str) -> &'static str {
     match scheme {
         "rediss" | "valkeys" => {
@@ -81,8 +81,8 @@ fn encrypted(scheme: &str) -> &'static str {
     }
 }
 
-/// Whether what stands where a path would may be meant for a host: such a URL names a path on this machine's
-/// server.
+/// Whether the text in place of a path may be meant as a host. Such a URL names a path on this
+/// machine's server.
 fn lacks_slashes(store: &Store, url: &StoreUrl) -> bool {
     let path = url.path();
     let is_path = match store.scheme {
@@ -93,26 +93,26 @@ fn lacks_slashes(store: &Store, url: &StoreUrl) -> bool {
     store.port.is_some() && !url.has_authority() && !path.is_empty() && !is_path
 }
 
+/// The type that opens each driver.
+#[allow(unused_macros, reason = "without a store there is nothing to open")]
+macro_rules! open {
+    ($url:expr, $driver:ident::{$Config:ident, $Lock:ident}) => {
+        Ok(Arc::new($driver::$Lock::connect($driver::$Config::from_url($url)?).await?))
+    };
+}
+
 async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
     match store {
         #[cfg(feature = "memory")]
-        "memory" => Ok(Arc::new(lock_memory::MemoryConfig::from_url(url)?.connect()?)),
+        "memory" => open!(url, lock_memory::{MemoryConfig, MemoryLock}),
         #[cfg(feature = "etcd")]
-        "etcd" => {
-            Ok(Arc::new(lock_etcd::EtcdLock::connect(lock_etcd::EtcdConfig::from_url(url)?).await?))
-        }
+        "etcd" => open!(url, lock_etcd::{EtcdConfig, EtcdLock}),
         #[cfg(feature = "redis")]
-        "redis" => Ok(Arc::new(
-            lock_redis::RedisLock::connect(lock_redis::RedisConfig::from_url(url)?).await?,
-        )),
+        "redis" => open!(url, lock_redis::{RedisConfig, RedisLock}),
         #[cfg(feature = "zookeeper")]
-        "zookeeper" => {
-            Ok(Arc::new(lock_zk::ZkLock::connect(lock_zk::ZkConfig::from_url(url)?).await?))
-        }
+        "zookeeper" => open!(url, lock_zk::{ZkConfig, ZkLock}),
         #[cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
-        "sqlite" | "mysql" | "postgres" => {
-            Ok(Arc::new(lock_sql::SqlLock::connect(lock_sql::SqlConfig::from_url(url)?).await?))
-        }
+        "sqlite" | "mysql" | "postgres" => open!(url, lock_sql::{SqlConfig, SqlLock}),
         store => Err(url.error(format!("no driver for {store}"))),
     }
 }

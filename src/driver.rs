@@ -1,14 +1,18 @@
-//! What a driver is made of: for authors of drivers, and for tests that look below [`Locks`](crate::Locks).
-//! Whoever only locks needs none of it.
+//! The parts of a driver, for authors of drivers, and for tests below the level of
+//! [`Locks`](crate::Locks). Programs that only lock do not need them.
 //!
-//! A driver implements [`DistributedLock`] and [`Lease`], whose pages are the contract, with the crate
-//! `async-trait`; [`Locks::new`](crate::Locks::new) makes locks of it, and
-//! [`Locks::driver`](crate::Locks::driver) gives it back. The feature `properties` adds the executable
-//! properties that every driver keeps, and `docs/testing.md` in the repository is about testing what uses
-//! locks.
+//! A driver implements [`DistributedLock`] and [`Lease`] with the crate `async-trait`. Their pages
+//! are the contract. [`Locks::new`](crate::Locks::new) makes locks from a driver, and
+//! [`Locks::driver`](crate::Locks::driver) returns it. The feature `properties` adds the executable
+//! properties that every driver keeps. `docs/testing.md` in the repository describes how to test
+//! programs that use locks.
 //!
-//! What people call as well is at the root of this crate: `Error`, `Guarantees`, `Kind`, `LockName`, `Term`
-//! and the like.
+//! A store without a queue needs five requests: [`polling`]. The front page of the crate
+//! `lock-core` lists what to write, in order. `examples/third_party_driver` in the repository is a
+//! driver outside the workspace.
+//!
+//! Types that applications use too are at the root of this crate: `Error`, `Guarantees`, `Kind`,
+//! `LockName`, `Term` and similar ones.
 //!
 //! ```
 //! use std::time::Duration;
@@ -30,5 +34,5 @@ pub use lock_core::properties;
 pub use lock_core::{
     Attempt, BoxError, Clock, DefaultPort, Diagnosis, DistributedLock, Instant, Lease, Observed,
     Opener, Opening, Options, Reach, Request, Validity, Wait, Wish, deadline, duration,
-    limit_conflict, only_exclusive, queue, this_process, wall_clock,
+    limit_conflict, only_exclusive, polling, queue, this_process, wall_clock,
 };

@@ -14,30 +14,38 @@
 //! # Ok(()) }
 //! ```
 //!
-//! | URL | feature | store |
-//! |---|---|---|
-//! | `memory:[NAME]` | `memory` (default) | this process |
-//! | `etcd://HOST[:2379][,HOST..]` | `etcd` (needs protoc to build) | etcd 3.4 or newer |
-//! | `sqlite:[PATH]` | `sqlite` (needs a C compiler to build) | a file of this machine |
-//! | `redis://HOST[:6379][/DB]` | `redis` | a Redis server, 6.2 or newer |
-//! | `postgres://HOST[:5432][/DB]` | `postgres` | PostgreSQL 12 or newer |
-//! | `mysql://HOST[:3306]/DB` | `mysql` | MySQL 8, or MariaDB 10.11 or newer |
-//! | `zookeeper://HOST[:2181][,HOST..][/CHROOT]` | `zookeeper` | ZooKeeper 3.5 or newer |
+//! | store | URL | feature | what it promises | what it costs: acquire and release; renewal of all locks of a client |
+//! |---|---|---|---|---|
+//! | this process | `memory:[NAME]` | `memory` (default) | first come, first served, by push; strict tokens; excludes the tasks of one process | nothing |
+//! | a file of this machine ([SQLite](https://sqlite.org), Linux) | `sqlite:[PATH]` | `sqlite` (needs a C compiler to build) | first come, first served, by polling; strict tokens; excludes the processes of one machine | 2 transactions; 1 per TTL/8 |
+//! | etcd 3.4 or newer | `etcd://HOST[:2379][,HOST..]` | `etcd` (needs protoc to build) | first come, first served, by push; strict tokens; survives the loss of a member where three vote | 2 transactions; 1 keep-alive per TTL/3 and TTL in use |
+//! | a Redis server, 6.2 or newer | `redis://HOST[:6379][/DB]` | `redis` | first come, first served, by push; tokens as a best effort | 2 commands; 1 per TTL/3 |
+//! | PostgreSQL 12 or newer | `postgres://HOST[:5432][/DB]` | `postgres` | first come, first served, by push; strict tokens | 2 messages; 1 per TTL/3 |
+//! | MySQL 8, or MariaDB 10.11 or newer | `mysql://HOST[:3306]/DB` | `mysql` | first come, first served, by polling; strict tokens | 2 messages; 1 per TTL/8 |
+//! | ZooKeeper 3.5 or newer | `zookeeper://HOST[:2181][,HOST..][/CHROOT]` | `zookeeper` | first come, first served, by push; strict tokens; survives the loss of a server where three vote | 3 requests; 8 to 16 small writes per TTL and TTL in use |
 //!
-//! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the TTL of locks
-//! that name none; a driver's own options are in its crate's documentation. What each store
-//! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that
-//! promises less than a program needs.
+//! All have exclusive and shared locks, semaphores, sets and elections. A store's promises depend
+//! on its deployment. The front page of each driver (`memory`, `etcd`, `redis`, `sql`, `zookeeper`)
+//! describes them under *Guarantees*, its options, the rights that it needs, and each request under
+//! *Implementation*.
 //!
-//! Two features are off by default: `serde` writes and reads tokens, names, entries and leaders, writes
-//! guarantees, and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an
-//! [`Observer`] is a `futures_core::Stream`.
+//! The feature `all` turns on all seven.
 //!
-//! Code that locks is tested with the store in memory, its faults and a paused clock: `docs/testing.md` in
-//! the repository. The module [`driver`] is for authors of drivers.
+//! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the default TTL
+//! of its locks. A driver can also be connected by its own type, `XLock::connect(XConfig)`, with a
+//! configuration from a URL, from a file (feature `serde`), or from the program's own client. The
+//! promises of a store are a value: [`Locks::guarantees`]. [`Connect::require`] refuses a store
+//! that promises less than a program needs.
 //!
-//! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
-//! its errors and calls to one of these.
+//! Two features are off by default: `serde` writes and reads tokens, names, entries and leaders,
+//! writes guarantees, and reads requirements, a [`StoreUrl`] and `XConfig`s from a configuration;
+//! with `stream` an [`Observer`] is a `futures_core::Stream`.
+//!
+//! To test code that locks, use the store in memory, its faults and a paused clock:
+//! `docs/testing.md` in the repository. The module [`driver`] is for authors of drivers.
+//!
+//! `docs/from-etcd-go.md` in the repository maps each error and call of etcd's Go package
+//! `concurrency` to one of this crate.
 //!
 //! # Where to look
 //!
@@ -76,9 +84,9 @@
 //!
 //! # What a lease does not promise
 //!
-//! A holder can be paused past its TTL and write late; no client library can prevent that. That is
-//! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops
-//! the work at the safe deadline, and why this stands on the first page.
+//! A holder can be paused past its TTL and write late. No client library can prevent that. This is
+//! why every grant carries a [`FencingToken`] for the resource to check, and why [`Lock::run`]
+//! stops the work at the safe deadline.
 
 #[cfg(doctest)]
 mod pages;
@@ -90,10 +98,10 @@ mod stores;
 
 pub use lock_core::{
     ClosedBy, Connect, ConnectionState, Effect, Election, Entry, Error, Facts, Fairness, Fencing,
-    FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet, Holder, Kind, Leader, Leadership,
-    Leading, Lock, LockGuard, LockKind, LockName, LockSet, LockSetGuard, Locks, LossReason,
-    LossSignal, Observer, Overlap, Owner, Requirement, Result, Semaphore, StaleToken, StoreUrl,
-    Survives, Term, Ticket, TokenFloor, Wake, trace,
+    FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet, Holder, Kind, Layout, Leader,
+    Leadership, Leading, Lock, LockGuard, LockKind, LockName, LockSet, LockSetGuard, Locks,
+    LossReason, LossSignal, Observer, Overlap, Owner, Requirement, Result, Semaphore, StaleToken,
+    StoreUrl, Survives, Term, Ticket, TokenFloor, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;
@@ -111,7 +119,7 @@ pub use crate::{
     stores::{STORES, Store},
 };
 
-/// The examples of the chapter about testing, as tests.
+/// Compiles and runs the examples of the chapter about testing.
 #[cfg(all(doctest, feature = "memory"))]
 #[doc = include_str!("../docs/testing.md")]
 struct Testing;

@@ -1,4 +1,5 @@
-//! The pages whose Rust is compiled, and run where it says no other. `docs/testing.md` is beside them.
+//! Pages with Rust blocks. The blocks are compiled, and run unless marked otherwise.
+//! `docs/testing.md` is included in `lib.rs`.
 
 #[cfg(feature = "memory")]
 #[doc = include_str!("../README.md")]

@@ -1,6 +1,6 @@
-//! The stores that there are.
+//! The list of stores.
 
-/// A store, and how a URL names it.
+/// A store, and the form of its URLs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Store {
@@ -10,18 +10,18 @@ pub struct Store {
     pub aliases: &'static [&'static str],
     /// The form of its URLs.
     pub url: &'static str,
-    /// The port of a server whose URL names none; `None` if there is no server.
+    /// The default port of its server; `None` if there is no server.
     pub port: Option<u16>,
     /// The feature that compiles its driver in.
     pub feature: &'static str,
     /// Whether that feature is on.
     pub compiled_in: bool,
-    /// What it promises, in a few words; [`Locks::guarantees`](crate::Locks::guarantees) tells what it
-    /// promises as it is deployed.
+    /// Its promises in a few words. [`Locks::guarantees`](crate::Locks::guarantees) returns the
+    /// promises of one deployment.
     pub promises: &'static str,
 }
 
-/// Every store that [`connect`](crate::connect()) knows, whether it is compiled in or not.
+/// Every store that [`connect`](crate::connect()) knows, compiled in or not.
 pub const STORES: &[Store] = &[
     Store {
         scheme: "sqlite",
@@ -89,7 +89,7 @@ pub const STORES: &[Store] = &[
 ];
 
 impl Store {
-    /// The store that URLs with this scheme, in lower case, are for.
+    /// Returns the store for a URL scheme in lower case.
     pub fn of_scheme(scheme: &str) -> Option<&'static Self> {
         STORES.iter().find(|store| store.schemes().any(|known| known == scheme))
     }
@@ -103,9 +103,9 @@ impl Store {
 mod tests {
     use super::*;
 
-    /// The form names the scheme and the port again.
+    /// The form repeats the scheme and the port.
     #[test]
-    fn the_form_of_a_url_is_the_stores() {
+    fn the_url_form_repeats_scheme_and_port() {
         for store in STORES {
             let port = store.port.map(|port| format!("[:{port}]"));
             assert!(store.url.starts_with(&format!("{}:", store.scheme)), "{store:?}");

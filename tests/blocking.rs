@@ -10,7 +10,7 @@ use distlock::{Error, Kind, blocking};
 use lock_core::Clock;
 use tokio::runtime::Builder;
 
-/// A store of its own.
+/// A private store in memory.
 fn memory() -> blocking::Locks {
     blocking::connect(format!("memory:{}", uuid::Uuid::new_v4())).unwrap()
 }
@@ -40,7 +40,7 @@ fn threads_exclude_each_other() {
 }
 
 #[test]
-fn every_kind_is_there() {
+fn every_kind_can_be_locked() {
     let locks = memory();
     let mut writer = locks.lock("a").unwrap().acquire().unwrap();
     assert!(locks.shared("a").unwrap().try_acquire().unwrap().is_none());
@@ -106,7 +106,7 @@ fn a_connection_that_is_gone_has_given_everything_back() {
 }
 
 #[test]
-fn inside_an_async_runtime_it_is_an_error_and_not_a_dead_lock() {
+fn a_call_inside_an_async_runtime_is_an_error_not_a_deadlock() {
     let locks = memory();
     let guard = locks.lock("held").unwrap().acquire().unwrap();
     let other = locks.lock("dropped").unwrap().acquire().unwrap();
@@ -124,7 +124,7 @@ fn inside_an_async_runtime_it_is_an_error_and_not_a_dead_lock() {
         }
         drop(other);
     });
-    // Both are released all the same, in the background.
+    // Both are still released, in the background.
     for name in ["held", "dropped"] {
         locks.lock(name).unwrap().acquire().unwrap().release().unwrap();
     }
@@ -136,13 +136,13 @@ fn the_last_handle_may_go_inside_an_async_runtime() {
     let guard = blocking::connect(&store).unwrap().lock("a").unwrap().acquire().unwrap();
     let runtime = Builder::new_current_thread().build().unwrap();
     runtime.block_on(async { drop(guard) });
-    // Long before its TTL.
+    // Long before the TTL ends.
     let next = blocking::connect(&store).unwrap().lock("a").unwrap();
     next.wait(Duration::from_secs(5)).acquire().unwrap().release().unwrap();
 }
 
 #[tokio::test]
-async fn on_a_thread_for_blocking_work_it_works() {
+async fn a_blocking_thread_of_a_runtime_can_lock() {
     let release = || memory().lock("a")?.acquire()?.release();
     tokio::task::spawn_blocking(release).await.unwrap().unwrap();
 }
@@ -200,7 +200,7 @@ fn a_leader_that_campaigns_again_proclaims() {
 }
 
 #[test]
-fn what_is_given_back_early_is_kept_for_its_least_time() {
+fn a_lock_released_early_is_kept_for_its_least_time() {
     const LEAST: Duration = Duration::from_millis(1500);
     let locks = memory();
     let lock = locks.lock("a").unwrap().at_least(LEAST);
@@ -212,7 +212,7 @@ fn what_is_given_back_early_is_kept_for_its_least_time() {
     assert!(Clock::Boot.now().since(asked) >= LEAST * 3);
 }
 
-/// What connects by URL, on a clock that stands still unless somebody waits.
+/// A connection by URL works on a paused clock, which advances only during a wait.
 #[cfg(feature = "memory")]
 #[test]
 fn a_paused_clock_takes_a_url_too() {
@@ -228,7 +228,7 @@ fn a_paused_clock_takes_a_url_too() {
     assert!(guard.lost_within(day).unwrap().is_some());
 }
 
-/// Between two calls nobody would renew what is held.
+/// Otherwise held locks would not be renewed between two calls.
 #[cfg(feature = "sqlite")]
 #[test]
 fn a_store_outside_this_process_needs_a_runtime_that_runs() {

@@ -1,4 +1,5 @@
-//! Closing a connection: what it held is free at once, whoever waits is told, and later calls are.
+//! Closing a connection: its locks are free at once, its waiters get an error, and so do later
+//! calls.
 #![cfg(any(
     feature = "sqlite",
     feature = "etcd",
@@ -24,11 +25,11 @@ const TTL: Duration = Duration::from_secs(6);
 
 on_every_store!(
     everything_is_given_back,
-    it_is_told_as_a_release,
-    what_was_given_up_before_is_told_as_a_release,
-    a_drain_waits_for_what_was_dropped,
-    waiters_are_told,
-    closing_twice_and_using_it_later,
+    held_locks_are_traced_as_released,
+    locks_given_up_before_are_traced_as_released,
+    a_drain_waits_for_dropped_guards,
+    waiters_get_an_error,
+    a_second_close_succeeds_and_later_calls_fail,
 );
 
 async fn everything_is_given_back(store: &str) {
@@ -46,7 +47,7 @@ async fn everything_is_given_back(store: &str) {
         assert_eq!(guard.lost().await, LossReason::Closed);
     }
     assert!(!shared.is_valid());
-    // Not by the TTL: that would take longer than the whole test may.
+    // The TTL is longer than the whole test, so it does not free them.
     let after = tokio::time::timeout(TTL / 2, async {
         for n in 0..20 {
             drop(staying.lock(format!("held/{n}")).unwrap().acquire().await.unwrap());
@@ -56,7 +57,7 @@ async fn everything_is_given_back(store: &str) {
     after.await.expect("what was held is free").release().await.unwrap();
 }
 
-async fn it_is_told_as_a_release(store: &str) {
+async fn held_locks_are_traced_as_released(store: &str) {
     let events = events::of_this_process();
     let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
@@ -71,7 +72,7 @@ async fn it_is_told_as_a_release(store: &str) {
     }
 }
 
-async fn what_was_given_up_before_is_told_as_a_release(store: &str) {
+async fn locks_given_up_before_are_traced_as_released(store: &str) {
     let events = events::of_this_process();
     for n in 0..5 {
         let server = Store::open(store).await;
@@ -96,7 +97,7 @@ async fn what_was_given_up_before_is_told_as_a_release(store: &str) {
     }
 }
 
-async fn a_drain_waits_for_what_was_dropped(store: &str) {
+async fn a_drain_waits_for_dropped_guards(store: &str) {
     let events = events::of_this_process();
     for n in 0..5 {
         let server = Store::open(store).await;
@@ -108,7 +109,7 @@ async fn a_drain_waits_for_what_was_dropped(store: &str) {
     }
 }
 
-async fn waiters_are_told(store: &str) {
+async fn waiters_get_an_error(store: &str) {
     let server = Store::open(store).await;
     let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
     let guard = staying.lock("busy").unwrap().acquire().await.unwrap();
@@ -123,7 +124,7 @@ async fn waiters_are_told(store: &str) {
     guard.release().await.unwrap();
 }
 
-async fn closing_twice_and_using_it_later(store: &str) {
+async fn a_second_close_succeeds_and_later_calls_fail(store: &str) {
     let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
     let clone = locks.clone();

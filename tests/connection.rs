@@ -1,5 +1,5 @@
-//! Whether the store is reached, as a value and as a stream: through an outage to the close, on every
-//! store with a server.
+//! The state of the connection, as a value and as a stream: during an outage, until the close, on
+//! every store with a server.
 #![cfg(any(
     feature = "etcd",
     feature = "redis",
@@ -23,14 +23,14 @@ use distlock::{ConnectionState, Locks};
 use futures_util::{Stream, StreamExt};
 use support::{connect, eventually, start};
 
-/// For what must happen; longer than a stall of a loaded machine.
+/// Limit for expected events. Longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-on_every_server!(an_outage_is_told_and_its_end_and_the_close);
-test_on!("postgres" postgres an_outage_is_told_and_its_end_and_the_close);
-test_on!("mysql" mysql an_outage_is_told_and_its_end_and_the_close);
+on_every_server!(an_outage_its_end_and_the_close_are_reported);
+test_on!("postgres" postgres an_outage_its_end_and_the_close_are_reported);
+test_on!("mysql" mysql an_outage_its_end_and_the_close_are_reported);
 
-async fn an_outage_is_told_and_its_end_and_the_close(store: &str) {
+async fn an_outage_its_end_and_the_close_are_reported(store: &str) {
     let server = start(store).await;
     let url = server.url();
     let with = if url.contains('?') { '&' } else { '?' };
@@ -38,7 +38,7 @@ async fn an_outage_is_told_and_its_end_and_the_close(store: &str) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let hears = tokio::spawn(hear(locks.connections(), told.clone()));
     assert_eq!(locks.connection(), ConnectionState::Connected);
-    // Renewals ask, too.
+    // Renewals contact the store, too.
     let guard = locks.lock("held").unwrap().acquire().await.unwrap();
 
     server.stop();
@@ -73,14 +73,14 @@ async fn hear(
     }
 }
 
-/// The state while somebody asks the store.
+/// The state after a request to the store.
 async fn asked(locks: &Locks) -> ConnectionState {
-    // Its answer is not the point: an error comes within its limit.
+    // The result does not matter: an error comes within the ping's limit.
     let _ = locks.ping().await;
     locks.connection()
 }
 
-/// Whoever listens does not keep a connection that nobody uses, and hears of its end.
+/// The stream does not keep an unused connection open, and ends with it.
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn a_stream_ends_with_the_connection() {

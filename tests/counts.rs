@@ -1,6 +1,6 @@
-//! What locking costs, counted by the servers: requests for a lock that is free, and what a release
-//! causes when others wait. Counts are exact, unlike times; what a client sends in the background
-//! (renewals) only ever adds, so the least of a few rounds is the cost.
+//! The cost of locking, counted by the servers: requests for a free lock, and requests caused by a
+//! release while others wait. Unlike times, counts are exact. A client's background requests
+//! (renewals) only add to the count, so the minimum of a few rounds is the cost.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[macro_use]
@@ -16,20 +16,20 @@ use support::{Running, connect, eventually};
 use tokio::task::JoinSet;
 
 const ROUNDS: usize = 5;
-/// More with many clients, each of which has a session to keep alive.
+/// More rounds with many clients, because each client keeps a session alive.
 const MANY_ROUNDS: usize = 50;
 const PAIRS: u64 = 100;
 
-/// A server that allows a TTL so long that hardly a renewal falls into a round.
+/// A server that allows a very long TTL, so that few renewals fall into a round.
 async fn patient(store: &str) -> (Running, String) {
     let server: Running = match store {
         "zookeeper" => {
-            // An empty directory that the server deletes is made anew by the next acquire. On a slow
-            // machine each round meets one of the lab's sweeps.
+            // The server's sweep deletes empty directories, and the next acquire makes them again.
+            // On a slow machine each round would meet one of the lab's sweeps.
             let builder = lock_lab::ZooKeeper::builder()
                 .tick(Duration::from_secs(2))
                 .arg("-Dznode.container.checkIntervalMs=3600000");
-            Box::new(builder.start().await.unwrap_or_else(|error| panic!("{error}")))
+            Running::ZooKeeper(builder.start().await.unwrap_or_else(|error| panic!("{error}")))
         }
         _ => support::start(store).await,
     };
@@ -37,7 +37,7 @@ async fn patient(store: &str) -> (Running, String) {
     (server, url)
 }
 
-/// Requests of clients, without renewals and without what the counting itself costs.
+/// Requests of clients, without renewals and without the requests for the counters.
 fn requests(store: &str, since: &Counters) -> u64 {
     match store {
         "etcd" => ["msg.Txn", "msg.Range", "msg.Put", "msg.DeleteRange"]
@@ -45,7 +45,7 @@ fn requests(store: &str, since: &Counters) -> u64 {
             .iter()
             .sum(),
         "redis" => since.get("cmd.evalsha") + since.get("cmd.eval"),
-        // One packet asks for the counters.
+        // One packet requests the counters.
         _ => since.get("packets_received").saturating_sub(1),
     }
 }
@@ -53,10 +53,11 @@ fn requests(store: &str, since: &Counters) -> u64 {
 /// Events that the server sent to clients.
 fn events(store: &str, since: &Counters) -> u64 {
     match store {
-        // What a client says on its stream of watches is answered there, and that is no event.
+        // The server replies to each message of a client on its watch stream. A reply is not an
+        // event.
         "etcd" => since.get("sent.Watch").saturating_sub(since.get("msg.Watch")),
         "redis" => since.get("cmd.publish"),
-        // The next waiter's, and the one that the holder has set on its own node.
+        // The event for the next waiter, and the event for the watch of the holder on its own node.
         _ => since
             .iter()
             .filter(|(what, _)| what.starts_with("fired."))
@@ -65,7 +66,7 @@ fn events(store: &str, since: &Counters) -> u64 {
     }
 }
 
-/// Two requests on etcd and Redis; three on ZooKeeper, where a client must also look whether it is
+/// Two requests on etcd and Redis. Three on ZooKeeper, where a client must also check whether it is
 /// the first.
 async fn a_free_lock(store: &str) {
     let (server, url) = patient(store).await;
@@ -76,7 +77,7 @@ async fn a_free_lock(store: &str) {
     cost(store, &server, "exclusive", || exclusive.acquire()).await;
     cost(store, &server, "shared", || shared.acquire()).await;
     cost(store, &server, "2 of 3 permits", || semaphore.acquire_many(2)).await;
-    // Beside others of its kind, too.
+    // The same next to other holders of the same kind.
     let (_reader, _permit) = (shared.acquire().await.unwrap(), semaphore.acquire().await.unwrap());
     cost(store, &server, "shared beside a reader", || shared.acquire()).await;
     cost(store, &server, "2 of 3 permits beside 1", || semaphore.acquire_many(2)).await;
@@ -98,7 +99,7 @@ async fn cost<F: Future<Output = distlock::Result<LockGuard>>>(
     assert_eq!(least, each * PAIRS, "requests for {PAIRS} acquires and releases, {kind}");
 }
 
-/// Requests for so many pairs of an acquire and a release.
+/// Requests for `PAIRS` pairs of an acquire and a release: the minimum of `ROUNDS` rounds.
 async fn least_requests(store: &str, server: &Server, pair: impl AsyncFn()) -> u64 {
     pair().await;
     let mut least = u64::MAX;
@@ -113,9 +114,9 @@ async fn least_requests(store: &str, server: &Server, pair: impl AsyncFn()) -> u
     least
 }
 
-/// Whoever waits first is granted, and nobody else is woken: no more than one event for each client
-/// that waits, and no request, but on ZooKeeper one look at the directory, if the waiter did not know
-/// yet that the one before it was the first.
+/// The first waiter is granted, and no other waiter wakes up. A release causes at most one event
+/// per waiting client and no request. On ZooKeeper it causes one look at the directory if the
+/// waiter did not know yet that the one before it was the first.
 async fn a_release_before_waiters(store: &str) {
     let (server, url) = patient(store).await;
     for waiters in [2, 10, 100] {
@@ -163,9 +164,10 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
     assert!(delivered <= clients.len() as u64, "{delivered} events for {} clients", clients.len());
 }
 
-/// A writer's release lets ten readers of ten clients in, and one of three permits that comes back one
-/// waiter of ten. On etcd and Redis that causes no request. On ZooKeeper each reader may look once, and
-/// after a permit the one who enters and the next in line look and say so, with four requests.
+/// A writer's release lets ten readers of ten clients in. A released permit lets in one of ten
+/// waiters. On etcd and Redis neither causes a request. On ZooKeeper each reader may look once.
+/// After a permit, the waiter that enters and the next one in line look and record it, with four
+/// requests.
 async fn a_release_before_readers_and_permits(store: &str) {
     let (server, url) = patient(store).await;
     let mut clients = Vec::new();
@@ -195,8 +197,8 @@ async fn a_release_before_readers_and_permits(store: &str) {
     assert!(permits <= looks(4), "{permits} requests by a permit that comes back");
 }
 
-/// Releases the first of the holders; so many of the waiters enter, and no more. Answers the requests
-/// that it caused.
+/// Releases the first of the holders. Exactly this number of waiters enters. Returns the number of
+/// requests that the release caused.
 async fn enter<F: Future<Output = distlock::Result<LockGuard>> + Send + 'static>(
     store: &str,
     server: &Server,
@@ -228,8 +230,9 @@ async fn enter<F: Future<Output = distlock::Result<LockGuard>> + Send + 'static>
     requests(store, &since) - 1
 }
 
-/// One request takes all names of a set, and each is released by its own. A client of ZooKeeper lists
-/// the names before and with that, and asks for the node's revision.
+/// One request takes all names of a set. Each name is released by its own request. A ZooKeeper
+/// client also lists the names before that and in the same request, and asks for the node's
+/// revision.
 async fn a_free_set(store: &str) {
     let expected = match store {
         "zookeeper" => 3 + (1 + 3) + 1 + 3,
@@ -240,7 +243,7 @@ async fn a_free_set(store: &str) {
     let pair = async || set.acquire().await.unwrap().release().await.unwrap();
     let least = least_requests(store, &server, pair).await;
     println!("{store}: {} requests for a set of three", least as f64 / PAIRS as f64);
-    // ZooKeeper 3.9 tells the revision by itself.
+    // ZooKeeper 3.9 returns the revision without an extra request.
     let newer = if store == "zookeeper" { expected - 1 } else { expected };
     let cost = [expected * PAIRS, newer * PAIRS];
     assert!(cost.contains(&least), "{least} requests for {PAIRS} acquires and releases of a set");

@@ -1,5 +1,5 @@
-//! Resources that check fencing tokens themselves, as in the example: whatever holders believe, an
-//! older token never writes after a newer one.
+//! Resources that check fencing tokens themselves, as in the example: an older token never writes
+//! after a newer one, whatever the holders believe.
 
 #[path = "../examples/fenced/http.rs"]
 mod http;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use distlock::FencingToken;
 use tokio::task::JoinSet;
 
-/// As in the example.
+/// Same as in the example.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[async_trait::async_trait]
@@ -54,7 +54,7 @@ async fn a_late_holder_writes_nothing() {
 }
 
 #[tokio::test]
-async fn the_newest_of_a_crowd_has_the_last_word() {
+async fn the_newest_of_a_crowd_writes_last() {
     for stock in all().await {
         let mut writers = JoinSet::new();
         for n in (1..=50).rev() {

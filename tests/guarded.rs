@@ -1,5 +1,5 @@
-//! Guarded writes, as in the example: the store refuses the write of a holder that has lost the lock,
-//! and of one whose lock another has taken over.
+//! Guarded writes, as in the example: the store refuses the write of a holder that has lost the
+//! lock, also after another client has taken it over.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
@@ -21,7 +21,7 @@ mod support;
 
 use distlock::LockGuard;
 
-/// As in the example.
+/// Same as in the example.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 async fn write(url: &str, guard: &LockGuard) -> bool {

@@ -1,5 +1,5 @@
-//! A lock that one process leaves and another one takes up: two real processes, one ticket between them
-//! in an environment variable.
+//! One process leaves a lock, and another one takes it up: two real processes, with one ticket in
+//! an environment variable.
 #![cfg(any(
     feature = "sqlite",
     feature = "etcd",
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 on_every_store!(a_successor_takes_the_lock_over);
 
-/// The other process. It adopts, says its token, and releases when it is told to.
+/// The other process. It adopts the lock, prints its token, and releases on request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn successor() {
     let Ok(ticket) = std::env::var("HANDOVER_TICKET") else { return };
@@ -66,7 +66,7 @@ async fn a_successor_takes_the_lock_over(store: &str) {
     assert!(!held.is_valid());
 
     let mut child = start_successor(&url, &ticket);
-    // Kept apart: waiting for a child closes it.
+    // Kept separately: waiting for a child closes its stdin.
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let adopted = async {

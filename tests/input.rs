@@ -1,4 +1,4 @@
-//! Bad input is a clear error in under 5 s, never a hang or a panic.
+//! Bad input gives a clear error in under 5 s, never a hang or a panic.
 
 #![cfg_attr(
     not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
@@ -14,7 +14,7 @@ use std::{error::Error as _, time::Duration};
 
 use distlock::{Error, Requirement};
 
-/// Connects, which must fail in time; the error as people see it.
+/// Connects, which must fail in time. Returns the error and its text.
 async fn refused(url: &str) -> (Error, String) {
     let connecting =
         tokio::time::timeout(Duration::from_secs(5), distlock::connect(url).into_future());
@@ -38,9 +38,9 @@ async fn an_unknown_scheme_names_the_known_ones() {
     }
 }
 
-/// It is a client of the program's that speaks TLS.
+/// For TLS, the program passes its own client.
 #[tokio::test]
-async fn schemes_of_others_for_tls_say_how() {
+async fn foreign_tls_schemes_name_the_alternative() {
     for (url, how) in [
         ("rediss://h", "RedisLock::with_client"),
         ("valkeys://h", "RedisLock::with_client"),
@@ -53,7 +53,7 @@ async fn schemes_of_others_for_tls_say_how() {
 }
 
 #[tokio::test]
-async fn no_url_at_all() {
+async fn a_text_that_is_no_url_is_invalid() {
     for url in ["", "nonsense", "127.0.0.1:6379", "://", "redis//h"] {
         let (error, shown) = refused(url).await;
         assert!(matches!(error, Error::InvalidUrl { .. }), "{url}: {shown}");
@@ -93,7 +93,7 @@ async fn an_unknown_option_is_refused() {
 
 #[tokio::test]
 #[cfg(feature = "redis")]
-async fn a_store_that_promises_less_is_refused_with_what_is_missing() {
+async fn a_store_that_promises_less_is_refused_with_the_missing_promises() {
     let server = support::start("redis").await;
     let connecting = distlock::connect(server.url())
         .require(Requirement::StrictFencing)
@@ -124,7 +124,7 @@ async fn a_wrong_password_is_denied_and_not_shown() {
     support::connect(&format!("redis://:right@{}", server.addr())).await;
 }
 
-/// The URL of a server that need not be there.
+/// The URL of a server that need not exist.
 fn url(store: &str, address: impl std::fmt::Display) -> String {
     let database = if store == "mysql" { "/locks" } else { "" };
     format!("{store}://{address}{database}")
@@ -165,7 +165,7 @@ async fn bad_default_ttl(store: &str) {
 }
 
 async fn refused_connection(store: &str) {
-    // A port that was free a moment ago, with nobody on it.
+    // The port was free a moment ago, so no process listens on it.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (error, shown) = refused(&url(store, format_args!("127.0.0.1:{port}"))).await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
@@ -174,7 +174,7 @@ async fn refused_connection(store: &str) {
     assert!(!shown.contains("taken effect"), "nothing was asked of it: {shown}");
 }
 
-/// One text says it all, and whoever prints the sources as well says nothing twice.
+/// The error's text is complete, and printing the sources as well repeats nothing.
 fn names_once(error: &Error, address: &str) {
     let mut chain = vec![error.to_string()];
     let mut next = error.source();
@@ -189,7 +189,7 @@ fn names_once(error: &Error, address: &str) {
     }
 }
 
-async fn a_server_that_has_gone(store: &str) {
+async fn a_killed_server_is_unavailable(store: &str) {
     let server = support::start(store).await;
     let locks = support::connect(&server.url()).await;
     let (address, shown) = (server.addr().to_string(), format!("{locks:?}"));
@@ -201,7 +201,7 @@ async fn a_server_that_has_gone(store: &str) {
 }
 
 async fn silent_server(store: &str) {
-    // It accepts and never says a word.
+    // Accepts connections and never sends anything.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     let (error, _) = refused(&url(store, address)).await;
@@ -215,9 +215,9 @@ on_every_server!(
     bad_default_ttl,
     refused_connection,
     silent_server,
-    a_server_that_has_gone
+    a_killed_server_is_unavailable
 );
 test_on!("postgres" postgres host_without_slashes
-    unknown_option bad_default_ttl refused_connection silent_server a_server_that_has_gone);
+    unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);
 test_on!("mysql" mysql host_without_slashes
-    unknown_option bad_default_ttl refused_connection silent_server a_server_that_has_gone);
+    unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);

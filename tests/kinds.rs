@@ -1,5 +1,5 @@
-//! All kinds of locks under contention, on every store: threads that count without any other
-//! protection, readers that look for torn state, and semaphores of several sizes.
+//! All kinds of locks under contention, on every store: threads that count without other
+//! protection, readers that check for torn state, and semaphores of several sizes.
 
 #[macro_use]
 #[path = "support/per_store.rs"]
@@ -43,8 +43,8 @@ async fn all_kinds(url: &str) {
     }
 }
 
-/// Threads on two connections add to a counter by reading and writing it, which loses additions
-/// unless only one does it at a time.
+/// Threads on two connections add to a counter by reading and writing it. This loses additions if
+/// two threads do it at once.
 fn count(url: &str) {
     let connections = [0, 1].map(|_| blocking::connect(url).unwrap());
     let counter = AtomicU64::new(0);
@@ -66,7 +66,7 @@ fn count(url: &str) {
     assert_eq!(counter.into_inner(), THREADS * ROUNDS);
 }
 
-/// Writers change two numbers one after the other; readers, several at a time, see them equal.
+/// Writers change two numbers one after the other. Readers, several at once, see them equal.
 async fn torn_state(url: &str) {
     let state = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let mut tasks = JoinSet::new();
@@ -106,7 +106,7 @@ async fn read(locks: Locks, state: Arc<[AtomicU64; 2]>) {
     }
 }
 
-/// Never more holders than permits, and as many at a time as there are permits: each waits inside
+/// Never more holders than permits, and as many at once as there are permits: each waits inside
 /// until all of them are there.
 async fn semaphore(url: &str, limit: u32) {
     let connections = [support::connect(url).await, support::connect(url).await];

@@ -1,4 +1,5 @@
-//! Nothing remains: 20,000 acquires dropped at random moments, and 10,000 locks held by one process.
+//! Nothing remains after 20,000 acquires dropped at random moments, and 10,000 locks held by one
+//! process.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[macro_use]
@@ -23,7 +24,7 @@ const DROPS: u32 = 20_000;
 const TASKS: u32 = 50;
 const NAMES: u32 = 16;
 
-/// What each store counts for what is in it.
+/// The counters of each store's contents.
 fn contents(counters: &Counters) -> Vec<(&'static str, u64)> {
     [
         "keys",
@@ -40,13 +41,13 @@ fn contents(counters: &Counters) -> Vec<(&'static str, u64)> {
     .to_vec()
 }
 
-/// Many tasks acquire few names and drop the future after a random number of microseconds: while it
-/// connects, asks, waits, and is granted.
+/// Many tasks acquire a few names and drop the future after a random number of microseconds: while
+/// it connects, asks, waits, or is granted.
 async fn dropped_acquires_leave_nothing(store: &str) {
     let server = start(store).await;
     let locks = connect(&format!("{}?ttl=6s", server.url())).await;
-    // A small load first, and a round of renewals: what the client itself costs (its session, its
-    // streams and their tasks) is there then. The large load must not add to it.
+    // A small load first, and a round of renewals. They create the client's own costs (its session,
+    // its streams and their tasks). The large load must not add to them.
     drop_acquires(&locks, DROPS / 20).await;
     let (before, tasks_before) = settled(&server).await;
     drop_acquires(&locks, DROPS).await;
@@ -62,8 +63,8 @@ async fn drop_acquires(locks: &Locks, drops: u32) {
             while done.fetch_add(1, Ordering::Relaxed) < drops {
                 let moment = Duration::from_micros(random() % 6000);
                 let _ = tokio::time::timeout(moment, lock.acquire()).await;
-                // Now and then a whole turn, behind all that were dropped before: the load must not
-                // run ahead of the server for ever.
+                // A full turn now and then, behind all dropped attempts. Otherwise the load could
+                // run ahead of the server without limit.
                 if random().is_multiple_of(16) {
                     lock.acquire().await.unwrap().release().await.unwrap();
                 }
@@ -81,7 +82,7 @@ fn queue(n: u32) -> String {
     format!("drop-{n}")
 }
 
-/// The counts when nothing has moved for a while.
+/// The counts after they have not changed for a while.
 async fn settled(server: &Server) -> (Vec<(&'static str, u64)>, usize) {
     let mut before = (Vec::new(), 0);
     loop {
@@ -90,7 +91,7 @@ async fn settled(server: &Server) -> (Vec<(&'static str, u64)>, usize) {
             return now;
         }
         before = now;
-        // Longer than renewals are apart.
+        // Longer than the time between renewals.
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
 }
@@ -117,13 +118,13 @@ fn tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// Not a good generator, but one that differs from call to call.
+/// Not a good generator, but each call returns a different number.
 fn random() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().0
 }
 
-/// The same idle time with 10 locks and with 10,000: the requests in it do not grow, but by one more
-/// call for every thousand locks on Redis, whose keys are renewed one by one.
+/// The same idle time with 10 locks and with 10,000. The number of requests does not grow, except
+/// on Redis: it renews keys one by one, with one more call per thousand locks.
 async fn ten_thousand_locks_idle_as_cheaply_as_ten(store: &str) {
     let server = start(store).await;
     let locks = connect(&format!("{}?ttl=6s", server.url())).await;
@@ -134,7 +135,7 @@ async fn ten_thousand_locks_idle_as_cheaply_as_ten(store: &str) {
     assert!(held.iter().all(|guard| guard.is_valid()), "some of 10,000 locks were lost");
     let chunks = if store == "redis" { 10 } else { 1 };
     println!("{store}: {few} requests in 6 s with 10 locks, {many} with 10,000");
-    // Two rounds may fall into one of the windows and one or three into the other.
+    // Two rounds may fall into one of the windows, and one or three into the other.
     assert!(
         many <= few.max(1) * chunks * 2 + 4,
         "{few} requests with 10 locks, {many} with 10,000"
@@ -154,9 +155,9 @@ async fn hold(locks: &Locks, names: std::ops::Range<u32>) -> Vec<distlock::LockG
     held
 }
 
-/// What the server is asked in the time of one TTL while nobody acquires or releases.
+/// Requests to the server during one TTL without an acquire or a release.
 async fn idle_requests(store: &str, server: &Server) -> u64 {
-    // Watches of fresh holds are set a moment after the grant.
+    // Watches of new holds are set a moment after the grant.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = server.counters().await.unwrap();
     tokio::time::sleep(Duration::from_secs(6)).await;
@@ -166,7 +167,7 @@ async fn idle_requests(store: &str, server: &Server) -> u64 {
 
 fn is_request(store: &str, what: &str) -> bool {
     match store {
-        // What scripts call is counted by the server, too; only the scripts come from clients.
+        // The server also counts the commands of scripts. Only the scripts come from clients.
         "redis" => ["cmd.evalsha", "cmd.eval", "cmd.ping", "cmd.subscribe"].contains(&what),
         "etcd" => what.starts_with("msg."),
         _ => what == "packets_received",

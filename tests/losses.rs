@@ -1,5 +1,5 @@
-//! Losing many locks at once costs no more than losing a few: in a process that may open few files,
-//! and for the server when the network is back.
+//! Losing many locks at once costs no more than losing a few: in a process with a low limit of open
+//! files, and for the server after the network is back.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[macro_use]
@@ -24,11 +24,11 @@ use tokio::{
 };
 
 const GUARDS: u32 = 10_000;
-/// Sessions, connections, logins, one more lock, and all the renewals of a few seconds.
+/// Sessions, connections, logins, one more lock, and all renewals of a few seconds.
 const REQUESTS: u64 = 100;
 const URL: &str = "DISTLOCK_LOSSES_URL";
 
-/// This test program once more, in a shell that limits its files.
+/// This test program again, in a shell that limits its open files.
 struct Loser {
     child: Child,
     tell: ChildStdin,
@@ -52,7 +52,7 @@ impl Loser {
         Self { child, tell, said }
     }
 
-    /// Waits until it says this; fails the test if it ends before.
+    /// Waits until it prints `what`. Fails the test if it ends before.
     async fn says(&mut self, what: &str) {
         loop {
             let line = self.said.next_line().await.unwrap();
@@ -74,7 +74,7 @@ async fn ten_thousand_locks_are_lost_with_few_files_and_few_requests(store: &str
     let proxy = Proxy::start(server.addr()).await.unwrap();
     let mut loser = Loser::start(&format!("{}?ttl=6s", server.url_via(&proxy)));
     loser.says("held").await;
-    // What is on its way at the cut, such as watches of the newest locks, arrives after the heal.
+    // Messages in flight at the cut, such as watches of the newest locks, arrive after the heal.
     settled(store, &server).await;
     proxy.cut();
     loser.says("lost").await;
@@ -91,7 +91,7 @@ async fn ten_thousand_locks_are_lost_with_few_files_and_few_requests(store: &str
     assert!(loser.child.wait().await.unwrap().success());
 }
 
-/// The counts when no more than renewals have come for a while.
+/// The counts after only renewals have come for a while.
 async fn settled(store: &str, server: &Server) -> Counters {
     let mut before = server.counters().await.unwrap();
     loop {
@@ -104,7 +104,7 @@ async fn settled(store: &str, server: &Server) -> Counters {
     }
 }
 
-/// Requests of clients, and on ZooKeeper what the asking for them costs.
+/// Requests of clients, on ZooKeeper with the requests for the counters.
 fn requests(store: &str, since: &Counters) -> u64 {
     match store {
         "redis" => since.get("cmd.evalsha") + since.get("cmd.eval"),
@@ -113,7 +113,7 @@ fn requests(store: &str, since: &Counters) -> u64 {
     }
 }
 
-/// What the child does.
+/// The child's part.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "another test starts it"]
 async fn loser() {
@@ -150,7 +150,7 @@ async fn hold(locks: &Locks) -> Vec<LockGuard> {
 }
 
 fn say(what: &str) {
-    // Begins a line: the test harness may have begun another.
+    // Starts a new line: the test harness may have begun one.
     println!("\n{what}");
     std::io::stdout().flush().unwrap();
 }

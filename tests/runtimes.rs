@@ -1,5 +1,5 @@
-//! A connection that outlives the runtime that made it, as one in a `static` does that two tests
-//! share: every call is an error at once, on every store, and says which runtime it was.
+//! A connection that outlives the runtime that made it, for example in a `static` that two tests
+//! share: on every store, every call is an error at once, and its text names the runtime.
 #![cfg(feature = "memory")]
 
 #[macro_use]
@@ -26,36 +26,36 @@ use tokio::{
     sync::oneshot,
 };
 
-/// For what must happen at once.
+/// Limit for immediate events.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often a runtime ends in the middle of its requests.
+/// Number of rounds in which a runtime ends during its requests.
 const ENDS: usize = 60;
 
 test_on!(
-    "memory" memory every_call_is_told waiters_are_told another_runtime_will_do
-    a_runtime_ends_under_requests
+    "memory" memory every_call_returns_an_error waiters_get_an_error
+    another_runtime_can_use_the_connection a_runtime_can_end_during_requests
 );
 on_every_store!(
-    every_call_is_told,
-    waiters_are_told,
-    another_runtime_will_do,
-    a_runtime_ends_under_requests,
+    every_call_returns_an_error,
+    waiters_get_an_error,
+    another_runtime_can_use_the_connection,
+    a_runtime_can_end_during_requests,
 );
 
-/// What a program has of a connection.
+/// A program's connection and the handles made from it.
 struct Shared {
     locks: Locks,
     guards: Vec<LockGuard>,
     owner: Owner,
-    /// What the owner holds.
+    /// The name of the lock that the owner holds.
     own: String,
 }
 
-async fn every_call_is_told(store: &str) {
+async fn every_call_returns_an_error(store: &str) {
     let server = Store::open(store).await;
     for first in [one_thread as fn() -> Runtime, two_threads] {
         let url = server.url();
-        // The test's own runtime keeps the server.
+        // The server runs on the test's own runtime.
         let turns = move || {
             static_in_two_turns(&url, first());
         };
@@ -63,13 +63,13 @@ async fn every_call_is_told(store: &str) {
     }
 }
 
-/// A runtime waits at its end for tasks that are being polled: none of ours may go on without a pause
-/// when its connection's tasks are gone.
-async fn a_runtime_ends_under_requests(store: &str) {
+/// At its end a runtime waits for tasks that are being polled. No task of a connection may keep
+/// running without a pause after the connection's own tasks are gone.
+async fn a_runtime_can_end_during_requests(store: &str) {
     let server = Store::open(store).await;
     for round in 0..ENDS {
         let (url, (end, ended)) = (server.url(), oneshot::channel());
-        // A thread that nobody waits for: the test ends also if the runtime does not.
+        // The thread is not joined: the test ends even if the runtime does not.
         thread::spawn(move || {
             ends_under_requests(&url, round);
             let _ = end.send(());
@@ -91,7 +91,7 @@ fn ends_under_requests(url: &str, round: usize) {
             }
         });
     }
-    // Each round ends it at another moment.
+    // Each round ends the runtime at another moment.
     while asked.load(Ordering::Relaxed) < 24 + round * 7 {
         thread::yield_now();
     }
@@ -122,7 +122,7 @@ impl Shared {
         self.calls_are_told().await;
         self.holders_are_told().await;
         told("close", self.locks.close()).await;
-        // Each clone knows it, also when all of it is dropped here.
+        // A clone returns the error too, also if it is dropped here.
         told("a clone", self.locks.clone().names("")).await;
     }
 
@@ -156,8 +156,9 @@ impl Shared {
     }
 }
 
-/// Others wait from another runtime when the first one ends; then what takes its guard away is told.
-async fn waiters_are_told(store: &str) {
+/// Others wait from another runtime when the first one ends. Then each call that consumes its guard
+/// returns the error.
+async fn waiters_get_an_error(store: &str) {
     let server = Store::open(store).await;
     let url = server.url();
     let there = Elsewhere::connect(&url);
@@ -179,7 +180,7 @@ async fn waiters_are_told(store: &str) {
     tokio::task::spawn_blocking(move || drop(there)).await.unwrap();
     told("the waiter", async { waiter.await.unwrap() }).await;
     assert_eq!(soon("the loss", lost).await.unwrap(), LossReason::RuntimeEnded);
-    // The driver may have ended the stream before it was asked why.
+    // The driver may have ended the stream before the reason was requested.
     if let Some(last) = soon("the last observation", observer.next()).await {
         assert!(matches!(last, Err(Error::Closed { .. })), "{last:?}");
     }
@@ -189,12 +190,13 @@ async fn waiters_are_told(store: &str) {
     told("detach", detached.detach()).await;
     let mut downgraded = downgraded;
     told("downgrade", downgraded.downgrade()).await;
-    // Dropped in a runtime that it does not belong to: nothing to do, nothing panics.
+    // Dropped in a foreign runtime: nothing to do, no panic.
     drop((held, downgraded, locks));
 }
 
-/// While the first runtime lives, calls from other ones do all that they do there, also when those end.
-async fn another_runtime_will_do(store: &str) {
+/// While the first runtime lives, calls from other runtimes work fully, also when those runtimes
+/// end.
+async fn another_runtime_can_use_the_connection(store: &str) {
     let server = Store::open(store).await;
     let there = Elsewhere::connect(&server.url());
     for turn in 0..3 {
@@ -233,7 +235,7 @@ impl Elsewhere {
         Self { locks, runtime: Some(runtime) }
     }
 
-    /// Does something in that runtime.
+    /// Runs `work` in that runtime.
     fn run<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
         &self,
         work: impl FnOnce(Locks) -> F,
@@ -278,7 +280,7 @@ fn unique(name: &str) -> String {
     format!("{name}/{}", uuid::Uuid::new_v4())
 }
 
-/// What comes at once, or soon on a slow machine: no TTL and no limit of a wait passes before.
+/// For a call that ends at once, or soon on a slow machine: no TTL and no wait limit passes before.
 async fn soon<T>(what: &str, call: impl Future<Output = T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, call).await;
     answer.unwrap_or_else(|_| panic!("{what} has not returned"))
@@ -295,9 +297,9 @@ async fn told<T: Debug>(what: &str, call: impl Future<Output = Result<T>>) {
     assert!(matches!(by, ClosedBy::Runtime(_)), "{what}: {by:?}");
 }
 
-/// The store's name and the place where the program connected: what a newcomer needs to read.
+/// A newcomer needs to read the store's name and the place where the program connected.
 #[test]
-fn the_text_says_which_runtime_it_was() {
+fn the_error_names_the_runtime_that_connected() {
     let first = one_thread();
     let locks = first.block_on(async { distlock::connect("memory:").await.unwrap() });
     let place = format!("{}:{}", file!(), line!() - 1);

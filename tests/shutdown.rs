@@ -1,5 +1,5 @@
-//! The start and the end of a service: a store that comes later, whether it answers, and an end that
-//! takes nothing from work that is done in time. On every store.
+//! The start and the end of a service, on every store: a store that starts later, a check whether
+//! it answers, and an end that interrupts no work that is done in time.
 #![cfg(any(
     feature = "sqlite",
     feature = "etcd",
@@ -20,12 +20,12 @@ use distlock::{ClosedBy, Error, Owner};
 use futures_util::FutureExt;
 use support::{Store, connect, eventually};
 
-/// For what must happen; longer than a stall of a loaded machine.
+/// Limit for expected events. Longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 on_every_store!(
     a_drain_waits_for_guards_and_refuses_newcomers,
-    a_drain_that_is_over_takes_what_is_left,
+    a_drain_ends_remaining_holds_after_its_limit,
     a_ping_is_answered_until_the_close,
     a_clone_connects_anew,
     a_close_that_was_not_confirmed_is_not_confirmed_later,
@@ -56,7 +56,7 @@ async fn a_drain_waits_for_guards_and_refuses_newcomers(store: &str) {
     ] {
         is_drained(what, late);
     }
-    // The work goes on as before, also where it acquires again what it holds.
+    // The work continues as before, also if it acquires its own lock again.
     held.renew().await.unwrap();
     let again = leaving.lock("held").unwrap().owner(&owner).acquire().await.unwrap();
     again.release().await.unwrap();
@@ -67,7 +67,7 @@ async fn a_drain_waits_for_guards_and_refuses_newcomers(store: &str) {
     others.release().await.unwrap();
 }
 
-async fn a_drain_that_is_over_takes_what_is_left(store: &str) {
+async fn a_drain_ends_remaining_holds_after_its_limit(store: &str) {
     let server = Store::open(store).await;
     let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
     let stubborn = leaving.lock("stubborn").unwrap().acquire().await.unwrap();
@@ -128,7 +128,7 @@ fn is_drained<T: std::fmt::Debug>(what: &str, answer: Result<T, Error>) {
     assert!(drained, "{what}: {answer:?}");
 }
 
-/// A port where nobody listens, and a store there a while later.
+/// A port without a listener. A store listens there a while later.
 #[cfg(feature = "redis")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_waits_for_a_store_that_comes_later() {
@@ -142,10 +142,10 @@ async fn a_retry_waits_for_a_store_that_comes_later() {
     assert!(matches!(once, Error::Unavailable { .. }), "{once}");
 
     let connecting = tokio::spawn(distlock::connect(&url).retry(PATIENCE).into_future());
-    // The store comes to this address when the first tries have failed.
+    // The store starts at this address after the first tries have failed.
     let door = tokio::net::TcpListener::bind(address).await.unwrap();
     let serving = tokio::spawn(async move {
-        // One try is turned away.
+        // One try is rejected.
         drop(door.accept().await.unwrap());
         loop {
             let (mut near, _) = door.accept().await.unwrap();
@@ -160,17 +160,17 @@ async fn a_retry_waits_for_a_store_that_comes_later() {
 }
 
 #[tokio::test]
-async fn a_limit_of_nothing_and_a_bad_url_are_no_outage() {
+async fn an_empty_limit_and_a_bad_url_are_not_retried() {
     let nothing = distlock::connect("redis://127.0.0.1:1").timeout(Duration::ZERO).await;
     let told = nothing.unwrap_err();
     assert!(told.to_string().contains("invalid timeout"), "{told}");
-    // It would wait for an hour.
+    // Retrying would take an hour.
     let long = Duration::from_secs(3600);
     let unknown = distlock::connect("reddis://127.0.0.1").retry(long).await.unwrap_err();
     assert!(matches!(unknown, Error::InvalidUrl { .. }), "{unknown}");
 }
 
-/// A server that takes connections and says nothing.
+/// A server that accepts connections and sends nothing.
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn a_timeout_ends_a_try() {

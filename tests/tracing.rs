@@ -18,7 +18,7 @@ use tracing_subscriber::{
     Layer, filter::LevelFilter, layer::Context, prelude::*, registry::LookupSpan,
 };
 
-/// Writes down each event as `name field field ..`.
+/// Records each event as `name field field ..`.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<BTreeSet<String>>>);
 
@@ -48,7 +48,7 @@ impl<S: Subscriber> Layer<S> for Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_state_change_is_told() {
+async fn every_state_change_is_traced() {
     let log = Log::default();
     let _default = tracing_subscriber::registry().with(log.clone()).set_default();
     let store = MemoryStore::new();
@@ -87,7 +87,7 @@ async fn every_state_change_is_told() {
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
-/// Writes down the name of the span that each event is in.
+/// Records the name of each event's span.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<Option<&'static str>>>>);
 
@@ -97,9 +97,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     }
 }
 
-/// distlock's own span is not there at this level, so only the caller's tells whose event it is.
+/// distlock's own span is off at this level, so only the caller's span names the event's owner.
 #[tokio::test(start_paused = true)]
-async fn an_event_is_in_the_caller_s_span_however_long_it_waited() {
+async fn an_event_is_in_the_callers_span_after_a_wait() {
     let spans = Spans::default();
     let _default =
         tracing_subscriber::registry().with(spans.clone()).with(LevelFilter::INFO).set_default();

@@ -1,4 +1,4 @@
-//! An acquire that its caller does not poll, as in a `select!` whose other branch takes its time.
+//! An acquire that its caller does not poll, as in a `select!` with another branch that takes long.
 #![cfg(any(
     feature = "sqlite",
     feature = "etcd",
@@ -27,8 +27,8 @@ fn ttl(locks: &Locks) -> Duration {
     (*locks.guarantees().ttl.start()).max(Duration::from_secs(1))
 }
 
-/// An acquire that was polled once, and has to be polled again. A free lock of SQLite may be
-/// granted by the first poll, if the database answers before that ends.
+/// An acquire that was polled once and is still pending. SQLite may grant a free lock in the first
+/// poll, if the database answers before the poll ends.
 async fn polled_once(lock: &Lock) -> Pin<Box<impl Future<Output = Result<LockGuard>> + use<>>> {
     loop {
         let mut acquire = Box::pin(lock.acquire());
@@ -45,7 +45,7 @@ async fn holders_and_waiters(locks: &Locks) -> (usize, usize) {
     (holders, queue.len() - holders)
 }
 
-/// Others get the lock a TTL after it was granted, and the caller is told.
+/// Others get the lock a TTL after its grant, and the caller gets an error.
 async fn is_given_back(others: &Locks, asleep: impl Future<Output = Result<LockGuard>>) {
     let patience = ttl(others) * 3 + others.guarantees().expiry_slack;
     let other = lock(others).wait(patience).acquire().await.unwrap();
@@ -90,7 +90,7 @@ async fn a_grant_is_renewed_until_it_is_collected(store: &str) {
     let guard = asleep.await.unwrap();
     assert!(guard.is_valid());
     assert!(guard.token() > token);
-    // It is an ordinary lock from now on.
+    // From now on it is an ordinary lock.
     tokio::time::sleep(ttl(&a) * 2).await;
     guard.release().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Waits in vain, many at once: they end in time, and as what they are.
+//! Many waits in vain at once: they end in time, as timeouts.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[macro_use]
@@ -15,7 +15,7 @@ use support::{Running, connect, start};
 use tokio::task::JoinSet;
 
 const LIMIT: Duration = Duration::from_secs(3);
-/// What `wait` says it may take longer, and a second for a busy machine.
+/// The documented overrun of `wait`, and a second for a busy machine.
 const OVERRUN: Duration = Duration::from_secs(3);
 
 /// A lock that is held, and a network with a delay of 1 ms each way to it.
@@ -39,7 +39,7 @@ async fn a_thousand_waits_of_one_process_end_as_timeouts(store: &str) {
     assert!(held.is_valid(), "waits of others cost the holder its lock");
 }
 
-/// How the waits end, and when.
+/// Checks that all waits end as timeouts, in time.
 async fn end_as_timeouts(waits: Vec<Lock>) {
     let (count, mut ends) = (waits.len(), BTreeMap::<_, usize>::new());
     let mut waiters = JoinSet::new();

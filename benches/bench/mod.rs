@@ -1,6 +1,7 @@
-//! What the benchmarks share: servers in memory, load, and tables.
-#![allow(dead_code, reason = "each benchmark uses its part")]
+//! Parts that the benchmarks share: servers in memory, load, and tables.
+#![allow(dead_code, unused_imports, reason = "each benchmark uses its part")]
 
+pub mod cpu;
 pub mod floor;
 pub mod store;
 pub mod table;
@@ -14,20 +15,21 @@ use std::{
 
 use hdrhistogram::Histogram;
 use lock_core::Clock;
+use lock_lab::AnyStore;
 
-pub use store::Running;
+pub use cpu::Cpu;
 pub use table::Table;
 
-/// One thread for the client: client and server share the cores of this machine.
+/// Runs the clients on one thread: client and server share the cores of this machine.
 pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(work)
 }
 
-/// One round of work, over and over.
+/// One round of work, which a task repeats.
 pub type Pair = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
-/// Makes each task its work.
+/// Makes the work of each task.
 pub trait Load: Send + Sync {
     fn of(&self, task: usize) -> Pair;
 }
@@ -38,12 +40,13 @@ impl<F: Fn(usize) -> Pair + Send + Sync> Load for F {
     }
 }
 
-/// What a load came to.
+/// Result of a load.
 #[derive(Clone)]
 pub struct Measured {
     pub count: u64,
     pub elapsed: Duration,
     pub micros: Histogram<u64>,
+    pub cpu: Cpu,
 }
 
 impl Measured {
@@ -56,8 +59,9 @@ impl Measured {
     }
 }
 
-/// Runs `tasks` tasks for this long.
-pub async fn load(tasks: usize, time: Duration, load: Arc<dyn Load>) -> Measured {
+/// Runs `tasks` tasks for the duration `time`.
+pub async fn load(store: &AnyStore, tasks: usize, time: Duration, load: Arc<dyn Load>) -> Measured {
+    let before = Cpu::used(store);
     let micros = Arc::new(Mutex::new(Histogram::new(3).expect("three digits")));
     let started = Clock::Boot.now();
     let mut running = tokio::task::JoinSet::new();
@@ -79,14 +83,14 @@ pub async fn load(tasks: usize, time: Duration, load: Arc<dyn Load>) -> Measured
     running.join_all().await;
     let elapsed = Clock::Boot.now().since(started);
     let micros = micros.lock().unwrap().clone();
-    Measured { count: micros.len(), elapsed, micros }
+    Measured { count: micros.len(), elapsed, micros, cpu: Cpu::used(store).since(before) }
 }
 
 pub fn micros_since(sent: lock_core::Instant) -> u64 {
     u64::try_from(Clock::Boot.now().since(sent).as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The middle one.
+/// The median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

@@ -1,22 +1,22 @@
 //! Results as a table.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use comfy_table::{Cell, CellAlignment, presets::UTF8_FULL_CONDENSED};
 
-use super::{Measured, median};
+use super::{Cpu, Measured, median};
 
 pub struct Table {
     title: &'static str,
     table: comfy_table::Table,
 }
 
-/// Empty where nobody counts.
+/// Empty if the server does not count.
 pub fn known(count: Option<f64>) -> String {
     count.map(|count| format!("{count:.2}")).unwrap_or_default()
 }
 
-/// One line: who, and what it came to.
+/// One line: its label and its results.
 pub struct Row(Vec<String>);
 
 impl Table {
@@ -28,6 +28,8 @@ impl Table {
             "pairs/s",
             "p50 us",
             "p99 us",
+            "cpu us",
+            "server cpu us",
             "requests",
             "rate ratio",
             "time ratio",
@@ -51,7 +53,7 @@ impl Table {
             0 | 2 => Cell::new(text),
             _ => Cell::new(text).set_alignment(CellAlignment::Right),
         };
-        // Also at once: a benchmark takes a while.
+        // Also prints the row at once: a benchmark takes a while.
         println!("{}", cells.join("  "));
         self.table.add_row(cells.into_iter().enumerate().map(right));
     }
@@ -94,6 +96,15 @@ impl Row {
             format!("{:.0}", middle(Measured::rate)),
             format!("{:.0}", middle(|load| load.micros.value_at_quantile(0.5) as f64)),
             format!("{:.0}", middle(|load| load.micros.value_at_quantile(0.99) as f64)),
+            cpu(loads, |cpu| Some(cpu.clients)),
+            cpu(loads, |cpu| cpu.server),
         ]
     }
+}
+
+/// Average processor time per round over all turns, in microseconds.
+fn cpu(loads: &[Measured], of: fn(&Cpu) -> Option<Duration>) -> String {
+    let spent: Option<Duration> = loads.iter().map(|load| of(&load.cpu)).sum();
+    let count: u64 = loads.iter().map(|load| load.count).sum();
+    spent.map(|spent| format!("{:.1}", spent.as_micros() as f64 / count as f64)).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! A service: the token comes in a header, and an older one is answered by `412 Precondition Failed`.
+//! A service: the token comes in a header. The service answers an older one with
+//! `412 Precondition Failed`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,10 +16,10 @@ use crate::Failure;
 
 const HEADER: &str = "fencing-token";
 
-/// What the service has: the greatest token that it has seen, and what is left.
+/// State of the service: the greatest token seen, and the items left.
 type Shelf = Arc<Mutex<(u64, i64)>>;
 
-/// What is left in stock, behind a service on a port of this machine.
+/// The stock, behind a service on a port of this machine.
 pub struct Stock {
     url: String,
     client: reqwest::Client,
@@ -26,7 +27,7 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// Serves until it is dropped.
+    /// Serves until the stock is dropped.
     pub async fn serve() -> Result<Self, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/stock", listener.local_addr()?);
@@ -36,7 +37,7 @@ impl Stock {
         Ok(Self { url, client: reqwest::Client::new(), service })
     }
 
-    /// Answers whether it was written.
+    /// Returns whether the value was written.
     pub async fn write(&self, token: FencingToken, left: i64) -> Result<bool, Failure> {
         let put = self.client.put(&self.url).header(HEADER, token.value()).body(left.to_string());
         match put.send().await?.status() {
@@ -64,7 +65,7 @@ async fn read(State(shelf): State<Shelf>) -> String {
 async fn write(State(shelf): State<Shelf>, headers: HeaderMap, body: String) -> StatusCode {
     let token = headers.get(HEADER).and_then(|token| token.to_str().ok()?.parse().ok());
     let (Some(token), Ok(left)) = (token, body.parse()) else { return StatusCode::BAD_REQUEST };
-    // Comparing and writing are one step.
+    // Comparing and writing are one atomic step.
     let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
     if token < shelf.0 {
         return StatusCode::PRECONDITION_FAILED;

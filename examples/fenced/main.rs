@@ -1,6 +1,6 @@
-//! Fencing: a resource that lets in the newest token only. A holder that is late (paused past its
-//! TTL, or its lock revoked) still believes in its lock; the resource, which need not know of any lock
-//! at all, refuses what it sends.
+//! Fencing: a resource that accepts only the newest token. A late holder (paused past its TTL, or
+//! with a revoked lock) still believes in its lock. The resource refuses its writes, and need not
+//! know about locks.
 //!
 //! `cargo run --example fenced`, or with the URL of a store: `-- etcd://127.0.0.1:2379`
 
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use distlock::{FencingToken, Locks};
 
-/// Whatever goes wrong, for `main` to say.
+/// Any error, printed by `main`.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const NAME: &str = "fenced-stock";
@@ -37,7 +37,7 @@ async fn demonstrate(url: &str) -> Result<(), Failure> {
     revoke_all(&there).await?;
     let next = there.lock(NAME)?.acquire().await?;
     say("next holder", next.token(), &table, &service, 40).await?;
-    // It looked at its lock before it was revoked, and writes now.
+    // This holder checked its lock before the revoke, and writes now.
     say("late holder", late.token(), &table, &service, 39).await?;
 
     let left = (table.left().await?, service.left().await?);
@@ -62,7 +62,7 @@ async fn say(
     Ok(())
 }
 
-/// As an operator does, or as time does whose TTL has passed.
+/// Revokes the holders, as an operator does. A TTL that has passed has the same effect.
 async fn revoke_all(locks: &Locks) -> Result<(), Failure> {
     for attempt in locks.inspect(NAME).await?.iter().filter_map(|entry| entry.attempt) {
         locks.revoke(NAME, attempt).await?;

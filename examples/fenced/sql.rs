@@ -1,20 +1,20 @@
-//! A table: the greatest token stands beside the value, and the write compares it.
+//! A table: the greatest token is stored beside the value, and the write compares it.
 
 use distlock::FencingToken;
 use sqlx::SqlitePool;
 
 use crate::Failure;
 
-/// `<=`, not `<`: a holder writes as often as it likes. The comparison and the write are one
-/// statement, so no newer holder gets in between.
+/// `<=`, not `<`: a holder may write several times. The comparison and the write are one statement,
+/// so no newer holder gets in between.
 const WRITE: &str = "UPDATE stock SET left_over = $1, fence = $2 WHERE id = 1 AND fence <= $2";
 
-/// What is left in stock. The statement is the same on PostgreSQL and, with `?`, on MySQL.
+/// The stock. The statement is the same on PostgreSQL and, with `?`, on MySQL.
 pub struct Stock(SqlitePool);
 
 impl Stock {
     pub async fn new() -> Result<Self, Failure> {
-        // One connection: each one to `:memory:` has a database of its own.
+        // One connection: each connection to `:memory:` has its own database.
         let options = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1);
         let pool = options.connect("sqlite::memory:").await?;
         let table = "CREATE TABLE stock (id INTEGER PRIMARY KEY, left_over BIGINT, fence BIGINT)";
@@ -23,7 +23,7 @@ impl Stock {
         Ok(Self(pool))
     }
 
-    /// Answers whether it was written.
+    /// Returns whether the value was written.
     pub async fn write(&self, token: FencingToken, left: i64) -> Result<bool, Failure> {
         // Tokens are below 2^63 on every store.
         let fence = i64::try_from(token.value())?;

@@ -1,4 +1,4 @@
-//! Where a server is.
+//! The address of a server.
 
 /// Host and port of a URL without login and path.
 pub fn address(url: &str) -> &str {

@@ -1,6 +1,6 @@
-//! Guarded writes: the lock's own condition, checked by the store together with the write. While the
-//! lock is held the write goes through; after an operator has revoked it, the store refuses the same
-//! write, whatever the late holder believes.
+//! Guarded writes: the store checks the lock's own condition together with the write. While the
+//! lock is held, the write succeeds. After an operator has revoked the lock, the store refuses the
+//! same write, although the late holder still believes in its lock.
 //!
 //! `cargo run --features redis --example guarded -- redis://127.0.0.1:6379`
 
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use distlock::LockGuard;
 
-/// Whatever goes wrong, for `main` to say.
+/// Any error, printed by `main`.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
@@ -59,7 +59,7 @@ fn said(written: bool) -> &'static str {
     if written { "written" } else { "refused by the store" }
 }
 
-/// Writes the stock if the guard still holds its lock, as the store itself sees it.
+/// Writes the stock if the store confirms that the guard still holds its lock.
 async fn write(url: &str, guard: &LockGuard, stock: &str) -> Result<bool, Failure> {
     let _ = (guard, stock);
     match guard.store() {

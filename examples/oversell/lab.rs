@@ -1,48 +1,27 @@
 //! Private servers for `--lab`.
 
-use lock_lab::LabError;
+use distlock::Store;
+use lock_lab::{AnyServer, LabError, SERVERS};
 
-/// The features without which there is no lab.
-pub const MISSING: &[&str] = &[
-    #[cfg(not(feature = "etcd"))]
-    "etcd",
-    #[cfg(not(feature = "redis"))]
-    "redis",
-    #[cfg(not(feature = "zookeeper"))]
-    "zookeeper",
-    #[cfg(not(feature = "postgres"))]
-    "postgres",
-    #[cfg(not(feature = "mysql"))]
-    "mysql",
-];
-
-/// One server of each store; they end with it.
+/// One server of each store. Dropping this stops them.
 #[derive(Default)]
-pub struct Lab {
-    servers: Vec<Box<dyn std::ops::Deref<Target = lock_lab::Server> + Send + Sync>>,
-    urls: Vec<String>,
-}
+pub struct Lab(Vec<AnyServer>);
 
 impl Lab {
+    /// Whether the drivers of all these stores are compiled in.
+    pub fn is_complete() -> bool {
+        SERVERS.iter().all(|scheme| Store::of_scheme(scheme).is_some_and(|store| store.compiled_in))
+    }
+
     pub async fn start() -> Result<Self, LabError> {
-        let mut lab = Self::default();
-        lab.add(lock_lab::Etcd::start().await?);
-        lab.add(lock_lab::Redis::start().await?);
-        lab.add(lock_lab::ZooKeeper::start().await?);
-        lab.add(lock_lab::Postgres::start().await?);
-        lab.add(lock_lab::MariaDb::start().await?);
-        Ok(lab)
+        let mut servers = Vec::new();
+        for scheme in SERVERS {
+            servers.push(AnyServer::start(scheme).await?);
+        }
+        Ok(Self(servers))
     }
 
-    fn add(
-        &mut self,
-        server: impl std::ops::Deref<Target = lock_lab::Server> + Send + Sync + 'static,
-    ) {
-        self.urls.push(server.url());
-        self.servers.push(Box::new(server));
-    }
-
-    pub fn urls(&self) -> impl Iterator<Item = &str> {
-        self.urls.iter().map(String::as_str)
+    pub fn urls(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|server| server.url())
     }
 }

@@ -1,15 +1,15 @@
 //! The documents' story: many workers sell a limited stock, and some of them stall for longer than
-//! the TTL of their lock.
+//! their lock's TTL.
 //!
 //! ```text
 //! cargo run --release --example oversell                    in memory, nothing installed
 //! cargo run --release --example oversell -- sqlite:         with several processes, in a file
 //! cargo run --release --example oversell -- redis://HOST    on any store by URL (needs its feature)
-//! cargo run --release --features etcd,redis,zookeeper,postgres,mysql --example oversell -- --lab
+//! cargo run --release --features all --example oversell -- --lab
 //! ```
 //!
-//! The exit code is 0 if distlock sold no more than there was, 1 if it did, 2 for bad usage or a
-//! store that is not there.
+//! Exit codes: 0 if distlock sold no more than the stock, 1 if it did, 2 for bad usage or an
+//! unreachable store.
 
 mod args;
 mod lab;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{args::Args, scenario::Scenario, table::Table};
+use crate::{args::Args, lab::Lab, scenario::Scenario, table::Table};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -30,10 +30,10 @@ async fn main() -> ExitCode {
         return code;
     }
     let args = Args::parse();
-    if args.lab && !lab::MISSING.is_empty() {
+    if args.lab && !Lab::is_complete() {
         eprintln!(
-            "--lab needs all stores; run\n\n    cargo run --release --features \
-             etcd,redis,zookeeper,postgres,mysql --example oversell -- --lab\n"
+            "--lab needs all stores; run\n\n    cargo run --release --features all \
+             --example oversell -- --lab\n"
         );
         return ExitCode::from(2);
     }
@@ -48,17 +48,17 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Plays every scenario on every store; answers whether distlock kept its promise on all.
+/// Plays every scenario on every store. Returns whether distlock kept its promise on all of them.
 async fn play(args: &Args) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
     let mut kept = true;
     // The servers live until the last scenario is over.
-    let lab = if args.lab { lab::Lab::start().await? } else { lab::Lab::default() };
-    for url in std::iter::once(args.url.as_str()).chain(lab.urls()) {
-        let store = store_of(url).await?;
+    let lab = if args.lab { Lab::start().await? } else { Lab::default() };
+    for url in std::iter::once(args.url.clone()).chain(lab.urls()) {
+        let store = store_of(&url).await?;
         println!("\n{} workers, {} items in stock, on {store}", args.workers, args.stock);
         let mut table = Table::default();
         for scenario in Scenario::of(store) {
-            let sale = scenario.play(args, url).await?;
+            let sale = scenario.play(args, &url).await?;
             kept &= !scenario.must_hold() || sale.is_right();
             table.add(scenario, &sale);
         }
@@ -75,7 +75,7 @@ async fn play(args: &Args) -> Result<bool, Box<dyn std::error::Error + Send + Sy
     Ok(kept)
 }
 
-/// The store in words; connects once, so that a wrong URL is told before anything is sold.
+/// The store's description. Connects once, so that a wrong URL is reported before the sale starts.
 async fn store_of(url: &str) -> distlock::Result<&'static str> {
     Ok(distlock::connect(url).await?.guarantees().store)
 }

@@ -1,4 +1,4 @@
-//! Workers that are processes: all they share is the store and a file with what is left.
+//! Workers that are processes. They share only the store and a file with the stock left.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,14 +12,14 @@ use crate::{args::Args, shop::Sale};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The variables that make this program such a worker: the file, and the store if there is a lock.
+/// Variables that make this program a worker: the file, and the store if there is a lock.
 const STOCK: &str = "OVERSELL_STOCK";
 const STORE: &str = "OVERSELL_STORE";
 
-/// How long a sale takes.
+/// Duration of a sale.
 const THINK: Duration = Duration::from_millis(3);
 
-/// Sells until nothing is left, if this process is a worker; `None` if it is not.
+/// Sells until nothing is left if this process is a worker. Returns `None` if it is not.
 pub async fn work_if_asked() -> Option<ExitCode> {
     let stock = PathBuf::from(std::env::var_os(STOCK)?);
     match work(&stock, std::env::var(STORE).ok()).await {
@@ -42,14 +42,14 @@ async fn work(stock: &Path, store: Option<String>) -> Result<(), Failure> {
     Ok(locks.close().await?)
 }
 
-/// Reads what is left, and writes it back some time later; answers whether there was anything.
+/// Reads the stock, and writes it back some time later. Returns whether anything was left.
 async fn sell(stock: &Path) -> Result<bool, Failure> {
     let left: u32 = std::fs::read_to_string(stock)?.trim().parse()?;
     if left == 0 {
         return Ok(false);
     }
     tokio::time::sleep(THINK).await;
-    // In one step, so that nobody reads half a number.
+    // The rename is one step, so that no process reads half a number.
     let new = stock.with_extension(std::process::id().to_string());
     std::fs::write(&new, (left - 1).to_string())?;
     std::fs::rename(&new, stock)?;
@@ -57,7 +57,7 @@ async fn sell(stock: &Path) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Sells everything with several processes, with a lock in `store` or with none.
+/// Sells everything with several processes, with a lock in `store`, or without a lock for `None`.
 pub async fn play(args: &Args, store: Option<&str>) -> Result<Sale, Failure> {
     let directory = tempfile::tempdir()?;
     let stock = directory.path().join("stock");

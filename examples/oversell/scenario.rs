@@ -15,7 +15,7 @@ use crate::{
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long a sale takes when nothing stalls.
+/// Duration of a sale without a stall.
 const THINK: Duration = Duration::from_millis(3);
 
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -29,7 +29,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// What is played on a store; memory is one process's.
+    /// The scenarios for a store. Several processes cannot share the store in memory.
     pub fn of(store: &str) -> impl Iterator<Item = Self> {
         let here = [Self::NoLock, Self::BrokenLock, Self::Distlock, Self::DistlockFenced];
         let processes = [Self::ProcessesNoLock, Self::Processes];
@@ -47,7 +47,7 @@ impl Scenario {
         }
     }
 
-    /// Whether selling too much means that distlock is broken.
+    /// Whether an oversold stock means that distlock is broken.
     pub fn must_hold(self) -> bool {
         matches!(self, Self::Distlock | Self::DistlockFenced | Self::Processes)
     }
@@ -83,20 +83,20 @@ impl Scenario {
     }
 }
 
-/// The lock of the shop's counter, and how long a stall is: longer than the TTL.
+/// The lock of the shop's counter, and the duration of a stall: longer than the TTL.
 #[derive(Clone)]
 struct Counter {
     lock: Lock,
     stall: Duration,
-    /// Who is in the store under the lock's name, for the broken lock: its bare DEL deletes
-    /// whatever is there.
+    /// The entry in the store under the lock's name, for the broken lock: its bare DEL deletes any
+    /// entry.
     key: Arc<Mutex<Option<LockGuard>>>,
 }
 
 impl Counter {
     fn new(locks: &Locks) -> Result<Self> {
         let guarantees = locks.guarantees();
-        // Longer than a disk or a server thinks about one answer.
+        // Longer than a slow disk or server takes for one answer.
         let least = Duration::from_secs(if guarantees.store == "memory" { 1 } else { 2 });
         let ttl = (*guarantees.ttl.start()).max(least);
         let stall = ttl + guarantees.expiry_slack + ttl / 2;
@@ -120,8 +120,8 @@ async fn no_lock(shop: Shop, counter: Counter) -> Result<()> {
     }
 }
 
-/// The article's lock: it expires while its holder stalls, and whoever finishes deletes the key,
-/// also when it is the next holder's by now.
+/// The article's lock: it expires while its holder stalls. A worker that finishes deletes the key,
+/// even if the next holder owns it by then.
 async fn broken(shop: Shop, counter: Counter) -> Result<()> {
     let lock = counter.lock.clone().fixed_term();
     loop {
@@ -156,8 +156,8 @@ async fn with_distlock(shop: Shop, counter: Counter) -> Result<()> {
     }
 }
 
-/// A worker with a runtime of its own. When it stalls, the whole runtime stands still, watchdog and
-/// all: what a paused process does. It does not even look whether its lock is still valid.
+/// A worker with its own runtime. A stall stops the whole runtime with its watchdog, as in a paused
+/// process. The worker does not check whether its lock is still valid.
 fn paused(shop: &Shop, url: &str) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime for the worker").block_on(async {
@@ -168,11 +168,11 @@ fn paused(shop: &Shop, url: &str) -> Result<()> {
             let left = match shop.read_fenced(token) {
                 Ok(0) => return guard.release().await,
                 Ok(left) => left,
-                // Lost before it could read; on to the next customer.
+                // The lock was lost before the read. Next customer.
                 Err(_stale) => continue,
             };
             std::thread::sleep(if shop.stalls() { counter.stall } else { THINK });
-            // A late write is rejected, and counted.
+            // A late write is rejected and counted.
             let _ = shop.write_fenced(token, left - 1);
         }
     })

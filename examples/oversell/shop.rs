@@ -1,4 +1,4 @@
-//! The stock, and how it is sold.
+//! The stock and its sale.
 
 use std::sync::{
     Arc,
@@ -8,19 +8,19 @@ use std::sync::{
 use distlock::{FencingToken, Gate, StaleToken};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A shop whose stock is a row that workers read, and write back some time later.
+/// A shop with its stock in one row. Workers read the row, and write it back some time later.
 #[derive(Clone)]
 pub struct Shop(Arc<Inner>);
 
 struct Inner {
     stock: u32,
-    /// The row, for those who bring no token: anybody may write anything.
+    /// The row without a check: any worker may write any value.
     left: AtomicU32,
     /// The same row behind a check of fencing tokens.
     fenced: Gate<u32>,
     sold: AtomicU32,
     rejected: AtomicU32,
-    /// Which sales stall; the first worker to reach one takes it.
+    /// Counts the sales, to decide which of them stall. The first worker that reaches one takes it.
     visits: AtomicU32,
     progress: ProgressBar,
 }
@@ -44,7 +44,7 @@ impl Shop {
         }))
     }
 
-    /// Whether this visit stalls: three times in a sale, never in the first ones.
+    /// Whether this visit stalls: three times in a sale, never among the first visits.
     pub fn stalls(&self) -> bool {
         let visit = self.0.visits.fetch_add(1, Ordering::SeqCst);
         let third = self.0.stock / 4;
@@ -55,13 +55,13 @@ impl Shop {
         self.0.left.load(Ordering::SeqCst)
     }
 
-    /// Writes what is left, and hands the item to the customer.
+    /// Writes the stock left, and hands the item to the customer.
     pub fn write(&self, left: u32) {
         self.0.left.store(left, Ordering::SeqCst);
         self.hand_over();
     }
 
-    /// Reads the row with a token. Reading counts as being seen: otherwise an older holder could
+    /// Reads the row with a token. A read registers the token too: otherwise an older holder could
     /// still write between a newer holder's read and write.
     pub fn read_fenced(&self, token: FencingToken) -> Result<u32, StaleToken> {
         self.rejecting(self.0.fenced.enter(token, |left| *left))
@@ -95,7 +95,7 @@ impl Shop {
     }
 }
 
-/// How a sale ended.
+/// Result of a sale.
 pub struct Sale {
     pub stock: u32,
     pub sold: u32,
@@ -107,7 +107,7 @@ impl Sale {
         self.sold.saturating_sub(self.stock)
     }
 
-    /// Whether everything was sold, and nothing twice.
+    /// Whether everything was sold, and no item twice.
     pub fn is_right(&self) -> bool {
         self.sold == self.stock
     }

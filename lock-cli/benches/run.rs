@@ -1,5 +1,5 @@
-//! `distlock run x -- true` from start to end on warm stores, beside `etcdctl lock x true` and `true`
-//! alone, which is what any process costs.
+//! `distlock run x -- true` from start to end on warm stores, beside `etcdctl lock x true`. `true`
+//! alone shows the cost of any process.
 //!
 //! `cargo bench -p lock-cli --features etcd --bench run [-- ROUNDS]`
 
@@ -16,7 +16,7 @@ use lock_core::Clock;
 
 const ROUNDS: usize = 200;
 
-/// A command, and how long it took each time.
+/// A command, and the durations of its turns.
 struct Side {
     what: &'static str,
     command: Command,
@@ -27,7 +27,7 @@ impl Side {
     fn new(what: &'static str, words: &[&str]) -> Self {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
-        // Cargo's, where each program that is linked dynamically would look for its libraries first.
+        // Cargo sets it. Each dynamically linked program would search it for libraries first.
         command.env_remove("LD_LIBRARY_PATH");
         Self { what, command, took: Vec::new() }
     }
@@ -45,7 +45,7 @@ impl Side {
         Clock::Boot.now().since(start)
     }
 
-    /// The time that so many hundredths of the turns did not exceed.
+    /// The duration that this percentage of the turns did not exceed.
     fn quantile(&self, hundredths: usize) -> Duration {
         let mut took = self.took.clone();
         took.sort_unstable();
@@ -77,7 +77,8 @@ async fn compare(rounds: usize) {
         let file = format!("sqlite:{}", folder.path().join("db").display());
         sides.push(Side::distlock("distlock run, SQLite", &file));
     }
-    // The first round warms everything up; in each, every side has a turn, so that noise hits all.
+    // The first round warms everything up. Each round has one turn per side, so noise hits all
+    // sides.
     for round in 0..=rounds {
         for side in &mut sides {
             let took = side.turn();

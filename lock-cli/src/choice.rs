@@ -1,4 +1,4 @@
-//! Which store: `--store`, else `DISTLOCK_STORE`, else a config file, else the embedded one.
+//! Finds the store: `--store`, else `DISTLOCK_STORE`, else a config file, else the embedded one.
 
 use std::{
     env, fmt, fs, io,
@@ -14,13 +14,13 @@ use crate::exit::{Code, Failure};
 
 pub(crate) const VARIABLE: &str = "DISTLOCK_STORE";
 const EMBEDDED: &str = "sqlite:";
-const EVERYBODYS: &str = "/etc/distlock/config.toml";
+const SYSTEM_WIDE: &str = "/etc/distlock/config.toml";
 
-/// What stays as it is in a URL's path.
+/// Characters that are escaped in the path of a URL.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A store's URL, and who named it. `Debug` does not show the password.
+/// A store's URL and its origin. `Debug` does not show the password.
 pub(crate) struct Choice {
     url: String,
     origin: Origin,
@@ -31,10 +31,10 @@ enum Origin {
     Argument,
     Variable,
     File(PathBuf),
-    Nobody,
+    Default,
 }
 
-/// What a config file may say.
+/// The contents of a config file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
@@ -46,7 +46,7 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// If several are named; else as [`make`](Self::make).
+    /// If several are named. Otherwise same as [`make`](Self::make).
     pub(crate) fn one(arguments: &[String]) -> Result<Self, Failure> {
         match arguments {
             [] => Self::make(None),
@@ -55,11 +55,11 @@ impl Choice {
         }
     }
 
-    /// All stores that are named, or the one that is meant.
+    /// All named stores. If none is named, the configured or the embedded one.
     ///
     /// # Errors
     ///
-    /// As [`make`](Self::make).
+    /// Same as [`make`](Self::make).
     pub(crate) fn all(arguments: &[String]) -> Result<Vec<Self>, Failure> {
         match arguments {
             [] => Ok(vec![Self::make(None)?]),
@@ -69,7 +69,7 @@ impl Choice {
 
     /// # Errors
     ///
-    /// If a config file cannot be read, or is wrong.
+    /// If the variable is not UTF-8, or if a config file cannot be read or is wrong.
     fn make(argument: Option<&str>) -> Result<Self, Failure> {
         if let Some(url) = argument {
             return Ok(Self { url: url.to_owned(), origin: Origin::Argument });
@@ -84,7 +84,7 @@ impl Choice {
                 return Ok(Self { url, origin: Origin::File(path) });
             }
         }
-        Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Nobody })
+        Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Default })
     }
 
     /// The URL, with its password.
@@ -92,7 +92,7 @@ impl Choice {
         &self.url
     }
 
-    /// Whether it was named on the command line.
+    /// Whether the command line named it.
     pub(crate) fn is_argument(&self) -> bool {
         matches!(self.origin, Origin::Argument)
     }
@@ -101,17 +101,17 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// What the store answers. A wrong URL is wrong usage only where it was an argument.
+    /// The store's error. A wrong URL is wrong usage only if it was an argument.
     pub(crate) async fn connect(&self) -> Result<Locks, Failure> {
         let connect: Connect = distlock::connect(&self.url);
         connect.await.map_err(|error| self.blame(error.into()))
     }
 
-    /// Connects to a store that can keep others out.
+    /// Connects to a store that excludes other processes.
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), and if the store is one inside this process.
+    /// Same as [`connect`](Self::connect), and if the store is inside this process.
     #[cfg(target_os = "linux")]
     pub(crate) async fn connect_with_others(&self) -> Result<Locks, Failure> {
         if StoreUrl::parse(&self.url).is_ok_and(|url| url.scheme() == "memory") {
@@ -122,7 +122,7 @@ impl Choice {
         self.connect().await
     }
 
-    /// Says where a wrong URL stands; it is wrong usage only where it was an argument.
+    /// Names the origin of a wrong URL. It is wrong usage only if it was an argument.
     fn blame(&self, failure: Failure) -> Failure {
         match (failure.code(), &self.origin) {
             (Code::Usage, Origin::Variable) => failure.within(Code::Config, VARIABLE),
@@ -131,7 +131,7 @@ impl Choice {
         }
     }
 
-    /// The URL for the command that is run: without its password.
+    /// The URL without its password, for the command that is run.
     pub(crate) fn public(&self) -> String {
         match StoreUrl::parse(&self.url) {
             // A file has no password, and the command may go to another folder.
@@ -139,13 +139,13 @@ impl Choice {
                 absolute(&self.url, &url, env::current_dir().ok())
             }
             Ok(url) => without_stars(&url.to_string()),
-            // Nothing is connected to it.
+            // No store has such a URL.
             Err(_) => String::new(),
         }
     }
 }
 
-/// The store for people, without a password.
+/// The store as people read it, without a password.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.public().as_str() {
@@ -161,10 +161,11 @@ impl fmt::Debug for Choice {
     }
 }
 
-/// The config file that is meant by the URL that `run` gives to its command: the same without the password.
+/// Finds the config file with this URL and a password. `run` gives the URL to its command without
+/// the password.
 fn meant(public: &str) -> Option<Choice> {
     let of = |path: PathBuf| {
-        // A file that is wrong is nobody's business where a store is named.
+        // A wrong file does not matter if a store is named.
         let url = read(&path).ok()??;
         StoreUrl::parse(&url).ok()?.password()?;
         Some(Choice { url, origin: Origin::File(path) }).filter(|choice| choice.public() == public)
@@ -172,14 +173,14 @@ fn meant(public: &str) -> Option<Choice> {
     files().into_iter().find_map(of)
 }
 
-/// The URL of a file, from the root on.
+/// The URL of a file, with an absolute path.
 fn absolute(url: &str, parsed: &StoreUrl, folder: Option<PathBuf>) -> String {
     match (url.split_once(':'), folder) {
         (Some((scheme, path)), Some(folder))
             if !parsed.path().is_empty() && Path::new(parsed.path()).is_relative() =>
         {
             let folder = percent_encode(folder.as_os_str().as_encoded_bytes(), ESCAPED).to_string();
-            // Two would begin a host.
+            // Two slashes would begin a host.
             format!("{scheme}:{}/{path}", folder.trim_end_matches('/'))
         }
         _ => url.to_owned(),
@@ -192,13 +193,13 @@ fn files() -> Vec<PathBuf> {
     let home = || absolute("HOME").map(|home| home.join(".config"));
     let own =
         absolute("XDG_CONFIG_HOME").or_else(home).map(|folder| folder.join("distlock/config.toml"));
-    own.into_iter().chain([PathBuf::from(EVERYBODYS)]).collect()
+    own.into_iter().chain([PathBuf::from(SYSTEM_WIDE)]).collect()
 }
 
 /// The store that a file names, if there is a file and it names one.
 fn read(path: &Path) -> Result<Option<String>, Failure> {
     let wrong = |what: String| Failure::new(Code::Config, format!("{}: {what}", path.display()));
-    // Reading a pipe would wait for somebody to write.
+    // Reading a pipe would wait for a writer.
     if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
         return Err(wrong("not a regular file".to_owned()));
     }
@@ -221,6 +222,18 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
 /// `user:***@host` as `user@host`, which is a URL again.
 fn without_stars(url: &str) -> String {
     url.replacen("://:***@", "://", 1).replacen(":***@", "@", 1)
+}
+
+/// The file that a URL names, if it does not exist.
+#[cfg(feature = "sqlite")]
+pub(crate) fn missing_file(url: &StoreUrl) -> Option<String> {
+    let path = distlock::sql::SqlConfig::from_url(url).ok()?.path()?;
+    (!path.exists()).then(|| path.display().to_string())
+}
+
+#[cfg(not(feature = "sqlite"))]
+pub(crate) fn missing_file(_: &StoreUrl) -> Option<String> {
+    None
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What shells ask while somebody types a command: the script of `distlock completions` calls this
-//! program for it, which knows its own words and asks the store for the names of locks.
+//! Completion in shells: the script of `distlock completions` calls this program for it. The
+//! program knows its own words, and asks the store for the names of locks.
 
 use std::{
     env,
@@ -9,28 +9,33 @@ use std::{
     time::Duration,
 };
 
-use clap::{ArgMatches, CommandFactory};
+use clap::{Arg, ArgMatches, Command, CommandFactory};
 use clap_complete::{
     Shell,
-    engine::CompletionCandidate,
+    engine::{ArgValueCompleter, CompletionCandidate},
     env::{CompleteEnv, EnvCompleter, Shells},
 };
 use distlock::{Entry, Locks};
 use lock_core::StoreUrl;
 use tokio::time::timeout;
 
-use crate::{choice::Choice, opt::Opt, plain::Plain, queue::who, token_floor::missing_file};
+use crate::{
+    choice::{Choice, missing_file},
+    opt::Opt,
+    plain::Plain,
+    queue::who,
+};
 
-/// Says for which shell the answer is to be.
+/// Variable that names the shell.
 const VARIABLE: &str = "_DISTLOCK_COMPLETE";
-/// At which word the cursor stands, where the shell tells of words behind it, too.
+/// Variable with the index of the word at the cursor, if the shell also passes the words behind it.
 const CURSOR: &str = "_CLAP_COMPLETE_INDEX";
-/// How long the store is asked: somebody waits for the key.
+/// Longest request to the store: the user waits at the keyboard.
 const LIMIT: Duration = Duration::from_secs(1);
-/// How many names are offered at the most.
+/// Most names that are offered.
 const MOST: usize = 500;
 
-/// What a shell is to read when it starts.
+/// The script that a shell reads when it starts.
 pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     if shell == Shell::Bash {
         return Ok(include_str!("complete.bash").replace("VARIABLE", VARIABLE).into_bytes());
@@ -42,29 +47,39 @@ pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     Ok(script)
 }
 
-/// Answers a shell; `None` if none has asked.
+/// Replies to a shell. Returns `None` if no shell asked.
 pub(crate) fn answer() -> Option<ExitCode> {
     env::var_os(VARIABLE)?;
     let folder = env::current_dir().ok();
-    let complete = CompleteEnv::with_factory(Opt::command).var(VARIABLE);
+    let complete = CompleteEnv::with_factory(program).var(VARIABLE);
     match complete.try_complete(env::args_os(), folder.as_deref()) {
         Ok(true) => Some(ExitCode::SUCCESS),
         Ok(false) => None,
-        // Somebody types: no complaint.
+        // The user is typing: no complaint.
         Err(_) => Some(ExitCode::FAILURE),
     }
 }
 
+/// The program, with completers for the arguments that the store knows.
+fn program() -> Command {
+    let completed = |arg: Arg| match arg.get_id().as_str() {
+        "name" | "prefix" => arg.add(ArgValueCompleter::new(names)),
+        "attempt" => arg.add(ArgValueCompleter::new(attempts)),
+        _ => arg,
+    };
+    Opt::command().mut_subcommands(|command| command.mut_args(completed))
+}
+
 /// The names in use that start with what was typed.
-pub(crate) fn names(typed: &OsStr) -> Vec<CompletionCandidate> {
+fn names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(prefix) = typed.to_str() else { return Vec::new() };
     let names = ask(async |locks, _| locks.names(prefix).await.ok()).unwrap_or_default();
     let names = names.iter().map(ToString::to_string).filter(|name| is_plain(name));
     names.take(MOST).map(CompletionCandidate::new).collect()
 }
 
-/// The attempts that hold the lock that was named before, or wait for it.
-pub(crate) fn attempts(typed: &OsStr) -> Vec<CompletionCandidate> {
+/// The attempts that hold the lock named before, or wait for it.
+fn attempts(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(start) = typed.to_str() else { return Vec::new() };
     let queue = ask(async |locks, words| {
         let name: &String = words.subcommand()?.1.try_get_one("name").ok()??;
@@ -81,7 +96,7 @@ pub(crate) fn attempts(typed: &OsStr) -> Vec<CompletionCandidate> {
     queue.unwrap_or_default().iter().filter_map(candidate).collect()
 }
 
-/// Asks the store that the words before the cursor mean. Says nothing about what goes wrong.
+/// Asks the store of the words before the cursor. Returns `None` on any error.
 fn ask<T>(question: impl AsyncFnOnce(&Locks, &ArgMatches) -> Option<T>) -> Option<T> {
     let words = Opt::command().ignore_errors(true).try_get_matches_from(words()).ok()?;
     let stores = words.try_get_many("store").ok()?.into_iter().flatten().cloned();
@@ -90,17 +105,17 @@ fn ask<T>(question: impl AsyncFnOnce(&Locks, &ArgMatches) -> Option<T>) -> Optio
     let answer = async {
         let store = Choice::one(&stores).ok()?;
         if missing_file(&StoreUrl::parse(store.url()).ok()?).is_some() {
-            // To connect would make it.
+            // Connecting would create it.
             return None;
         }
         let locks = store.connect().await.ok()?;
         let answer = question(&locks, &words).await;
-        // As far as there is time.
+        // Only if there is time left.
         let _ = locks.close().await;
         answer
     };
     let answer = runtime.block_on(async { timeout(LIMIT, answer).await.ok().flatten() });
-    // Nobody waits for what hangs.
+    // Does not wait for a hung request.
     runtime.shutdown_background();
     answer
 }
@@ -113,8 +128,8 @@ fn words() -> Vec<OsString> {
     words
 }
 
-/// Whether every shell takes a name as it is. Others have chosen it, and bash puts it on the command line
-/// without quotes, where `$(..)` would be run.
+/// Whether every shell takes a name as it is. Other clients choose names, and bash puts them on the
+/// command line without quotes: it would run `$(..)`.
 fn is_plain(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
     name.chars().all(is_plain) && !name.starts_with(['-', '='])

@@ -1,4 +1,4 @@
-//! `distlock elect`: leads, and says so to everybody.
+//! `distlock elect`: leads an election, and announces it.
 
 use std::{future::Future, io, pin::Pin, process::ExitCode};
 

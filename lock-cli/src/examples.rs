@@ -1,4 +1,4 @@
-//! What stands below the help of the program and of each command, and in its man page.
+//! Texts below the help of the program and of each command, and in its man page.
 
 pub(crate) const RUN: &str = "\
 Examples:

@@ -6,7 +6,7 @@ use distlock::Error;
 
 use crate::plain::Plain;
 
-/// Exit codes: those of `sysexits.h` where it has one. `--help` lists them.
+/// Exit codes, taken from `sysexits.h` where it has one. `--help` lists them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum Code {
@@ -33,12 +33,12 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// An error for people.
+/// An error to show to the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: Code,
     text: String,
-    /// Whoever read our stdout has left: no error of anybody.
+    /// The reader of stdout has closed it: not an error.
     unread: bool,
 }
 
@@ -47,12 +47,12 @@ impl Failure {
         Self { code, text: text.into(), unread: false }
     }
 
-    /// What the operating system said when it was asked to do this.
+    /// Turns an error of the operating system into a failure. `what` names the failed action.
     pub(crate) fn system(what: impl fmt::Display) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::new(Code::System, format!("{what}: {error}"))
     }
 
-    /// The same with another code, and the place where it is wrong.
+    /// The same with another code, and the place of the mistake.
     pub(crate) fn within(self, code: Code, place: impl fmt::Display) -> Self {
         Self { code, text: format!("{place}: {}", self.text), ..self }
     }
@@ -61,7 +61,7 @@ impl Failure {
         self.code
     }
 
-    /// Says it on stderr, and answers the exit code.
+    /// Prints it on stderr, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         if self.unread {
             return ExitCode::SUCCESS;
@@ -80,7 +80,7 @@ impl fmt::Display for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match &error {
-            // A number that others do not use; the command line's own checks refuse what is none.
+            // Other clients use another number. The command line refuses words that are no number.
             Error::InvalidOption { option, .. } if option == "permits" => Code::Config,
             Error::InvalidName { .. } | Error::InvalidOption { .. } | Error::InvalidUrl { .. } => {
                 Code::Usage
@@ -105,7 +105,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A line on stderr, with what others wrote made [plain](Plain); whether anybody reads it is not our business.
+/// Prints a line on stderr, with foreign text made [plain](Plain). Ignores a failed write.
 pub(crate) fn say(text: impl fmt::Display) {
     use std::io::Write;
     let line = format!("distlock: {}\n", Plain(text));

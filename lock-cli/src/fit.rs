@@ -1,8 +1,8 @@
-//! What fits on a terminal.
+//! Fits text to a terminal.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// As much of a line as fits into so many columns; its end shows where something is missing.
+/// Cuts a line to this many columns. A cut line ends with an ellipsis.
 pub(crate) fn cut(line: &str, columns: usize) -> String {
     if line.width() <= columns {
         return line.to_owned();
@@ -16,7 +16,7 @@ pub(crate) fn cut(line: &str, columns: usize) -> String {
     fits.chain(['…']).collect()
 }
 
-/// The first lines, each cut; instead of the last one, how many are missing.
+/// The first lines, each cut. If lines are missing, the last row says how many.
 pub(crate) fn screen(mut lines: Vec<String>, columns: usize, rows: usize) -> Vec<String> {
     let missing = match rows.checked_sub(1) {
         Some(shown) if lines.len() > rows => lines.len() - shown,

@@ -15,7 +15,7 @@ use crate::{
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
 
-/// Waits for it, or for a signal that asks to end: then nothing is left behind.
+/// Waits for the grant, or for a signal that asks to end. After a signal, nothing is left behind.
 pub(crate) async fn granted(
     wanted: &Wanted,
     place: &Place,
@@ -33,7 +33,7 @@ pub(crate) async fn granted(
     }
 }
 
-/// On its way; `None` if it is busy and nobody wants to wait.
+/// Makes the request. It returns `None` if the lock is busy and `--no-wait` is set.
 fn granting(wanted: &Wanted, place: &Place) -> Result<Granting, Failure> {
     /// A lock and a semaphore have the same options, but no common type.
     macro_rules! grant {

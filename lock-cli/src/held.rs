@@ -1,4 +1,4 @@
-//! A lock while something is done under it: what `run`, `hold` and `elect` have in common.
+//! Work under a held lock: the common part of `run`, `hold` and `elect`.
 
 use std::{
     convert::Infallible, ffi::OsString, future::Future, io, ops::Deref, path::Path,
@@ -19,29 +19,31 @@ use crate::{
     wait,
 };
 
-/// A store, and how long its locks live.
+/// A store, and how this process locks in it.
 pub(crate) struct Place {
     pub(crate) locks: Locks,
     pub(crate) ttl: Duration,
     pub(crate) policy: Policy,
-    /// How this process describes itself in the queue.
+    /// The description of this process in the queue.
     pub(crate) me: String,
 }
 
 impl Place {
-    /// Connects, and checks that the TTL leaves room for the grace. The queue shows the command's name.
+    /// Connects, and checks that the TTL leaves room for the grace. The queue shows the command's
+    /// name.
     pub(crate) async fn open(
         store: &Choice,
         terms: &Terms,
         on_lost: OnLost,
         command: &[OsString],
     ) -> Result<Self, Failure> {
-        // What is wrong with what was said needs no store.
+        // Wrong options are refused without the store.
         if let Some(ttl) = terms.ttl {
             on_lost.fit(ttl, terms.max_hold)?;
         }
         let locks = store.connect_with_others().await?;
-        // The end of the process closes SQLite's file sooner than the last handle would.
+        // A leaked handle: the end of the process closes SQLite's file sooner than the last handle
+        // would.
         std::mem::forget(locks.clone());
         let ttl = terms.ttl.unwrap_or(locks.guarantees().default_ttl);
         locks.guarantees().check_ttl(ttl)?;
@@ -53,7 +55,7 @@ impl Place {
         Ok(Self { locks, ttl, policy, me })
     }
 
-    /// Waits for a grant, or for a signal that asks to end: then nothing is left behind.
+    /// Waits for a grant, or for a signal that asks to end. After a signal, nothing is left behind.
     pub(crate) async fn wait<G>(
         &self,
         name: &str,
@@ -76,7 +78,7 @@ impl Place {
         }
     }
 
-    /// Gives everything back. The answer of the command is what counts.
+    /// Releases everything. Only prints an error: the command's exit code counts.
     pub(crate) async fn close(&self) {
         if let Err(error) = self.locks.close().await {
             say(format_args!("what was held is free after its TTL: {error}"));
@@ -84,7 +86,7 @@ impl Place {
     }
 }
 
-/// Runs a command under what is held, and gives it back.
+/// Runs a command under the held lock, and then releases the lock.
 pub(crate) async fn run<G: Deref<Target = Held>>(
     place: &Place,
     grant: G,
@@ -118,13 +120,13 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     answer(outcome?)
 }
 
-/// What a program that only holds says of it.
+/// Messages of a program that only holds.
 pub(crate) struct Words {
     pub(crate) saying: &'static str,
     pub(crate) lost: &'static str,
 }
 
-/// Keeps what was announced on stdout, without a command, until a signal asks to end.
+/// Keeps the hold that was announced on stdout, without a command, until a signal asks to end.
 pub(crate) async fn until_asked<G: Deref<Target = Held>>(
     place: &Place,
     grant: G,
@@ -132,14 +134,14 @@ pub(crate) async fn until_asked<G: Deref<Target = Held>>(
     words: &Words,
     signals: &mut Signals,
 ) -> Result<ExitCode, Failure> {
-    // The line is all that anybody gets of it: unread, it is held for nobody.
+    // The line is the only result: if it cannot be written, the hold is of no use.
     if let Err(error) = announced {
         place.close().await;
         return Err(Failure::system(words.saying)(error));
     }
     let code = tokio::select! {
         reason = grant.lost() => {
-            // At once: closing waits for the store, which may be out of reach.
+            // Before closing, which waits for the store: it may be out of reach.
             say(format_args!("{}: {reason}", words.lost));
             Code::Lost.into()
         }
@@ -149,7 +151,7 @@ pub(crate) async fn until_asked<G: Deref<Target = Held>>(
     Ok(code)
 }
 
-/// Says it when a command outlives its lock.
+/// Reports a command that outlives its lock.
 async fn warn(held: &Held, policy: Policy) -> Infallible {
     if policy.ignore {
         let reason = held.lost().await;
@@ -163,7 +165,7 @@ async fn linger(held: &Held, until: Instant, signals: &mut Signals) -> io::Resul
     let mut keys = Signals::of_jobs()?;
     loop {
         tokio::select! {
-            // What was lost later was held long enough.
+            // A loss at a later time does not count.
             biased;
             () = Clock::Boot.sleep_until(until) => return Ok(()),
             reason = held.lost() => {
@@ -201,10 +203,10 @@ fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What a shell answers for a program that a signal ended. Of ctrl-c this process does end: a shell ends its
-/// script only if the program in it has.
+/// The exit code that a shell gives to a program that a signal ended. On ctrl-c, this process ends
+/// itself by the signal: a shell ends its script only if its program died of SIGINT.
 pub(crate) fn by_signal(signal: Signal) -> ExitCode {
-    // The first process of a container cannot die of it.
+    // The first process of a container cannot die of SIGINT.
     if signal == Signal::INT && !getpid().is_init() {
         // It does not return.
         let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());

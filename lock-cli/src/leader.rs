@@ -1,4 +1,4 @@
-//! `distlock leader`: who leads.
+//! `distlock leader`: the leader of an election.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,21 +15,21 @@ use crate::{
 #[derive(Serialize)]
 struct Now<'a> {
     name: &'a str,
-    /// What the leader says; what is not UTF-8 in it is replaced.
+    /// The leader's value. Bytes that are not UTF-8 are replaced.
     value: Option<String>,
     token: Option<u64>,
-    holder: Option<Who<'a>>,
+    holder: Option<Holder<'a>>,
 }
 
-/// Who leads, as far as the store can tell.
+/// The leader, as far as the store can tell.
 #[derive(Serialize)]
-struct Who<'a> {
+struct Holder<'a> {
     description: Option<&'a str>,
     queued_at: Option<String>,
     granted_at: Option<String>,
 }
 
-impl<'a> From<&'a Leader> for Who<'a> {
+impl<'a> From<&'a Leader> for Holder<'a> {
     fn from(Leader { holder, .. }: &'a Leader) -> Self {
         Self {
             description: holder.description.as_deref(),
@@ -39,7 +39,7 @@ impl<'a> From<&'a Leader> for Who<'a> {
     }
 }
 
-/// With `--watch`, until somebody ends it.
+/// With `--watch`, runs until a signal ends it.
 pub(crate) async fn leader(opt: &opt::Leader, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;
     let election = locks.election(&opt.name)?;
@@ -64,7 +64,7 @@ fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> io::Result<()> {
             name: &opt.name,
             value,
             token: leader.map(|leader| leader.token.value()),
-            holder: leader.map(Who::from),
+            holder: leader.map(Holder::from),
         });
     }
     match (leader, value) {
@@ -75,7 +75,7 @@ fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> io::Result<()> {
     }
 }
 
-/// A line for programs: byte by byte what the leader said.
+/// Prints the leader's value byte by byte, as a line for programs.
 fn raw(value: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(value)?;

@@ -10,7 +10,7 @@ use crate::{
     queue::{Queue, held_for, who},
 };
 
-/// Asks for each name by itself, so what comes and goes meanwhile may be missing.
+/// Asks for each name separately, so a lock that comes or goes meanwhile may be missing.
 pub(crate) async fn ls(opt: &Ls, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;
     let queues = queues(&locks, &opt.prefix).await?;
@@ -28,7 +28,7 @@ pub(crate) async fn ls(opt: &Ls, store: &Choice) -> Result<(), Failure> {
     Ok(locks.close().await?)
 }
 
-/// What is said of an empty list.
+/// The message for an empty list.
 pub(crate) fn unused(prefix: &str) -> String {
     match prefix {
         "" => "no client holds or waits for a lock".to_owned(),
@@ -36,7 +36,7 @@ pub(crate) fn unused(prefix: &str) -> String {
     }
 }
 
-/// The names in use that start with this, and who stands there.
+/// The names in use that start with `prefix`, and their queues.
 pub(crate) async fn queues(
     locks: &Locks,
     prefix: &str,
@@ -51,7 +51,7 @@ pub(crate) async fn queues(
     Ok(queues)
 }
 
-/// A name, the first holder with the number of others, for how long, how many wait.
+/// A name, the first holder with the number of others, its time of hold, the number of waiters.
 pub(crate) fn row(name: &LockName, queue: &[Entry]) -> Vec<String> {
     let holders = queue.iter().filter(|entry| entry.holds).count();
     let first = queue.iter().find(|entry| entry.holds);

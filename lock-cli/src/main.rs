@@ -1,7 +1,7 @@
 //! `distlock`: runs commands under a distributed lock, and shows locks to operators.
 //!
-//! One file per command; `opt` is the command line, `choice` finds the store, `exit` the exit code.
-//! `supervise` is what stands between `run` and its command.
+//! One file per command. `opt` is the command line, `choice` finds the store, `exit` has the exit
+//! codes, and `supervise` runs between `run` and its command.
 
 #[cfg(target_os = "linux")]
 mod check;
@@ -128,12 +128,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
         (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, Err(error)) => {
             Failure::from(error).report()
         }
-        // Nobody may read what is wrong.
+        // The message may stay unread.
         _ => Code::Usage.into(),
     }
 }
 
-/// distlock's own events; the clients' only as warnings.
+/// Logs distlock's own events; all others only as warnings.
 fn log(common: &Common) {
     let others = common.log.min(tracing_subscriber::filter::LevelFilter::WARN);
     let filter = Targets::new().with_target("distlock", common.log).with_default(others);

@@ -13,7 +13,7 @@ use crate::{
     opt::{ManPages, Opt},
 };
 
-/// What the program reads.
+/// Variables that the program reads.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("DISTLOCK_STORE", "The store's URL, unless --store names one."),
     ("XDG_CONFIG_HOME", "Folder of the user's config file. Default: ~/.config."),
@@ -21,7 +21,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("HOME", "The user's home. Default: as the user database says."),
 ];
 
-/// What a command that is run finds.
+/// Variables that the program sets for the command that it runs.
 const GIVEN: &[(&str, &str)] = &[
     ("DISTLOCK_NAME", "Given to the command: the name of the lock, or of the election."),
     ("DISTLOCK_TOKEN", "Given to the command: the fencing token."),
@@ -39,11 +39,12 @@ const FILES: &[(&str, &str)] = &[
     ("$XDG_STATE_HOME/distlock/locks.db", "The locks of sqlite: without a path, of this user."),
 ];
 
-/// Parts of the text below the options, by how they begin; what begins otherwise is a note.
+/// Parts of the text below the options, by their beginning. A part with another beginning is a
+/// note.
 const PARTS: [(&str, &str); 2] = [("Exit codes", "EXIT STATUS"), ("Examples:", "EXAMPLES")];
 const NOTES: &str = "NOTES";
 
-/// One page for the program and one for each command, into a folder.
+/// Writes one page for the program and one for each command into a folder.
 pub(crate) fn pages(opt: &ManPages) -> Result<(), Failure> {
     let failed = || Failure::system(opt.folder.display());
     fs::create_dir_all(&opt.folder).map_err(failed())?;
@@ -94,7 +95,7 @@ fn facts<'a>(roff: &mut Roff, heading: &str, facts: impl Iterator<Item = &'a (&'
     }
 }
 
-/// The paragraphs of a help text that belong under this heading. Lines that are indented stay lines.
+/// The paragraphs of a help text that belong under this heading. Indented lines stay lines.
 fn part(roff: &mut Roff, help: &str, heading: &str) {
     let of = |paragraph: &&str| {
         let begins = |(start, _): &&(&str, &str)| paragraph.starts_with(start);

@@ -1,12 +1,12 @@
-//! What others have written, as it may stand on a terminal.
+//! Foreign text, made safe for a terminal.
 
 use std::fmt::{self, Display, Write};
 
-/// One line: what would move the cursor, end the line or turn the direction of writing is shown as an
-/// escape such as `\u{1b}`.
+/// One line of text. Characters that would move the cursor, end the line or turn the direction of
+/// writing are shown as escapes such as `\u{1b}`.
 ///
-/// Everybody who may use a store may put any text into it, as a name or as a holder's description. It
-/// must not forge a row, nor take over the terminal of whoever looks.
+/// Each user of a store may put any text into it, as a name or as a holder's description. Such text
+/// must not forge a row or take over the reader's terminal.
 pub(crate) struct Plain<T>(pub(crate) T);
 
 impl<T: Display> Display for Plain<T> {
@@ -26,7 +26,7 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// Whether it does something instead of being shown.
+/// Whether a character acts on the terminal instead of being shown.
 fn acts(one: char) -> bool {
     let turns = matches!(one, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let ends_a_line = matches!(one, '\u{2028}' | '\u{2029}');
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_is_escaped_and_the_rest_is_left_alone() {
+    fn only_acting_characters_are_escaped() {
         for (text, shown) in [
             ("Zoë's 名前 \\ \"x\" 👩‍💻", "Zoë's 名前 \\ \"x\" 👩‍💻"),
             ("a\nb\rc\td", "a\\nb\\rc\\td"),

@@ -1,4 +1,4 @@
-//! What happens to a command when its lock is about to be lost.
+//! The treatment of a command whose lock is about to be lost.
 
 use std::{str::FromStr, time::Duration};
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{Code, Failure};
 
-/// The longest grace that nobody asked for.
+/// The longest default grace.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What the user asked for.
+/// The value of `--on-lost`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum OnLost {
     /// SIGTERM, and SIGKILL after the grace.
@@ -37,7 +37,7 @@ impl FromStr for OnLost {
     }
 }
 
-/// What the supervisor does.
+/// The actions of the supervisor at a loss.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Policy {
     /// From SIGTERM to SIGKILL.
@@ -47,14 +47,14 @@ pub(crate) struct Policy {
 }
 
 impl OnLost {
-    /// Fits it to a TTL and the longest hold. Renewals come every third of a TTL; what they leave must be
-    /// enough for the grace and the margin, or a single late one would end the command. The grace is part of
-    /// the longest hold, and must leave the command most of it.
+    /// Fits it to a TTL and the longest hold. Renewals come every third of a TTL. A third of the
+    /// TTL must be enough for the grace and the margin, or a single late renewal would end the
+    /// command. The grace is part of the longest hold, and takes at most a third of it.
     ///
     /// # Errors
     ///
-    /// If the TTL is below three times the grace and the margin, or the longest hold below three times the
-    /// grace.
+    /// If the TTL is below three times the sum of grace and margin, or if the longest hold is below
+    /// three times the grace.
     pub(crate) fn fit(self, ttl: Duration, max_hold: Option<Duration>) -> Result<Policy, Failure> {
         let of_ttl = (ttl / 3).saturating_sub(margin(ttl));
         let most = max_hold.map_or(of_ttl, |limit| of_ttl.min(limit / 3));
@@ -80,9 +80,9 @@ fn text(duration: Duration) -> String {
     shown(duration).to_string()
 }
 
-/// As an option takes it.
+/// A duration in the form of an option.
 fn word(duration: Duration) -> String {
-    // The form of the texts has no more than milliseconds.
+    // `text` shows no more than milliseconds.
     let exact = match duration.subsec_nanos() % 1_000_000 {
         0 => text(duration),
         _ => humantime::format_duration(duration).to_string(),
@@ -110,7 +110,8 @@ fn too_short_a_hold(limit: Duration, grace: Duration, most: Duration) -> String 
 
 fn too_short(ttl: Duration, grace: Duration, most: Duration, hold: Option<Duration>) -> String {
     let and = hold.map(|_| format!(" and --max-hold {}", word(grace.saturating_mul(3))));
-    // Of a third of the TTL, a margin of a twentieth leaves 17 sixtieths of the TTL, and one of 50ms the rest.
+    // A third of the TTL less a margin of a twentieth is 17/60 of the TTL. The least margin is
+    // 50ms.
     let by_a_twentieth = grace.saturating_mul(60) / 17;
     let by_the_least = grace.saturating_add(margin(Duration::ZERO)).saturating_mul(3);
     let enough = by_a_twentieth.max(by_the_least).as_secs().saturating_add(1);
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_do_does() {
+    fn the_suggested_options_are_accepted() {
         for (grace, short) in [
             (Duration::from_nanos(1), Duration::from_millis(100)),
             (SECOND / 3, SECOND),
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn most_of_the_longest_hold_is_the_commands() {
+    fn the_grace_is_at_most_a_third_of_the_longest_hold() {
         let fit = |policy: OnLost, limit| policy.fit(60 * SECOND, Some(limit));
         assert_eq!(fit(OnLost::Term(None), 3 * SECOND).unwrap().grace, SECOND);
         assert_eq!(fit(OnLost::Term(None), 60 * SECOND).unwrap().grace, 5 * SECOND);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_none_are_refused() {
+    fn unknown_words_are_refused() {
         for text in ["", "term:", "term:5", "stop", "kill:5s"] {
             assert!(text.parse::<OnLost>().is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! What goes to stdout.
+//! Output to stdout.
 
 use std::{
     fmt::Display,
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::plain::Plain;
 
-/// One JSON value on a line of its own.
+/// Prints one JSON value on a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, value)?;
@@ -20,26 +20,26 @@ pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// Text of the program's own, as it is.
+/// Prints text of the program's own, unchanged.
 pub(crate) fn bytes(text: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text)?;
     out.flush()
 }
 
-/// A line, with what others wrote made [plain](Plain).
+/// Prints a line, with foreign text made [plain](Plain).
 pub(crate) fn line(text: impl Display) -> io::Result<()> {
     lines([text])
 }
 
-/// The same with several.
+/// Same as [`line`], for several lines.
 pub(crate) fn lines(lines: impl IntoIterator<Item = impl Display>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     lines.into_iter().try_for_each(|line| writeln!(out, "{}", Plain(line)))?;
     out.flush()
 }
 
-/// Columns under headings, without lines.
+/// Prints columns under headings, without ruled lines.
 pub(crate) fn table(
     headings: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -56,7 +56,7 @@ pub(crate) fn table_lines(
     columns(&headings, rows).trim_fmt().lines().map(str::to_owned).collect()
 }
 
-/// The same with the headings as they are, broken into lines where a terminal is too narrow;
+/// Prints such a table with the headings unchanged. Breaks lines where a terminal is too narrow;
 /// the first column stays whole.
 pub(crate) fn fitted(
     headings: &[impl ToString],
@@ -82,7 +82,7 @@ fn columns(headings: &[impl ToString], rows: impl IntoIterator<Item = Vec<String
     table
 }
 
-/// How long ago something was.
+/// The time since a point in time.
 pub(crate) fn age(since: SystemTime) -> String {
     let age = wall_clock().duration_since(since).unwrap_or_default();
     seconds(age)

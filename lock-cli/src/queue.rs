@@ -1,4 +1,4 @@
-//! A lock's holders and waiters, as data for programs: facts have the names that the library gives them.
+//! A lock's holders and waiters, as data for programs. Fields have the names of the library.
 
 use distlock::{Entry, Kind};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::print;
 
-/// Everybody in a lock's queue.
+/// The queue of a lock.
 #[derive(Serialize)]
 pub(crate) struct Queue<'a> {
     pub(crate) name: &'a str,
@@ -17,17 +17,17 @@ pub(crate) struct Queue<'a> {
 /// A holder or a waiter.
 #[derive(Serialize)]
 pub(crate) struct Person {
-    /// What `revoke` takes; foreign clients have none.
+    /// The argument of `revoke`. Foreign clients have none.
     pub(crate) attempt: Option<Uuid>,
-    /// Who it is, in its own words.
+    /// The client's own description.
     pub(crate) description: Option<String>,
-    /// What it asks for.
+    /// The kind of its request.
     pub(crate) kind: Kind,
     /// When it joined the queue, RFC 3339.
     pub(crate) queued_at: Option<String>,
     /// When it was granted the lock, if the store can tell.
     pub(crate) granted_at: Option<String>,
-    /// How long its entry lives if it is not renewed.
+    /// Time until its entry ends without a renewal.
     pub(crate) ttl_left_ms: Option<u128>,
     pub(crate) token: Option<u64>,
 }
@@ -57,13 +57,13 @@ impl From<&Entry> for Person {
     }
 }
 
-/// Who it is, for people.
+/// The client's description for people.
 pub(crate) fn who(entry: &Entry) -> &str {
     entry.holder.description.as_deref().unwrap_or("a foreign client")
 }
 
-/// For how long a holder has the lock; where the store cannot tell, how long ago it joined the queue, and
-/// that it is this.
+/// The time since the grant. If the store cannot tell: `queued .. ago`, the time since
+/// the holder joined the queue.
 pub(crate) fn held_for(entry: &Entry) -> String {
     match (entry.holder.granted_at, entry.holder.queued_at) {
         (Some(granted), _) => print::age(granted),

@@ -46,7 +46,7 @@ pub(crate) async fn revoke(opt: &Revoke, store: &Choice) -> Result<(), Failure> 
     }
 }
 
-/// The one entry whose attempt starts like this.
+/// The only entry whose attempt starts with the argument.
 fn find<'a>(queue: &'a [Entry], opt: &Revoke) -> Result<(Uuid, &'a Entry), Failure> {
     let wanted = opt.attempt.to_ascii_lowercase();
     let attempts = queue.iter().filter_map(|entry| Some((entry.attempt?, entry)));

@@ -9,7 +9,7 @@ use crate::{
     print,
 };
 
-/// Nothing is connected to: of the URL, the scheme counts.
+/// Does not connect: only the scheme of the URL counts.
 pub(crate) fn schema(store: &Choice) -> Result<(), Failure> {
     let url = StoreUrl::parse(store.url())?;
     let dialect = Dialect::of_scheme(url.scheme()).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `distlock show`: who holds a lock, and who waits.
+//! `distlock show`: the holders and waiters of a lock.
 
 use std::time::SystemTime;
 
@@ -22,7 +22,7 @@ pub(crate) async fn show(opt: &Show, store: &Choice) -> Result<(), Failure> {
     Ok(locks.close().await?)
 }
 
-/// The queue in words, a line each.
+/// Describes the queue, line by line.
 fn describe(name: &str, queue: &[Entry], store: &Choice) -> Vec<String> {
     if queue.is_empty() {
         return vec![format!("in {store}: {name} is free")];

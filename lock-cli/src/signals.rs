@@ -8,17 +8,17 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 const FORWARDED: [Signal; 6] =
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
 
-/// Listens for all of them: from then on, none ends this process.
+/// A listener for signals. From then on, none of them ends this process.
 pub(crate) struct Signals(Vec<(Signal, Stream)>);
 
 impl Signals {
-    /// Leaves those alone that were ignored from the start, as `nohup` asks: the command inherits
-    /// that.
+    /// Listens for the signals that are passed to the command. A signal that was ignored from the
+    /// start stays ignored, as `nohup` asks: the command inherits that.
     pub(crate) fn listen() -> io::Result<Self> {
         Self::to(&FORWARDED)
     }
 
-    /// Those of a terminal and of a shell that has jobs.
+    /// Listens for the signals of a terminal and of a shell with jobs.
     pub(crate) fn of_jobs() -> io::Result<Self> {
         Self::to(&[Signal::TSTP, Signal::CONT, Signal::WINCH])
     }
@@ -30,7 +30,7 @@ impl Signals {
         heard.map(listen).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|cx| {
             let came = |(signal, stream): &mut (Signal, Stream)| {
@@ -41,7 +41,7 @@ impl Signals {
         .await
     }
 
-    /// Waits for one that asks to end.
+    /// Waits for a signal that asks to end.
     pub(crate) async fn end(&mut self) -> Signal {
         loop {
             let signal = self.next().await;
@@ -56,7 +56,7 @@ fn ignored() -> u64 {
     mask(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "SigIgn:")
 }
 
-/// A mask of signals out of a `/proc/PID/status`; empty if it is not there.
+/// A mask of signals from a `/proc/PID/status`. Empty if it is not there.
 pub(crate) fn mask(status: &str, name: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix(name));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `distlock stores`: what there is, and what it promises.
+//! `distlock stores`: the stores of this program, or the promises of one.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl From<&Store> for Known {
     }
 }
 
-/// What a store promises as it is deployed: [`Guarantees`], under the same names.
+/// The promises of a deployed store: [`Guarantees`], under the same names.
 #[derive(Serialize)]
 struct Promises {
     store: &'static str,
@@ -39,7 +39,7 @@ struct Promises {
     /// `strict`, `best_effort` or `none`.
     fencing: &'static str,
     greatest_token: FencingToken,
-    /// Nothing if the store does not tell.
+    /// `None` if the store does not tell.
     token_floor: Option<Floor>,
     loss: LossSignal,
     fixed_term: FixedTerm,
@@ -68,7 +68,7 @@ pub(crate) async fn stores(opt: &Stores, store: &Choice) -> Result<(), Failure> 
 
 async fn one(opt: &Stores, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;
-    // A login may see no more than its locks.
+    // A login may have rights to its locks alone.
     let floor = locks.token_floor().await.ok();
     let promises = Promises::new(locks.guarantees(), floor);
     match opt.json {

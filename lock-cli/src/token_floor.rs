@@ -1,4 +1,4 @@
-//! `distlock token-floor`: what a store's fencing tokens are above.
+//! `distlock token-floor`: shows or raises the floor of a store's fencing tokens.
 
 use distlock::{Error, FencingToken, Locks, TokenFloor};
 use lock_core::StoreUrl;
@@ -6,19 +6,19 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::{
-    choice::Choice,
+    choice::{Choice, missing_file},
     exit::{Code, Failure},
     opt, print,
 };
 
-/// As everybody may see it.
+/// The floor, as JSON shows it.
 #[derive(Serialize)]
 pub(crate) struct Floor {
-    /// What the floor was raised to; 0 if it never was.
+    /// The number that the floor was raised to; 0 if it never was.
     pub(crate) above: u64,
     /// No token so far is greater.
     newest: u64,
-    /// What it was before, if it was to be raised.
+    /// The floor before, if the command was to raise it.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<u64>,
 }
@@ -30,7 +30,7 @@ impl Floor {
     }
 }
 
-/// What the floor is to be above.
+/// The value of `--above`.
 enum Above {
     Number(FencingToken),
     Store(Choice),
@@ -52,7 +52,7 @@ pub(crate) async fn token_floor(opt: &opt::TokenFloor, store: &Choice) -> Result
     Ok(locks.close().await?)
 }
 
-/// Raises the floor, and says what became of it.
+/// Raises the floor, and prints the result.
 async fn raise(locks: &Locks, above: FencingToken, json: bool) -> Result<(), Failure> {
     let before = locks.token_floor().await?.above;
     let floor = locks.raise_token_floor(above).await?;
@@ -89,13 +89,13 @@ impl Above {
             return Err(within(Failure::new(Code::Usage, why)));
         }
         if let Some(path) = missing_file(&url) {
-            // To connect would make it.
+            // Connecting would create it.
             return Err(within(Failure::new(Code::Usage, format!("there is no file {path}"))));
         }
         Ok(Self::Store(Choice::one(&[text.to_owned()]).map_err(within)?))
     }
 
-    /// A number as it is, or the newest token of the other store than this one.
+    /// Returns the number, or the newest token of the other store.
     async fn token(self, this: &Locks) -> Result<FencingToken, Failure> {
         let choice = match self {
             Self::Number(token) => return Ok(token),
@@ -121,8 +121,8 @@ fn within(failure: Failure) -> Failure {
     failure.within(code, "--above")
 }
 
-/// The floor of the other store; `None` if both are one, by whatever URLs: what is held in the one is seen
-/// in the other.
+/// The floor of the other store. `None` if both URLs mean one store: a lock held by the one URL is
+/// seen by the other.
 async fn floor_of_another(this: &Locks, other: &Locks) -> Result<Option<TokenFloor>, Failure> {
     let name = format!("distlock-token-floor.{}", Uuid::new_v4().simple());
     let probe = this.lock(&name)?.acquire().await?;
@@ -135,16 +135,4 @@ async fn floor_of_another(this: &Locks, other: &Locks) -> Result<Option<TokenFlo
     probe.release().await?;
     let (floor, seen) = answer?;
     Ok(seen.is_empty().then_some(floor))
-}
-
-/// The file that a URL means, if there is none.
-#[cfg(feature = "sqlite")]
-pub(crate) fn missing_file(url: &StoreUrl) -> Option<String> {
-    let path = distlock::sql::SqlConfig::from_url(url).ok()?.path()?;
-    (!path.exists()).then(|| path.display().to_string())
-}
-
-#[cfg(not(feature = "sqlite"))]
-pub(crate) fn missing_file(_: &StoreUrl) -> Option<String> {
-    None
 }

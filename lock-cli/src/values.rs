@@ -10,13 +10,13 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::policy::OnLost;
 
-/// What `--log` takes.
+/// The values of `--log`.
 pub(crate) fn levels() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(["off", "error", "warn", "info", "debug", "trace"])
         .try_map(|level| level.parse::<LevelFilter>())
 }
 
-/// What `--on-lost` takes. Shells complete its words; a grace is for people to add.
+/// The values of `--on-lost`. Shells complete its words; the user adds a grace.
 #[derive(Clone)]
 pub(crate) struct Policies;
 

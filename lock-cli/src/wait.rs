@@ -1,4 +1,4 @@
-//! The line that a person sees while the program waits for a lock.
+//! The line on the terminal while the program waits for a lock.
 
 use std::{
     future::Future,
@@ -10,17 +10,17 @@ use distlock::{Entry, Locks};
 
 use crate::{fit, plain::Plain, print, queue::who};
 
-/// Before the first line: most locks come at once.
+/// Delay of the first line: most grants come at once.
 const FIRST: Duration = Duration::from_millis(300);
-/// Between two looks.
+/// Time between two looks.
 const NEXT: Duration = Duration::from_secs(1);
-/// How long a busy lock's holder is asked for.
+/// Longest request for the holder of a busy lock.
 const BLAME_LIMIT: Duration = Duration::from_secs(1);
-/// Back to an empty line.
+/// Clears the line.
 const CLEAR: &str = "\r\x1b[2K";
 
-/// Waits for a grant, and shows meanwhile on a terminal who holds the lock. `me` is how this process
-/// describes itself in the queue.
+/// Waits for a grant, and meanwhile shows the lock's holder on a terminal. `me` is the description
+/// of this process in the queue.
 pub(crate) async fn shown<T>(
     locks: &Locks,
     name: &str,
@@ -36,7 +36,7 @@ pub(crate) async fn shown<T>(
         let mut shown = Shown::default();
         tokio::time::sleep(FIRST).await;
         loop {
-            // While nobody else stands there, the store is slow, and nobody is in the way.
+            // If no other client stands there, the store is slow and there is no holder to show.
             if let Ok(queue) = locks.inspect(name).await
                 && queue.iter().any(|entry| who(entry) != me)
             {
@@ -51,19 +51,19 @@ pub(crate) async fn shown<T>(
     }
 }
 
-/// The line on the terminal; it is cleared when this is dropped, if there was one.
+/// The line on the terminal. A drop clears it if it was drawn.
 #[derive(Default)]
 struct Shown {
     drawn: bool,
 }
 
 impl Shown {
-    /// Replaces it, cut to the terminal's width.
+    /// Replaces the line, cut to the terminal's width.
     fn draw(&mut self, line: &str) {
         let width = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0);
         let width = usize::from(width);
-        // Something may stand on the line, as `printf 'deploying ..'` leaves it: a width of spaces ends on
-        // the next line then, else at the end of this one.
+        // Text may stand on the line, as `printf 'deploying ..'` leaves it. Then a width of spaces
+        // ends on the next line, else at the end of this one.
         let own_line = if self.drawn { String::new() } else { " ".repeat(width) };
         let line = fit::cut(&Plain(line).to_string(), width.saturating_sub(1));
         put(&format!("{own_line}{CLEAR}{line}"));
@@ -85,15 +85,15 @@ fn put(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Who holds the lock that this process did not wait for: `: held by ..`, or nothing if nobody does any more
-/// or the store does not say.
+/// Names the holder of a lock that this process did not wait for: `: held by ..`. Empty if there is
+/// no holder any more, or if the store does not say.
 pub(crate) async fn blame(locks: &Locks, name: &str) -> String {
     let queue = tokio::time::timeout(BLAME_LIMIT, locks.inspect(name)).await;
     let queue = queue.ok().and_then(Result::ok).unwrap_or_default();
     holders(&queue).map(|holders| format!(": {holders}")).unwrap_or_default()
 }
 
-/// Who holds it, for how long, and how many others; `None` if nobody does.
+/// The holder, its time of hold, and the number of other holders. `None` if there is no holder.
 fn holders(queue: &[Entry]) -> Option<String> {
     let mut holders = queue.iter().filter(|entry| entry.holds);
     let first = holders.next()?;
@@ -110,7 +110,7 @@ fn holders(queue: &[Entry]) -> Option<String> {
     Some(text)
 }
 
-/// Who is in the way, and how many.
+/// The line: the holders, and the place of this process in line.
 fn line(name: &str, me: &str, queue: &[Entry]) -> String {
     let mut line = format!("waiting for {name}");
     if let Some(holders) = holders(queue) {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joined_the_queue_long_ago_need_not_hold_the_lock_for_so_long() {
+    fn a_holder_without_a_grant_time_shows_its_queue_time() {
         let before = |hours: u64| Some(wall_clock() - Duration::from_secs(3600 * hours));
         let mut holder = entry("a").holding();
         holder.holder.queued_at = before(4);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_who_is_in_the_way() {
+    fn the_line_names_the_holder() {
         let queue = [entry("a").holding(), entry("b"), entry("me")];
         assert_eq!(line("x", "me", &queue), "waiting for x: held by a; number 2 of 2 in line");
         assert_eq!(line("x", "me", &[]), "waiting for x");

@@ -1,4 +1,4 @@
-//! `distlock watch`: what happens to locks, as it happens.
+//! `distlock watch`: changes of locks as they happen.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::{
     queue::{Queue, who},
 };
 
-/// Between two looks: the stores tell of changes only to those who wait.
+/// Time between two looks: the stores tell only waiters of changes.
 const PERIOD: Duration = Duration::from_secs(1);
 
 type Queues = Vec<(LockName, Vec<Entry>)>;
@@ -33,8 +33,8 @@ struct Change<'a> {
     queue: Queue<'a>,
 }
 
-/// Looks once a second, until somebody ends it: redraws a table on a terminal, else prints a line for
-/// each lock that changed.
+/// Looks once a second until a signal ends it. Redraws a table on a terminal. Otherwise, prints a
+/// line for each lock that changed.
 pub(crate) async fn watch(opt: &Watch, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;
     let live = !opt.json && io::stdout().is_terminal();
@@ -54,7 +54,7 @@ pub(crate) async fn watch(opt: &Watch, store: &Choice) -> Result<(), Failure> {
     }
 }
 
-/// The first line: where it looks, so that no answer is an answer, too.
+/// Prints the first line, which names the store even if there is no lock.
 fn begin(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
     let at = print::time(wall_clock());
     match queues.len() {
@@ -64,7 +64,7 @@ fn begin(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
     }
 }
 
-/// As much as fits on the terminal.
+/// Draws as much as fits on the terminal.
 fn redraw(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
     let (at, names) = (print::time(wall_clock()), queues.len());
     let heading = match names {
@@ -75,15 +75,15 @@ fn redraw(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
     let table = print::table_lines(&["name", "held by", "for", "waiting"], rows);
     let mut lines = [heading, String::new()].into_iter().chain(table).collect();
     if let Some((width, height)) = terminal_size::terminal_size_of(io::stdout()) {
-        // The cursor stands below them.
+        // The cursor stands below the lines.
         lines = fit::screen(lines, width.0.into(), usize::from(height.0).saturating_sub(1));
     }
-    // Home, and what was below is cleared: no flicker.
+    // Cursor home, then clear: no flicker.
     write!(io::stdout(), "\x1b[H\x1b[J")?;
     print::lines(lines)
 }
 
-/// A row for the holder, and one for each waiter with how long it has been waiting.
+/// A row for the holders, and one for each waiter with its time in line.
 fn rows(name: &LockName, queue: &[Entry]) -> Vec<Vec<String>> {
     let mut rows = vec![ls::row(name, queue)];
     let waiters = queue.iter().filter(|entry| !entry.holds);
@@ -108,7 +108,7 @@ fn tell(opt: &Watch, queues: &Queues, seen: &mut BTreeMap<LockName, Vec<Entry>>)
     Ok(())
 }
 
-/// Who stands there, without what changes all the time.
+/// The clients in a queue, without the facts that change all the time.
 fn people(queue: &[Entry]) -> Vec<(bool, &str, Option<uuid::Uuid>)> {
     queue.iter().map(|entry| (entry.holds, who(entry), entry.attempt)).collect()
 }

@@ -1,8 +1,8 @@
-//! Writes what the documents show of a report: `report.html`, the pictures, and the generated blocks
-//! of both pages, so that no figure of theirs is written by hand.
+//! Writes the documents' view of a report: `report.html`, the pictures, and the generated blocks of
+//! both pages, so that no figure in them is written by hand.
 //!
-//! `cargo run -p lock-compare --example docs -- docs/comparison/report.json`; with `--check` nothing
-//! is written, and it exits with 1 if a file is not what the report makes of it.
+//! `cargo run -p lock-compare --example docs -- docs/comparison/report.json`. With `--check` it
+//! writes nothing, and exits with 1 if a file differs from what it would write.
 
 use std::{
     env,
@@ -36,7 +36,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Whether all files are what they must be.
+/// Returns whether all files are up to date.
 fn run(report: &Path, check: bool) -> Result<bool, Failure> {
     let mut is_well = true;
     for document in documents(report)? {

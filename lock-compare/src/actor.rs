@@ -10,9 +10,9 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::Failure;
 
-/// A runtime on a thread of its own, in which one client lives: it can stand still as in a pause of
-/// a garbage collector or after SIGSTOP, and it can end without a word, as with SIGKILL. The store
-/// sees no difference: its connections are silent, or closed.
+/// A runtime on its own thread for one client. It can stand still, as in a garbage collector's
+/// pause or after SIGSTOP. It can end abruptly, as after SIGKILL. The store sees no difference: the
+/// client's connections are silent, or closed.
 ///
 /// Dropping it kills the client.
 #[derive(Debug)]
@@ -27,20 +27,20 @@ impl Actor {
     ///
     /// # Errors
     ///
-    /// The system's, if there is no thread or no runtime to be had.
+    /// The system's error, if it has no thread or no runtime left.
     pub fn start(name: &str) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (handle, (end, ended)) = (runtime.handle().clone(), oneshot::channel());
         let body = move || {
             let _ = runtime.block_on(ended);
-            // Nothing that stands in it is carried out any more.
+            // The tasks left in it do not run any more.
             runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(body)?;
         Ok(Self { handle, end: Some(end), thread: Some(thread) })
     }
 
-    /// Carries out a future in the client's runtime, and waits for it.
+    /// Runs a future in the client's runtime, and waits for its result.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Actor {
     ///
     /// # Cancel safety
     ///
-    /// The future goes on when this one is dropped.
+    /// If this future is dropped, the given one still runs to its end.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -56,8 +56,8 @@ impl Actor {
         Ok(self.handle.spawn(work).await?)
     }
 
-    /// Stops the client's thread until the pause is dropped or ended: no timer, no answer, no
-    /// renewal. Returns when it stands still.
+    /// Stops the client's thread until the pause is dropped or ended: no timers, no replies, no
+    /// renewals. Returns when the thread stands still.
     ///
     /// # Errors
     ///
@@ -67,16 +67,16 @@ impl Actor {
         let (stands, standing) = oneshot::channel();
         self.handle.spawn(async move {
             let _ = stands.send(());
-            // It blocks the only thread of the runtime: that is its purpose.
+            // Blocks the only thread of the runtime, on purpose.
             let _ = wait.recv();
         });
         standing.await?;
         Ok(Pause { _go_on: go_on })
     }
 
-    /// Ends the client without a word: its tasks end where they stand, its connections are closed.
-    /// Guards and clients that its futures have handed out must be given, so that they are
-    /// forgotten instead of dropped.
+    /// Ends the client abruptly: its tasks stop at their current step, its connections are closed.
+    /// The caller passes all guards and clients made by its futures in `held`, so that they are
+    /// forgotten, not dropped.
     pub fn kill<T>(mut self, held: T) {
         std::mem::forget(held);
         self.end();
@@ -96,13 +96,13 @@ impl Drop for Actor {
     }
 }
 
-/// A pause of an [`Actor`], which goes on when this is dropped.
+/// A pause of an [`Actor`]. Dropping it ends the pause.
 #[derive(Debug)]
 pub struct Pause {
     _go_on: mpsc::Sender<()>,
 }
 
 impl Pause {
-    /// Lets the client go on.
+    /// Lets the client continue.
     pub fn end(self) {}
 }

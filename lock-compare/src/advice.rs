@@ -1,4 +1,4 @@
-//! Which store to take for which need, as the verdicts and figures of a run have it.
+//! Advice which store to use for a need, from the verdicts and figures of a run.
 
 use serde::Serialize;
 
@@ -7,18 +7,18 @@ use crate::{
     Verdict::{self, Breaks, Holds},
 };
 
-/// A need, and the stores that answer it in this run.
+/// A need, with the stores that meet it in this run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// What is needed, in one sentence.
+    /// The need in one sentence.
     pub need: &'static str,
-    /// The claims that answer it; the first one decides, the others must not speak against it.
+    /// The claims that decide. The first one must say yes, and no other one may say no.
     pub claims: Vec<u8>,
-    /// The stores that do, the fastest first as far as speed was measured.
+    /// The stores that meet the need, sorted by measured speed, the fastest first.
     pub take: Vec<Choice>,
-    /// The stores that were asked and do not, in the order of the report.
+    /// The stores that do not meet the need, in the order of the report.
     pub leave: Vec<Choice>,
-    /// The stores of which this run says nothing.
+    /// The stores without a result in this run.
     pub unknown: Vec<Store>,
 }
 
@@ -27,32 +27,32 @@ pub struct Advice {
 pub struct Choice {
     /// The store.
     pub store: Store,
-    /// The claim whose cell says so.
+    /// The claim with the deciding cell.
     pub claim: u8,
-    /// What the cell says.
+    /// The sentence of that cell.
     pub reason: String,
-    /// How fast the store grants a free lock, if the run measured it.
+    /// The time of a free lock's grant, if the run measured it.
     pub speed: Option<Speed>,
 }
 
-/// How long a store takes for a free lock.
+/// The time that a store takes for a free lock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Speed {
-    /// Milliseconds, as they were on this machine.
+    /// Milliseconds on this machine.
     pub ms: f64,
-    /// How many times as long as the fastest server of the articles, Redis, in the same minute:
-    /// this is what stores are ordered by.
+    /// Ratio to Redis, the fastest server in the articles, measured in the same minute. Stores are
+    /// sorted by it.
     pub ratio: f64,
 }
 
 struct Need {
     words: &'static str,
-    /// Each with the verdict that means yes.
+    /// Each claim with the verdict that means yes.
     claims: &'static [(u8, Verdict)],
     among: fn(Store) -> bool,
 }
 
-/// The claim that compares the stores' speed. Whatever its verdict is, the figures answer.
+/// The claim that compares the stores' speed. Its figures count, not its verdict.
 const SPEED: u8 = 24;
 
 const NEEDS: [Need; 9] = [
@@ -97,7 +97,7 @@ fn is_server(store: Store) -> bool {
     !store.is_embedded()
 }
 
-/// What a cell says to a need.
+/// A cell's answer to a need.
 enum Answer {
     Yes(String),
     No(String),
@@ -105,13 +105,13 @@ enum Answer {
 }
 
 impl Report {
-    /// Which stores to take for which need. It is made of this report's verdicts and figures alone:
-    /// of what distlock did on a store where it was played, else of the verdict.
+    /// Returns the stores to use for each need. Uses only this report's verdicts and figures. Where
+    /// distlock was played on a store, its result counts, otherwise the verdict.
     pub fn advice(&self) -> Vec<Advice> {
         NEEDS.iter().map(|need| self.advise(need)).collect()
     }
 
-    /// The cell of a claim on a store.
+    /// Returns the cell of a claim on a store.
     pub fn cell(&self, claim: u8, store: Store) -> Option<&Cell> {
         let row = self.rows.iter().find(|row| row.claim.number == claim)?;
         row.cells.iter().find(|cell| cell.store == store)
@@ -141,7 +141,7 @@ impl Report {
         Choice { store, claim, reason, speed: self.cell(SPEED, store).and_then(speed) }
     }
 
-    /// The claim whose cell decides, and what it says.
+    /// Returns the claim with the deciding cell, and its answer.
     fn answers(&self, need: &Need, store: Store) -> (u8, Answer) {
         let said = |(claim, yes): (u8, Verdict)| match self.cell(claim, store) {
             None => Answer::Silence,
@@ -159,7 +159,7 @@ impl Report {
     }
 }
 
-/// Yes if distlock did its work in all that it played, or if the verdict says so.
+/// Yes if the verdict is `yes`, or if distlock kept its promises in every play of it.
 fn answer(cell: &Cell, yes: Verdict) -> Answer {
     let outcome = &cell.outcome;
     let reason = outcome.sentence.clone();
@@ -181,7 +181,7 @@ fn fast(cell: &Cell) -> Answer {
     }
 }
 
-/// Of the figures, the time that bears the store's own name, and its ratio.
+/// Returns the figure with the store's own name, and its ratio.
 fn speed(cell: &Cell) -> Option<Speed> {
     let figures = || cell.outcome.figures.iter();
     let name = cell.store.name();

@@ -1,5 +1,5 @@
-//! An imitation of the lock of Go's `concurrency` package on etcd: a session is a lease, a place in
-//! the queue is a key `name/<lease>`, and whoever has the lowest create revision holds the lock.
+//! An imitation of the lock of Go's `concurrency` package on etcd. A session is a lease, a place in
+//! the queue is a key `name/<lease>`, and the key with the lowest create revision holds the lock.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use tokio::{task::AbortHandle, time::sleep};
 
 use crate::{Contestant, Failure, Hold, Nature, Player};
 
-/// The lock, with the parts that some versions and some readers leave out.
+/// The lock, with switches for parts that some versions and some readers leave out.
 #[derive(Clone, Debug)]
 pub(crate) struct GoMutex {
     url: String,
@@ -29,18 +29,18 @@ pub(crate) struct GoMutex {
 }
 
 impl GoMutex {
-    /// As version 3.5 does it.
+    /// The lock of version 3.5.
     pub(crate) fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), checks: true, keeps_alive: true, separator: "/" }
     }
 
-    /// After waiting it does not look whether its own key is still there, as version 3.4.
+    /// After waiting it does not check whether its own key still exists, as in version 3.4.
     pub(crate) fn unchecked(mut self) -> Self {
         self.checks = false;
         self
     }
 
-    /// Nothing keeps the session's lease alive.
+    /// The session's lease is not kept alive.
     pub(crate) fn orphaned(mut self) -> Self {
         self.keeps_alive = false;
         self
@@ -52,7 +52,7 @@ impl GoMutex {
         self
     }
 
-    /// A client with a session of its own.
+    /// Opens a client with its own session.
     pub(crate) async fn session(&self, ttl: Duration) -> Result<Session, Failure> {
         let mut client = connect(&self.url).await?;
         let lease = client.lease_grant(i64::try_from(ttl.as_secs())?, None).await?.id();
@@ -65,7 +65,7 @@ impl GoMutex {
     }
 }
 
-/// A client of the etcd with this URL.
+/// Connects to the etcd server at this URL.
 pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
     let url = StoreUrl::parse(url)?;
     let login = url.user().zip(url.password());
@@ -73,7 +73,7 @@ pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
     Ok(Client::connect(url.hosts(2379), options).await?)
 }
 
-/// Renews the lease until the store says that it is gone.
+/// Renews the lease until the store reports that it is gone.
 pub(crate) async fn keep_alive(
     mut client: Client,
     lease: i64,
@@ -95,7 +95,7 @@ pub(crate) async fn keep_alive(
     Ok(tokio::spawn(keep).abort_handle())
 }
 
-/// A lease, and what keeps it alive. Dropping it orphans the lease.
+/// A lease, with the task that keeps it alive. Dropping it orphans the lease.
 pub(crate) struct Session {
     client: Client,
     /// The lease's id.
@@ -129,12 +129,12 @@ impl Session {
         Ok(())
     }
 
-    /// Joins the queue; the create revision of the own key.
+    /// Joins the queue. Returns the create revision of the own key.
     pub(crate) async fn enqueue(&self, name: &str) -> Result<i64, Failure> {
         let key = self.key(name);
         let put = TxnOp::put(key.as_str(), "", Some(PutOptions::new().with_lease(self.lease)));
         let is_new = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
-        // A key of this session that is there already counts as the caller's own.
+        // An existing key of this session counts as the caller's own.
         let own = TxnOp::get(key.as_str(), None);
         let txn = Txn::new().when([is_new]).and_then([put]).or_else([own]);
         let answer = self.client.kv_client().txn(txn).await?;
@@ -144,7 +144,7 @@ impl Session {
         Ok(answer.header().ok_or("etcd's answer has no header")?.revision())
     }
 
-    /// Waits until all keys before the own one are gone, as `waitDeletes` does: the newest first.
+    /// Waits until all keys before the own one are gone, the newest first, as `waitDeletes` does.
     pub(crate) async fn wait_for_others(&self, name: &str, revision: i64) -> Result<(), Failure> {
         let newest = GetOptions::new()
             .with_prefix()
@@ -171,12 +171,12 @@ impl Session {
         Err("lost watcher waiting for delete".into())
     }
 
-    /// Whether the own key is there, with the revision that it was made at.
+    /// Whether the own key exists with this create revision.
     pub(crate) async fn is_in_line(&self, name: &str, revision: i64) -> Result<bool, Failure> {
         self.has(name, self.lease, revision).await
     }
 
-    /// Whether the key of a lease is there, with the revision that it was made at.
+    /// Whether a lease's key exists with this create revision.
     pub(crate) async fn has(&self, name: &str, lease: i64, revision: i64) -> Result<bool, Failure> {
         let key = format!("{}{lease:x}", self.prefix(name));
         let kept = self.client.kv_client().get(key, None).await?;
@@ -214,7 +214,7 @@ impl Contestant for GoMutex {
     }
 }
 
-/// One client: its session begins with its first lock.
+/// One client. Its session begins with its first lock.
 struct GoClient {
     lock: GoMutex,
     session: tokio::sync::OnceCell<Arc<Session>>,
@@ -264,7 +264,7 @@ impl Hold for GoHold {
         u64::try_from(self.revision).ok()
     }
 
-    /// What `Session.Done` says.
+    /// The state of `Session.Done`.
     fn believes(&self) -> bool {
         self.session.alive.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Locks that a scenario can be played with: distlock, and those that the articles print.
+//! Locks for the scenarios: distlock, and the locks printed in the articles.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,19 +7,19 @@ use distlock::{Error, Held, LockGuard, Locks};
 
 use crate::{Actor, Failure, Nature};
 
-/// A lock, as something that clients can be made of.
+/// A lock from which clients can be made.
 #[async_trait]
 pub trait Contestant: Send + Sync {
-    /// What it is called: "SETNX, then EXPIRE".
+    /// Its name, for example "SETNX, then EXPIRE".
     fn label(&self) -> String;
 
-    /// Who plays it.
+    /// The kind of implementation that plays it.
     fn nature(&self) -> Nature;
 
-    /// The same again.
+    /// Returns a copy.
     fn boxed(&self) -> Box<dyn Contestant>;
 
-    /// A new client with connections of its own.
+    /// Connects a new client with its own connections.
     ///
     /// # Errors
     ///
@@ -28,11 +28,11 @@ pub trait Contestant: Send + Sync {
 }
 
 impl dyn Contestant + '_ {
-    /// A new client that lives in the runtime of an actor, with its connections and its renewals.
+    /// Connects a new client inside an actor's runtime, with its connections and renewals.
     ///
     /// # Errors
     ///
-    /// As [`client`](Contestant::client).
+    /// Same as [`client`](Contestant::client).
     pub async fn client_in(&self, home: &Actor) -> Result<Arc<dyn Player>, Failure> {
         let contestant = self.boxed();
         home.run(async move { contestant.client().await }).await?
@@ -42,12 +42,12 @@ impl dyn Contestant + '_ {
 /// One client of a lock.
 #[async_trait]
 pub trait Player: Send + Sync {
-    /// Acquires the exclusive lock of a name. `None` if it is still held by another one after
-    /// `wait`, which is a bare try if it is zero.
+    /// Acquires the exclusive lock of a name. `None` if another client still holds it after `wait`.
+    /// With a `wait` of zero it is a bare try.
     ///
     /// # Errors
     ///
-    /// Any other end than those two.
+    /// Any other result.
     async fn acquire(
         &self,
         name: &str,
@@ -55,7 +55,7 @@ pub trait Player: Send + Sync {
         wait: Duration,
     ) -> Result<Option<Box<dyn Hold>>, Failure>;
 
-    /// Ends the client's session, with all that it holds. The locks of the articles have none.
+    /// Ends the client's session, with all its locks. The articles' locks have no session.
     ///
     /// # Errors
     ///
@@ -65,17 +65,35 @@ pub trait Player: Send + Sync {
     }
 }
 
-/// A lock that a client holds, or believes to hold.
+impl dyn Player {
+    /// [`acquire`](Player::acquire) inside an actor's runtime.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`acquire`](Player::acquire), or if the actor is killed.
+    pub async fn acquire_in(
+        self: &Arc<Self>,
+        home: &Actor,
+        name: &str,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+        let (client, name) = (self.clone(), name.to_owned());
+        home.run(async move { client.acquire(&name, ttl, wait).await }).await?
+    }
+}
+
+/// A lock that a client holds, or believes it holds.
 #[async_trait]
 pub trait Hold: Send + Sync {
     /// The fencing token, if the lock has one.
     fn token(&self) -> Option<u64>;
 
-    /// Whether the client believes that it holds the lock. The locks of the articles never doubt.
+    /// Whether the client believes that it holds the lock. The articles' locks always do.
     fn believes(&self) -> bool;
 
-    /// Releases the lock as its protocol does. Whether the store said that it was ours: a bare
-    /// `DEL` says "yes" also when it deletes the lock of somebody else.
+    /// Releases the lock as its protocol does. Returns whether the store confirmed the ownership. A
+    /// bare `DEL` confirms it also when it deletes another client's lock.
     ///
     /// # Errors
     ///
@@ -91,7 +109,7 @@ pub struct Distlock {
 }
 
 impl Distlock {
-    /// distlock on the store of this URL.
+    /// Uses distlock on the store of this URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), fixed: false }
     }
@@ -103,7 +121,7 @@ impl Distlock {
         self
     }
 
-    /// A client that is there already.
+    /// Uses an existing client.
     pub(crate) fn client_of(locks: Locks) -> Arc<dyn Player> {
         Arc::new(Connected { locks, fixed: false })
     }

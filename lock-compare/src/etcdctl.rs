@@ -1,4 +1,4 @@
-//! The real program `etcdctl`, where it is installed.
+//! The real program `etcdctl`, if it is installed.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,9 +13,9 @@ use tokio::{
 
 use crate::Failure;
 
-/// Where Debian's package puts it, and where it may stand besides.
+/// The path in Debian's package, and another usual one.
 const PLACES: [&str; 2] = ["/usr/bin/etcdctl", "/usr/local/bin/etcdctl"];
-/// What helps where it is missing.
+/// Remedy if it is missing.
 pub(crate) const INSTALL: &str = "etcdctl is not installed (apt-get install etcd-client)";
 
 /// The program with the endpoints of a URL.
@@ -26,14 +26,14 @@ pub(crate) struct Etcdctl {
 }
 
 impl Etcdctl {
-    /// The installed one, if there is one.
+    /// Returns the installed program, if there is one.
     pub(crate) fn find(url: &str) -> Result<Option<Self>, Failure> {
         let endpoints = StoreUrl::parse(url)?.hosts(2379).join(",");
         let program = PLACES.into_iter().map(Path::new).find(|path| path.is_file());
         Ok(program.map(|program| Self { program: program.to_owned(), endpoints }))
     }
 
-    /// `etcdctl VERSION`'s number, such as `3.4.23`.
+    /// Returns the number that `etcdctl version` prints, such as `3.4.23`.
     pub(crate) async fn version(&self) -> Result<String, Failure> {
         let output = self.command(&["version"]).output().await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -41,14 +41,14 @@ impl Etcdctl {
         Ok(line.unwrap_or("of an unknown version").to_owned())
     }
 
-    /// Starts it. It ends with the value.
+    /// Starts the program. Dropping the value ends it.
     pub(crate) fn start(&self, arguments: &[&str]) -> Result<Running, Failure> {
         let mut child = self.command(arguments).spawn()?;
         let stdout = child.stdout.take().ok_or("etcdctl has no output")?;
         Ok(Running { _child: child, lines: BufReader::new(stdout).lines() })
     }
 
-    /// The command, with its output to be read.
+    /// Returns the command with piped output.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -71,7 +71,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Its next line; `None` if it has ended.
+    /// Returns its next line, or `None` if it has ended.
     pub(crate) async fn line(&mut self) -> Result<Option<String>, Failure> {
         Ok(self.lines.next_line().await?)
     }

@@ -1,4 +1,4 @@
-//! What a claim is put to the test by.
+//! The test of a claim.
 
 use async_trait::async_trait;
 
@@ -6,20 +6,20 @@ use crate::{Claim, Failure, Outcome, Stage};
 
 /// The experiment of one claim.
 ///
-/// It is played once per store. In a control run ([`Part::Swapped`](crate::Part::Swapped)) it lets
-/// the locks change parts, or breaks what the claim relies on; its verdict then must be another one
-/// wherever the first is an answer.
+/// It is played once per store. In a control run ([`Part::Swapped`](crate::Part::Swapped)) the
+/// locks change parts, or the experiment breaks the basis of the claim. Its verdict must then
+/// differ from the first one, if the first one is an answer.
 #[async_trait]
 pub trait Experiment: Send + Sync {
     /// The claim.
     fn claim(&self) -> &'static Claim;
 
-    /// Whether nothing else may run beside it, because it measures time.
+    /// Whether it must run alone, because it measures time.
     fn is_alone(&self) -> bool {
         false
     }
 
-    /// Whether it may be played on a store in use: it uses names of its own, as any client does.
+    /// Whether it may be played on a store in use. It then uses its own names, as any client does.
     fn is_harmless(&self) -> bool {
         true
     }
@@ -28,7 +28,7 @@ pub trait Experiment: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What went wrong: the verdict is then *failed*, or *not run* for a
+    /// The cause of the failure. The verdict is then *failed*, or *not run* for a
     /// [`Missing`](crate::Missing).
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure>;
 }

@@ -1,29 +1,29 @@
-//! Why an experiment has no verdict.
+//! Reasons why an experiment has no verdict.
 
 use lock_lab::LabError;
 
-/// What went wrong, for people. A [`Missing`] in it becomes the verdict *not run*, anything else
-/// *failed*.
+/// An error with a text for people. A [`Missing`] in it becomes the verdict *not run*, any other
+/// error becomes *failed*.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Something that this machine, or this run, does not have.
+/// A part that this machine or this run lacks.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{what}; {remedy}")]
 pub struct Missing {
-    /// What is missing: "there is no redis-server".
+    /// The missing part: "there is no redis-server".
     pub what: String,
-    /// What to do about it: "install the package redis-server".
+    /// The remedy: "install the package redis-server".
     pub remedy: String,
 }
 
 impl Missing {
-    /// Says what is missing and what helps.
+    /// Names the missing part and the remedy.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }
 }
 
-/// What is missing, if that is why something failed.
+/// Returns the missing part, if it is the cause of the failure.
 pub fn missing(failure: &Failure) -> Option<String> {
     if let Some(missing) = failure.downcast_ref::<Missing>() {
         return Some(missing.to_string());

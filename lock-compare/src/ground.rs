@@ -1,12 +1,11 @@
-//! Where an experiment takes place: a private server, an embedded store, or a store in use.
+//! The place of an experiment: a private server, an embedded store, or a store in use.
 
 use std::{
     collections::BTreeMap,
-    ops::Deref,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use lock_lab::{Etcd, LabError, MariaDb, Postgres, Redis, Server, ZooKeeper};
+use lock_lab::AnyServer;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -15,69 +14,28 @@ use crate::{Failure, Missing, Store};
 
 /// A running store.
 pub enum Ground {
-    /// A store of this process or of a file, which nobody else uses.
+    /// A private store in this process or in a file.
     Embedded {
         /// Its URL.
         url: String,
-        /// Its file, which goes with it.
+        /// Its folder, deleted together with it.
         _folder: Option<TempDir>,
     },
-    /// A private server, which ends with this value.
-    Private(Box<Private>),
-    /// A store in use: nothing may be done to it but what its users do.
+    /// A private server. Dropping the value ends it.
+    Private(Box<AnyServer>),
+    /// A store in use: only actions of ordinary users are allowed.
     InUse {
         /// Its URL, perhaps with a password.
         url: String,
     },
 }
 
-/// A private server of some kind.
-pub enum Private {
-    /// Redis.
-    Redis(Redis),
-    /// etcd, one node.
-    Etcd(Etcd),
-    /// ZooKeeper, one node.
-    ZooKeeper(ZooKeeper),
-    /// PostgreSQL.
-    Postgres(Postgres),
-    /// MariaDB.
-    MariaDb(MariaDb),
-}
-
-impl Deref for Private {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        match self {
-            Self::Redis(server) => server,
-            Self::Etcd(server) => server,
-            Self::ZooKeeper(server) => server,
-            Self::Postgres(server) => server,
-            Self::MariaDb(server) => server,
-        }
-    }
-}
-
-impl Private {
-    async fn start(store: Store) -> Result<Self, LabError> {
-        match store {
-            Store::Redis => Redis::start().await.map(Self::Redis),
-            Store::Etcd => Etcd::start().await.map(Self::Etcd),
-            Store::ZooKeeper => ZooKeeper::start().await.map(Self::ZooKeeper),
-            Store::Postgres => Postgres::start().await.map(Self::Postgres),
-            Store::MySql => MariaDb::start().await.map(Self::MariaDb),
-            Store::Memory | Store::Sqlite => unreachable!("an embedded store has no server"),
-        }
-    }
-}
-
 impl Ground {
-    /// Starts a store that nobody else uses.
+    /// Starts a private store.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] if its server is not installed.
+    /// [`LabError::Missing`](lock_lab::LabError::Missing) if its server is not installed.
     pub async fn start(store: Store) -> Result<Self, Failure> {
         Ok(match store {
             Store::Memory => {
@@ -89,7 +47,7 @@ impl Ground {
                 let url = format!("sqlite:{}/locks.db", folder.path().display());
                 Self::Embedded { url, _folder: Some(folder) }
             }
-            _ => Self::Private(Box::new(Private::start(store).await?)),
+            _ => Self::Private(Box::new(AnyServer::start(store.scheme()).await?)),
         })
     }
 
@@ -101,8 +59,8 @@ impl Ground {
         }
     }
 
-    /// The private server, if it is one.
-    pub fn server(&self) -> Option<&Private> {
+    /// Returns the private server, if there is one.
+    pub fn server(&self) -> Option<&AnyServer> {
         match self {
             Self::Private(server) => Some(server),
             _ => None,
@@ -110,9 +68,9 @@ impl Ground {
     }
 }
 
-/// The stores of a run: a server is started when it is first asked for, and serves all experiments
-/// that do no harm to it. An embedded store serves one claim: whoever stands still in the middle of a
-/// request to SQLite keeps all others out of its file.
+/// The stores of a run. A server starts at its first use, and serves all experiments that do not
+/// harm it. An embedded store serves one claim: a client that stands still during a SQLite request
+/// blocks all others.
 #[derive(Default)]
 pub(crate) struct Grounds {
     shared: Mutex<BTreeMap<(Store, u8), Started>>,
@@ -122,7 +80,7 @@ pub(crate) struct Grounds {
 type Started = Arc<OnceCell<Arc<Ground>>>;
 
 impl Grounds {
-    /// Private stores, but for those that are given by URL.
+    /// Private stores, except for the stores given by URL.
     pub(crate) fn new(in_use: BTreeMap<Store, String>) -> Self {
         Self { in_use, ..Self::default() }
     }
@@ -132,7 +90,7 @@ impl Grounds {
         self.in_use.contains_key(&store)
     }
 
-    /// The store that all of a claim share, or all claims if it is a server.
+    /// Returns the store shared by one claim, or by all claims if it is a server.
     pub(crate) async fn shared(&self, store: Store, claim: u8) -> Result<Arc<Ground>, Failure> {
         let start = || async {
             Ok(Arc::new(match self.in_use.get(&store) {
@@ -150,7 +108,7 @@ impl Grounds {
         shared.entry((store, claim)).or_default().clone()
     }
 
-    /// A store for one experiment alone.
+    /// Returns a store for one experiment only.
     pub(crate) async fn own(&self, store: Store) -> Result<Ground, Failure> {
         if self.is_in_use(store) {
             let what = "it needs a server of its own, and this one is in use";

@@ -1,4 +1,4 @@
-//! Clients that can be cut off from their store, as far as the store has something to cut.
+//! Clients that can be cut off from their store, if there is something to cut.
 
 use std::{
     pin::pin,
@@ -16,21 +16,21 @@ use crate::{
     endless::Endless, scenario::Cut,
 };
 
-/// How often a better moment is looked for.
+/// Attempts to find a better moment for the pause.
 const ATTEMPTS: usize = 50;
-/// How long the store may take to answer: nobody renews a lock meanwhile, so it is far below a TTL.
+/// Longest time for the store's reply. Locks are not renewed meanwhile, so it is far below a TTL.
 const ANSWER_LIMIT: Duration = Duration::from_millis(250);
 
-/// A client, and what cuts it off.
+/// A client with the fault that cuts it off.
 pub(crate) type Cuttable = (Arc<dyn Player>, Box<dyn Cut>);
 
-/// distlock: behind a proxy; in memory behind the store's own scripted partition; on a file in a
+/// distlock: behind a proxy. In memory: behind the store's own scripted partition. On a file: in a
 /// process that stands still.
 pub(crate) async fn distlock(stage: &Stage) -> Result<Cuttable, Failure> {
     let ground = stage.shared().await?;
     match stage.store {
         #[cfg(feature = "memory")]
-        Store::Memory => memory(&ground.url()),
+        Store::Memory => memory(&ground.url()).await,
         store if store.is_embedded() => {
             paused(&Distlock::new(ground.url()), Some(stage.connect().await?)).await
         }
@@ -41,7 +41,7 @@ pub(crate) async fn distlock(stage: &Stage) -> Result<Cuttable, Failure> {
     }
 }
 
-/// The lock without an expiry, as [`distlock`].
+/// The lock without an expiry, same as [`distlock`].
 pub(crate) async fn endless(stage: &Stage, lock: &Endless) -> Result<Cuttable, Failure> {
     if stage.store.is_embedded() {
         return paused(lock, None).await;
@@ -60,16 +60,16 @@ async fn proxy(ground: &Ground) -> Result<(Proxy, String), Failure> {
     Ok((proxy, url))
 }
 
-/// Beside distlock stands an operator, who sees whether the store answers others.
+/// distlock also gets an operator, which checks whether the store answers other clients.
 async fn paused(lock: &dyn Contestant, operator: Option<Locks>) -> Result<Cuttable, Failure> {
     let home = Actor::start("A")?;
     let client = lock.client_in(&home).await?;
     Ok((client, Box::new(Resident { home, operator, pause: Mutex::default() })))
 }
 
-/// Pauses a client at a moment when it has no request under way. All clients of a process have one
-/// request to a SQLite file, in turns: whoever stood still in the middle of its own would stop
-/// clients that are other processes in the play.
+/// Pauses a client while it has no request in progress. All clients of a process share one request
+/// to a SQLite file, in turns. A client that stands still during its request would block the
+/// clients that play other processes.
 pub(crate) async fn stand_still(home: &Actor, operator: &Locks) -> Result<Pause, Failure> {
     for _ in 0..ATTEMPTS {
         let pause = home.pause().await?;
@@ -79,8 +79,8 @@ pub(crate) async fn stand_still(home: &Actor, operator: &Locks) -> Result<Pause,
             return Ok(pause);
         }
         drop(pause);
-        // Until then the client ends its request and others renew: the next pause at once would
-        // stop it in the middle of the same request.
+        // Meanwhile the client finishes its request and others renew. Another pause at once would
+        // stop it during the same request.
         look.await?;
     }
     Err("the store answers nobody while the client stands still".into())
@@ -102,7 +102,7 @@ impl Cut for Proxy {
     }
 }
 
-/// A process that can stand still, since nothing lies between it and its store.
+/// A process that can stand still, because no network lies between it and its store.
 struct Resident {
     home: Actor,
     operator: Option<Locks>,
@@ -130,15 +130,16 @@ impl Cut for Resident {
 }
 
 #[cfg(feature = "memory")]
-fn memory(url: &str) -> Result<Cuttable, Failure> {
-    use distlock::memory::MemoryConfig;
+async fn memory(url: &str) -> Result<Cuttable, Failure> {
+    use distlock::memory::{MemoryConfig, MemoryLock};
 
-    let client = MemoryConfig::from_url(&lock_core::StoreUrl::parse(url)?)?.connect()?;
+    let config = MemoryConfig::from_url(&lock_core::StoreUrl::parse(url)?)?;
+    let client = MemoryLock::connect(config).await?;
     let faults = client.faults();
     Ok((Distlock::client_of(Locks::new(client)), Box::new(Partition(faults))))
 }
 
-/// The partition that the store in memory can play by itself.
+/// The partition that the store in memory can play itself.
 #[cfg(feature = "memory")]
 struct Partition(distlock::memory::Faults);
 

@@ -1,12 +1,12 @@
-//! What articles say about distributed locks, put to the test on real stores.
+//! Tests the claims of articles about distributed locks on real stores.
 //!
-//! Five articles compare locks on Redis, etcd, ZooKeeper and MySQL. What they claim is a list of 44
-//! [`Claim`]s; each has an [`Experiment`], in a file of its own below `claims`, which is played on
-//! every [`Store`] that can take part and ends in a [`Verdict`] with its evidence. [`run`] plays
-//! them and makes a [`Report`].
+//! Five articles compare locks on Redis, etcd, ZooKeeper and MySQL. They make 44 [`Claim`]s. Each
+//! claim has an [`Experiment`] in its own file below `claims`. It is played on every [`Store`] that
+//! can take part, and ends in a [`Verdict`] with its evidence. [`run`] plays all of them and makes
+//! a [`Report`].
 //!
-//! Servers are private: `lock-lab` starts them where they are installed. What is missing is named
-//! in the report, with what installs it.
+//! Servers are private: `lock-lab` starts the ones that are installed. The report names the missing
+//! ones, and how to install them.
 
 mod actor;
 mod advice;
@@ -29,6 +29,7 @@ mod isolation;
 pub mod keys;
 mod machine;
 mod outcome;
+mod plot;
 mod printed;
 mod printed_queue;
 mod program;
@@ -55,11 +56,12 @@ pub use self::{
     contestant::{Contestant, Distlock, Hold, Player},
     experiment::Experiment,
     failure::{Failure, Missing, missing},
-    ground::{Ground, Private},
+    ground::Ground,
     html::html,
     keys::{KeySpace, Keys},
     machine::Machine,
-    outcome::{BarSeries, Drawing, Figure, Nature, Outcome, Plot, Series, Side, SpreadRow, Topic},
+    outcome::{Figure, Nature, Outcome, Side},
+    plot::{BarSeries, Drawing, Plot, Series, SpreadRow, Topic},
     printed::{Give, Printed, Take},
     printed_queue::PrintedQueue,
     report::{Cell, ClaimText, Report, Row},

@@ -1,10 +1,10 @@
-//! Where a run takes place.
+//! The machine of a run.
 
 use std::{collections::BTreeMap, fs, process::Command, thread};
 
 use serde::{Deserialize, Serialize};
 
-/// The machine, as far as it matters to figures.
+/// The parts of the machine that influence figures.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The operating system and its kernel.
@@ -18,7 +18,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     pub fn this() -> Self {
         let uname = rustix::system::uname();
         let (name, release) =
@@ -43,7 +43,7 @@ fn memory() -> Option<u64> {
     Some(kib.div_ceil(1024 * 1024))
 }
 
-/// The programs that tell their versions, and how.
+/// The programs that print their versions, with their arguments.
 const PROGRAMS: [(&str, &str, &str); 5] = [
     ("redis", "redis-server", "--version"),
     ("etcd", "etcd", "--version"),
@@ -52,7 +52,7 @@ const PROGRAMS: [(&str, &str, &str); 5] = [
     ("postgres", "psql", "--version"),
 ];
 
-/// The versions of distlock and of the servers of this machine.
+/// Returns the versions of distlock and of the servers on this machine.
 pub(crate) fn versions() -> BTreeMap<String, String> {
     let told = PROGRAMS.iter().filter_map(|(name, program, ask)| {
         let output = Command::new(program).arg(ask).output().ok()?;
@@ -63,7 +63,7 @@ pub(crate) fn versions() -> BTreeMap<String, String> {
     told.chain(zookeeper().map(|version| ("zookeeper".into(), version))).chain([ours]).collect()
 }
 
-/// ZooKeeper's version: it has no program that tells it, but the name of its jar does.
+/// ZooKeeper's version, from the name of its jar: no program prints it.
 fn zookeeper() -> Option<String> {
     let jars = fs::read_dir("/usr/share/java").ok()?.flatten();
     let names = jars.filter_map(|jar| jar.file_name().into_string().ok());
@@ -75,7 +75,7 @@ fn zookeeper() -> Option<String> {
         .max()
 }
 
-/// The first word with a digit and a dot in it.
+/// Returns the first word with a digit and a dot.
 fn number(line: &str) -> Option<String> {
     let mut words = line.split([' ', '=', ',', '-']).filter(|word| word.contains('.'));
     let word = words

@@ -1,98 +1,111 @@
-//! What an experiment hands over.
+//! The results of an experiment.
 
 use std::time::Duration;
 
-use lock_history::{History, Misfit};
+use lock_history::{Checker, Grade, History, Misfit};
 use serde::{Deserialize, Serialize};
 
-use crate::{Timeline, Verdict};
+use crate::{Drawing, Plot, Timeline, Topic, Verdict};
 
-/// What an experiment on one store came to.
+/// The result of an experiment on one store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The verdict.
     pub verdict: Verdict,
-    /// The reason in one sentence, with the figure that decides.
+    /// The reason in one sentence, with the deciding figure.
     pub sentence: String,
-    /// The locks that were played, the one that the claim is about first, distlock beside it.
+    /// The locks that were played: first the one that the claim is about, then distlock.
     pub sides: Vec<Side>,
-    /// What was measured.
+    /// The measured figures.
     pub figures: Vec<Figure>,
-    /// What can be drawn.
+    /// The drawings.
     pub plots: Vec<Plot>,
 }
 
 impl Outcome {
-    /// An outcome without sides and figures yet.
+    /// An outcome without sides and figures.
     pub fn new(verdict: Verdict, sentence: impl Into<String>) -> Self {
         let (sides, figures, plots) = Default::default();
         Self { verdict, sentence: sentence.into(), sides, figures, plots }
     }
 
-    /// [`Verdict::Holds`] if it was seen as claimed, else [`Verdict::Differs`].
+    /// [`Verdict::Holds`] if the claim was observed, otherwise [`Verdict::Differs`].
     pub fn holds_if(seen: bool, sentence: impl Into<String>) -> Self {
         let verdict = if seen { Verdict::Holds } else { Verdict::Differs };
         Self::new(verdict, sentence)
     }
 
-    /// [`Verdict::Breaks`] if the damage was seen as documented, else [`Verdict::Differs`].
+    /// [`Verdict::Breaks`] if the documented damage was observed, otherwise [`Verdict::Differs`].
     pub fn breaks_if(seen: bool, sentence: impl Into<String>) -> Self {
         let verdict = if seen { Verdict::Breaks } else { Verdict::Differs };
         Self::new(verdict, sentence)
     }
 
-    /// [`Verdict::CannotBeAsked`], and why.
+    /// [`Verdict::CannotBeAsked`], with the reason.
     pub fn cannot_be_asked(why: impl Into<String>) -> Self {
         Self::new(Verdict::CannotBeAsked, why)
     }
 
-    /// [`Verdict::NotRun`], and what is missing.
+    /// [`Verdict::NotRun`], with the missing part.
     pub fn not_run(missing: impl Into<String>) -> Self {
         Self::new(Verdict::NotRun, missing)
     }
 
-    /// With what a lock did.
+    /// Adds the behaviour of a lock.
     #[must_use]
     pub fn side(mut self, side: Side) -> Self {
         self.sides.push(side);
         self
     }
 
-    /// With what several locks did.
+    /// Adds the behaviour of several locks.
     #[must_use]
     pub fn sides(mut self, sides: impl IntoIterator<Item = Side>) -> Self {
         self.sides.extend(sides);
         self
     }
 
-    /// With a figure.
+    /// Adds a figure.
     #[must_use]
     pub fn figure(mut self, figure: Figure) -> Self {
         self.figures.push(figure);
         self
     }
 
-    /// With a plot.
+    /// Adds several figures.
     #[must_use]
-    pub fn plot(mut self, plot: Plot) -> Self {
-        self.plots.push(plot);
+    pub fn figures(mut self, figures: impl IntoIterator<Item = Figure>) -> Self {
+        self.figures.extend(figures);
+        self
+    }
+
+    /// Adds a plot.
+    #[must_use]
+    pub fn plot(self, plot: Plot) -> Self {
+        self.plots([plot])
+    }
+
+    /// Adds several plots, or one if there is one.
+    #[must_use]
+    pub fn plots(mut self, plots: impl IntoIterator<Item = Plot>) -> Self {
+        self.plots.extend(plots);
         self
     }
 }
 
-/// Who plays a lock.
+/// The kind of implementation that plays a lock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Nature {
     /// distlock.
     Distlock,
-    /// What an article prints, sent to the real server through the bare client crate.
+    /// A lock printed in an article, sent to the real server through the bare client crate.
     AsPrinted,
-    /// The real program or library of somebody else.
+    /// Another project's real program or library.
     Program,
-    /// Another client's protocol, carried out by this program on the real server.
+    /// Another client's protocol, played by this program on the real server.
     Imitation,
-    /// A wrong lock on a store in this process, which knows no such commands.
+    /// A wrong lock on a store in this process, which has no such commands.
     Simulation,
 }
 
@@ -109,24 +122,24 @@ impl Nature {
     }
 }
 
-/// What one lock did in an experiment.
+/// The behaviour of one lock in an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Side {
-    /// Which lock: "SETNX, then EXPIRE".
+    /// The lock: "SETNX, then EXPIRE".
     pub lock: String,
-    /// Who plays it.
+    /// The kind of implementation.
     pub nature: Nature,
-    /// What happened, in one sentence.
+    /// The events in one sentence.
     pub happened: String,
-    /// Whether the lock did its work: exclusion was kept, nothing was left, and so on.
+    /// Whether the lock kept its promises: exclusion, nothing left behind, and so on.
     pub well: bool,
     /// Lines of evidence: two holders at the same time, the key that was left, a reply.
     pub evidence: Vec<String>,
-    /// What the checker of histories says: each violation, as text.
+    /// The findings of the history checker: each violation as text.
     pub violations: Vec<String>,
-    /// What the clients did and believed, to be drawn.
+    /// Actions and beliefs of the clients, to be drawn.
     pub timeline: Option<Timeline>,
-    /// The file name of the trace below the folder of traces, if they were kept.
+    /// The file name of the trace in the folder of traces, if traces were kept.
     pub trace: Option<String>,
     /// The trace.
     #[serde(skip)]
@@ -134,7 +147,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// A side of which nothing was traced yet.
+    /// A side without a trace.
     pub fn new(
         lock: impl Into<String>,
         nature: Nature,
@@ -154,23 +167,51 @@ impl Side {
         }
     }
 
-    /// With a line of evidence.
+    /// Adds a line of evidence.
     #[must_use]
     pub fn evidence(mut self, line: impl Into<String>) -> Self {
         self.evidence.push(line.into());
         self
     }
 
-    /// With its trace: the checker's violations and the timeline are made of it.
+    /// Adds several lines of evidence.
+    #[must_use]
+    pub fn story(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.evidence.extend(lines);
+        self
+    }
+
+    /// The lock and what happened: "distlock: the next client waits".
+    pub fn summary(&self) -> String {
+        format!("{}: {}", self.lock, self.happened)
+    }
+
+    /// The summaries of several sides, separated by semicolons.
+    pub fn summaries<'a>(sides: impl IntoIterator<Item = &'a Self>) -> String {
+        sides.into_iter().map(Self::summary).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Its timeline as a plot, if it has a trace. The title ends with the lock's name.
+    pub fn plot(&self, title: &str, topic: Option<Topic>) -> Option<Plot> {
+        let (title, timeline) = (format!("{title}: {}", self.lock), self.timeline.clone()?);
+        Some(Plot { title, topic, drawing: Drawing::Timeline(timeline) })
+    }
+
+    /// Adds its trace. The order of its tokens is not checked.
     ///
     /// # Errors
     ///
-    /// [`Misfit`] if the trace is none.
-    pub fn traced(
-        mut self,
-        history: History,
-        checker: &lock_history::Checker,
-    ) -> Result<Self, Misfit> {
+    /// Same as [`traced`](Self::traced).
+    pub fn played(self, history: History) -> Result<Self, Misfit> {
+        self.traced(history, &Checker::new().tokens(Grade::None))
+    }
+
+    /// Adds its trace, with the checker's violations and the timeline made from it.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] if the trace is not a history.
+    pub fn traced(mut self, history: History, checker: &Checker) -> Result<Self, Misfit> {
         let report = checker.check(&history)?;
         self.violations = report.violations.iter().map(ToString::to_string).collect();
         self.timeline = Some(Timeline::of(&history)?);
@@ -182,13 +223,13 @@ impl Side {
 /// A measured figure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is: "requests per acquisition".
+    /// Its name: "requests per acquisition".
     pub name: String,
     /// The value.
     pub value: f64,
     /// The unit: `ms`, `requests`, `x` for a ratio, empty for a plain count.
     pub unit: String,
-    /// The interval of 95 %, if there is one.
+    /// The 95 % interval, if there is one.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -207,93 +248,4 @@ impl Figure {
     pub fn ratio(name: impl Into<String>, value: f64, interval: (f64, f64)) -> Self {
         Self { interval: Some(interval), ..Self::count(name, value, "x") }
     }
-}
-
-/// What a plot shows beyond its own experiment: the report puts such plots on its front.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Topic {
-    /// The oversell case as it happens.
-    Oversell,
-    /// A failover, with holders and tokens.
-    Failover,
-    /// The wait over the place in line.
-    Queue,
-    /// Requests and wakes per acquisition: polling, watching, hand-over.
-    Cost,
-    /// Distributions of latency.
-    Latency,
-}
-
-/// Something to draw.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plot {
-    /// The title.
-    pub title: String,
-    /// Where it stands in the report, if not only in its cell.
-    pub topic: Option<Topic>,
-    /// What.
-    pub drawing: Drawing,
-}
-
-/// The kinds of plots.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "drawing", rename_all = "snake_case")]
-pub enum Drawing {
-    /// Points over numbers.
-    Lines {
-        /// What stands below: "place in line".
-        x: String,
-        /// What stands beside: "ms until granted".
-        y: String,
-        /// Whether both axes are logarithmic.
-        log: bool,
-        /// The lines.
-        series: Vec<Series>,
-    },
-    /// A bar per label and series.
-    Bars {
-        /// What the bars measure.
-        y: String,
-        /// The groups.
-        labels: Vec<String>,
-        /// Each with a value per label.
-        series: Vec<BarSeries>,
-    },
-    /// Quantiles per label: a distribution as 5, 25, 50, 75, 95, 99 %.
-    Spread {
-        /// What is spread: "ms".
-        y: String,
-        /// One row each.
-        rows: Vec<SpreadRow>,
-    },
-    /// What clients did and believed.
-    Timeline(Timeline),
-}
-
-/// A line of points.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Series {
-    /// Its name.
-    pub name: String,
-    /// The points.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// Bars of one colour.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BarSeries {
-    /// Its name.
-    pub name: String,
-    /// A value per label.
-    pub values: Vec<f64>,
-}
-
-/// One distribution.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SpreadRow {
-    /// Of what.
-    pub name: String,
-    /// The quantiles 5, 25, 50, 75, 95 and 99 %.
-    pub quantiles: [f64; 6],
 }

@@ -1,4 +1,4 @@
-//! Locks as the articles print them, made of keys.
+//! Locks as printed in the articles, made of keys.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{Contestant, Failure, Hold, KeySpace, Keys, Nature, Player, time::Time};
 
-/// Nobody tells whoever waits.
+/// Waiters poll, because they get no notification.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// How the key and its expiry are set.
@@ -21,20 +21,20 @@ pub enum Take {
     TwoSteps,
     /// `SET .. NX PX`.
     OneStep,
-    /// `SETNX`, or a row with a unique key, and nothing more: the lock has no end of its own.
+    /// `SETNX`, or a row with a unique key, and nothing more: the lock never expires.
     NoExpiry,
 }
 
 /// How the key is deleted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Give {
-    /// `DEL`, whoever holds the lock.
+    /// `DEL`, regardless of the holder.
     BareDel,
     /// The script that compares the value first.
     CompareAndDel,
 }
 
-/// A lock of the articles: a key with a unique value.
+/// A lock from the articles: a key with a unique value.
 #[derive(Clone)]
 pub struct Printed {
     keys: Arc<dyn KeySpace>,
@@ -51,21 +51,21 @@ impl Printed {
         Self { keys, take, give, renews: false, watches: false, pause: PAUSE }
     }
 
-    /// With a watchdog that prolongs the key every third of its TTL.
+    /// Adds a watchdog that prolongs the key every third of its TTL.
     #[must_use]
     pub fn renewed(mut self) -> Self {
         self.renews = true;
         self
     }
 
-    /// Everybody who waits watches the key, where the store tells of its end, instead of polling.
+    /// Every waiter watches the key instead of polling, if the store notifies clients of its end.
     #[must_use]
     pub fn watching(mut self) -> Self {
         self.watches = true;
         self
     }
 
-    /// Whoever waits asks again after this pause. 10 ms by default.
+    /// Sets the pause between two tries of a waiter. 10 ms by default.
     #[must_use]
     pub fn polling(mut self, pause: Duration) -> Self {
         self.pause = pause;
@@ -120,7 +120,7 @@ impl Client {
         }
     }
 
-    /// Waits until it is worth asking again, at most for so long.
+    /// Waits until another try is useful, at most for the time `left`.
     async fn pause(&self, key: &str, left: Duration) -> Result<(), Failure> {
         if self.lock.watches {
             let told = timeout(left, self.keys.gone(key)).await;
@@ -137,7 +137,7 @@ impl Client {
         let renew = async move {
             loop {
                 sleep(ttl / 3).await;
-                // The watchdog of the articles has nobody to tell.
+                // The articles' watchdog reports failures to no one.
                 let _ = keys.compare_and_expire(&key, &value, ttl).await;
             }
         };

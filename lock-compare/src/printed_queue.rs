@@ -1,5 +1,5 @@
-//! A queue of keys, as the articles walk through it: each waiter has a key with a number of its own,
-//! and watches the one just before it.
+//! A queue of keys, as described in the articles: each waiter has a key with its own number, and
+//! watches the key just before it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,12 +19,12 @@ pub struct PrintedQueue {
 }
 
 impl PrintedQueue {
-    /// Whoever waits looks again after each event, until nobody is before it.
+    /// Correct queue: a waiter checks again after each event, until its key is the first.
     pub fn new(keys: Arc<dyn KeySpace>) -> Self {
         Self { keys, one_event: false }
     }
 
-    /// The mistake: whoever waits believes that it holds the lock after the first event.
+    /// The mistake: a waiter believes that it holds the lock after the first event.
     #[must_use]
     pub fn one_event(mut self) -> Self {
         self.one_event = true;
@@ -32,7 +32,7 @@ impl PrintedQueue {
     }
 }
 
-/// What the keys of a queue start with.
+/// Prefix of a queue's keys.
 pub(crate) fn queue_of(name: &str) -> String {
     format!("{name}/")
 }
@@ -66,7 +66,7 @@ struct Client {
 }
 
 impl Client {
-    /// A place at the end of the queue, which is renewed until the value is dropped.
+    /// Takes a place at the end of the queue, renewed until the value is dropped.
     async fn join(&self, name: &str, ttl: Duration) -> Result<Held, Failure> {
         let tickets = format!("{name}#tickets");
         self.keys.set_nx(&tickets, "0").await?;

@@ -1,4 +1,4 @@
-//! The program `distlock`, if it is this program or stands beside it.
+//! The program `distlock`, if it is this program or in a folder near it.
 
 use std::{
     env,
@@ -14,22 +14,22 @@ use crate::Failure;
 
 const NAME: &str = "distlock";
 
-/// The program on this machine.
+/// Returns the program on this machine.
 pub(crate) fn find() -> Option<PathBuf> {
     let this = env::current_exe().ok()?;
     if this.file_stem().is_some_and(|name| name == NAME) {
         return Some(this);
     }
-    // Programs of tests stand one folder below.
+    // Test programs are one folder deeper.
     let folders = this.ancestors().skip(1).take(2);
     folders.map(|folder| folder.join(NAME)).find(|path| path.is_file())
 }
 
-/// A run of `distlock run NAME`, whose command does nothing until it is ended.
+/// A run of `distlock run NAME`. Its command does nothing until it is ended.
 pub(crate) struct Running(Child);
 
 impl Running {
-    /// Starts it; the URL is not on its command line, since it may have a password in it.
+    /// Starts it. The URL is not on its command line, because it may contain a password.
     pub(crate) fn start(
         program: &Path,
         url: &str,
@@ -48,7 +48,7 @@ impl Running {
         Ok(Self(command.spawn()?))
     }
 
-    /// Returns when it has ended.
+    /// Waits for its end.
     pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
         self.0.wait().await?;
         Ok(())

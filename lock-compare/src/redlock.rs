@@ -1,4 +1,4 @@
-//! Redlock, as its article prints it.
+//! Redlock, as printed in its article.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,26 +9,48 @@ use uuid::Uuid;
 
 use crate::{Contestant, Failure, Hold, KeySpace, Keys, Nature, Player, keys::keys_at, time::Time};
 
-/// How long one server may take, much less than a TTL.
+/// Limit for one server, much less than a TTL.
 const SERVER: Duration = Duration::from_millis(500);
 /// The pause before the next try.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What clocks may drift: a hundredth of the TTL and 2 ms.
+/// Allowed clock drift: a hundredth of the TTL, and 2 ms.
 const DRIFT: (u32, Duration) = (100, Duration::from_millis(2));
 
-/// A lock that is the same key on a majority of independent servers. It is valid for its TTL, less
-/// what it took to get it and what clocks may drift; it is not renewed.
+/// A lock that is the same key on a majority of independent servers. It is valid for its TTL, minus
+/// the time of the acquire and the clock drift. It is not renewed.
 #[derive(Clone)]
 pub(crate) struct Redlock(Vec<Arc<dyn KeySpace>>);
 
 impl Redlock {
-    /// Redlock on the servers with these URLs.
+    /// Redlock on the servers at these URLs.
     ///
     /// # Errors
     ///
     /// If Redis is not compiled in.
     pub(crate) fn new(urls: &[String]) -> Result<Self, Failure> {
         Ok(Self(urls.iter().map(|url| keys_at(url)).collect::<Result<_, _>>()?))
+    }
+
+    /// Sets the key on all servers, once. `None` without a majority in time.
+    async fn attempt(&self, name: &str, ttl: Duration) -> Result<Option<Held>, Failure> {
+        let (time, value) = (Time::start(), Uuid::new_v4().to_string());
+        let (servers, majority) = (self.connections().await, self.0.len() / 2 + 1);
+        if servers.len() < majority {
+            let (there, all) = (servers.len(), self.0.len());
+            return Err(format!("{there} of {all} servers answer, which is no majority").into());
+        }
+        let asked = servers.iter().map(|server| {
+            let set = server.set_nx_px(name, &value, ttl);
+            async { matches!(timeout(SERVER, set).await, Ok(Ok(true))) }
+        });
+        let granted = join_all(asked).await.into_iter().filter(|yes| *yes).count();
+        let valid = ttl.saturating_sub(ttl / DRIFT.0 + DRIFT.1);
+        let held = Held { servers, key: name.to_owned(), value, time, valid };
+        if granted >= majority && held.believes() {
+            return Ok(Some(held));
+        }
+        held.give_back().await;
+        Ok(None)
     }
 
     async fn connections(&self) -> Vec<Arc<dyn Keys>> {
@@ -64,25 +86,11 @@ impl Player for Redlock {
         ttl: Duration,
         wait: Duration,
     ) -> Result<Option<Box<dyn Hold>>, Failure> {
-        let (waited, majority) = (Time::start(), self.0.len() / 2 + 1);
+        let waited = Time::start();
         loop {
-            let (time, value) = (Time::start(), Uuid::new_v4().to_string());
-            let servers = self.connections().await;
-            if servers.len() < majority {
-                let (there, all) = (servers.len(), self.0.len());
-                return Err(format!("{there} of {all} servers answer, which is no majority").into());
-            }
-            let asked = servers.iter().map(|server| {
-                let set = server.set_nx_px(name, &value, ttl);
-                async { matches!(timeout(SERVER, set).await, Ok(Ok(true))) }
-            });
-            let granted = join_all(asked).await.into_iter().filter(|yes| *yes).count();
-            let valid = ttl.saturating_sub(ttl / DRIFT.0 + DRIFT.1);
-            let held = Held { servers, key: name.to_owned(), value, time, valid };
-            if granted >= majority && held.believes() {
+            if let Some(held) = self.attempt(name, ttl).await? {
                 return Ok(Some(Box::new(held)));
             }
-            held.give_back().await;
             if waited.since() >= wait {
                 return Ok(None);
             }
@@ -100,7 +108,8 @@ struct Held {
 }
 
 impl Held {
-    /// Deletes the key on all servers, also where it was not granted. On how many it was.
+    /// Deletes the key on all servers, also where it was not granted. Returns the number of servers
+    /// that had it.
     async fn give_back(&self) -> usize {
         let given = self.servers.iter().map(|server| async {
             let del = server.compare_and_del(&self.key, &self.value);

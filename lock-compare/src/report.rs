@@ -1,4 +1,4 @@
-//! The result of a run, as it is written and read as JSON.
+//! The result of a run, in its JSON form.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,25 @@ pub struct Report {
     pub format: u32,
     /// When the run began, as `2026-11-22T18:00:00Z`.
     pub started: String,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub took: f64,
     /// The seed.
     pub seed: u64,
-    /// How thorough it was.
+    /// Its thoroughness.
     pub pace: Pace,
     /// Whether it was a control run.
     pub part: Part,
     /// The command that repeats it.
     pub command: String,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
     /// The versions of distlock and the servers.
     pub versions: BTreeMap<String, String>,
-    /// What is not there, with what helps.
+    /// The missing parts, with their remedies.
     pub missing: Vec<String>,
     /// The columns.
     pub stores: Vec<Store>,
-    /// The rows, by number.
+    /// The rows, sorted by number.
     pub rows: Vec<Row>,
 }
 
@@ -44,7 +44,7 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// A claim as it is written.
+/// A claim in its written form.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ClaimText {
     /// See [`Claim::number`].
@@ -79,11 +79,11 @@ impl From<&Claim> for ClaimText {
 pub struct Cell {
     /// The store.
     pub store: Store,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub took: f64,
     /// The command that repeats it.
     pub command: String,
-    /// What it came to.
+    /// The result.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -92,7 +92,7 @@ impl Report {
     /// The version of the format that this crate writes.
     pub const FORMAT: u32 = 1;
 
-    /// How many cells have a verdict.
+    /// Number of cells with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.cells().filter(|(_, cell)| cell.outcome.verdict == verdict).count()
     }

@@ -1,10 +1,11 @@
-//! What locks have left in a store.
+//! Leftovers of locks in a store.
 
 use distlock::Locks;
+use lock_lab::AnyServer;
 
-use crate::{Failure, Ground, Private, Store};
+use crate::{Failure, Ground, Store};
 
-/// What is counted on a store, for people.
+/// The counted things of a store, for people.
 pub(crate) fn what(store: Store) -> &'static str {
     match store {
         Store::Redis | Store::Etcd => "keys",
@@ -14,7 +15,7 @@ pub(crate) fn what(store: Store) -> &'static str {
     }
 }
 
-/// One of them.
+/// One of them, in the singular.
 pub(crate) fn one(store: Store) -> &'static str {
     match store {
         Store::Memory => "entry",
@@ -22,16 +23,16 @@ pub(crate) fn one(store: Store) -> &'static str {
     }
 }
 
-/// How many keys, nodes or rows there are, by the store's own word where it has one.
+/// Counts the keys, nodes or rows, from the store's own counter if it has one.
 pub(crate) async fn count(ground: &Ground, locks: &Locks) -> Result<u64, Failure> {
     Ok(match ground.server() {
-        Some(Private::Redis(server)) => server.keys().await?.len() as u64,
-        Some(Private::Etcd(server)) => server.keys().await?.len() as u64,
-        Some(Private::ZooKeeper(server)) => server.counters().await?.get("ephemerals"),
+        Some(AnyServer::Redis(server)) => server.keys().await?.len() as u64,
+        Some(AnyServer::Etcd(server)) => server.keys().await?.len() as u64,
+        Some(AnyServer::ZooKeeper(server)) => server.counters().await?.get("ephemerals"),
         #[cfg(feature = "mysql")]
-        Some(Private::MariaDb(server)) => rows::<sqlx::MySqlConnection>(&server.url()).await?,
+        Some(AnyServer::MariaDb(server)) => rows::<sqlx::MySqlConnection>(&server.url()).await?,
         #[cfg(feature = "postgres")]
-        Some(Private::Postgres(server)) => rows::<sqlx::PgConnection>(&server.url()).await?,
+        Some(AnyServer::Postgres(server)) => rows::<sqlx::PgConnection>(&server.url()).await?,
         #[cfg(feature = "sqlite")]
         None if ground.url().starts_with("sqlite:") => {
             rows::<sqlx::SqliteConnection>(&ground.url()).await?
@@ -40,7 +41,7 @@ pub(crate) async fn count(ground: &Ground, locks: &Locks) -> Result<u64, Failure
     })
 }
 
-/// The rows of distlock's table of entries.
+/// Counts the rows of distlock's table of entries.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 async fn rows<C>(url: &str) -> Result<u64, Failure>
 where

@@ -1,16 +1,16 @@
-//! Times of several contenders, measured in turns, so that what disturbs one disturbs all.
+//! Times of several contenders, measured in turns, so that disturbances hit all of them.
 
 use futures_util::future::BoxFuture;
 
 use crate::{Failure, SpreadRow, time::Time};
 
-/// How often the rounds are drawn again for an interval.
+/// Number of resampled draws for an interval.
 const DRAWS: usize = 1000;
 
-/// What is done and timed, once.
+/// The work that is timed, once.
 pub(crate) type Work = Box<dyn Fn() -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
 
-/// Somebody whose work is timed.
+/// A contender with its timed work.
 pub(crate) struct Contender {
     pub name: String,
     pub work: Work,
@@ -20,11 +20,11 @@ pub(crate) struct Contender {
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     pub name: String,
-    /// Milliseconds, by rounds.
+    /// Milliseconds by round.
     rounds: Vec<Vec<f64>>,
 }
 
-/// Lets each contender work `times` times in each of the rounds, after a round that does not count.
+/// Lets each contender work `times` times in each round, after a round that does not count.
 pub(crate) async fn in_turns(
     contenders: &[Contender],
     rounds: usize,
@@ -51,19 +51,19 @@ pub(crate) async fn in_turns(
 }
 
 impl Times {
-    /// The median of all.
+    /// Returns the median of all times.
     pub(crate) fn median(&self) -> f64 {
         quantile(&mut self.rounds.concat(), 0.5)
     }
 
-    /// The distribution of all.
+    /// Returns the distribution of all times.
     pub(crate) fn spread(&self) -> SpreadRow {
         let mut all = self.rounds.concat();
         let quantiles = [0.05, 0.25, 0.5, 0.75, 0.95, 0.99].map(|q| quantile(&mut all, q));
         SpreadRow { name: self.name.clone(), quantiles }
     }
 
-    /// How many times as long as the other, round by round: the median, and its interval of 95 %.
+    /// Returns the ratio of the medians, round by round: their median, and its 95 % interval.
     pub(crate) fn ratio_to(&self, other: &Self, seed: u64) -> Ratio {
         let pairs = self.rounds.iter().zip(&other.rounds);
         let medians =
@@ -88,25 +88,25 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// Whether it is above the threshold with all of its interval.
+    /// Whether the whole interval is above the threshold.
     pub(crate) fn is_above(self, threshold: f64) -> bool {
         self.interval.0 > threshold
     }
 
-    /// Whether it is below 1 / the threshold with all of its interval.
+    /// Whether the whole interval is below 1 / threshold.
     pub(crate) fn is_below(self, threshold: f64) -> bool {
         self.interval.1 < 1.0 / threshold
     }
 }
 
-/// 0 if there are none.
+/// Returns a quantile, 0 if there are no values.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values.get((last as f64 * q).round() as usize).copied().unwrap_or_default()
 }
 
-/// The generator `splitmix64`: a seed gives the same intervals again.
+/// The generator `splitmix64`. The same seed gives the same intervals.
 struct Random(u64);
 
 impl Random {

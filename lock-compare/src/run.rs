@@ -11,39 +11,39 @@ use crate::{
     claims, failure, ground::Grounds, machine, report::ClaimText, time::Time,
 };
 
-/// How many cells are played at once, but for those that measure time.
+/// Number of cells played at once, except for cells that measure time.
 const AT_ONCE: usize = 4;
-/// How long one cell may take.
+/// Time limit of one cell.
 const LIMIT: Duration = Duration::from_secs(150);
 
-/// What to play.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The numbers of the claims; all if it is empty.
+    /// The numbers of the claims. Empty means all.
     pub claims: Vec<u8>,
-    /// The stores; all if it is empty.
+    /// The stores. Empty means all.
     pub stores: Vec<Store>,
-    /// Stores in use, by URL: only what is harmless is played there.
+    /// Stores in use, by URL. Only harmless experiments are played there.
     pub in_use: BTreeMap<Store, String>,
-    /// How thorough to be.
+    /// The thoroughness.
     pub pace: Pace,
-    /// Which parts the locks play.
+    /// The parts that the locks play.
     pub part: Part,
     /// The seed of everything random.
     pub seed: u64,
-    /// The folder for traces, if they are to be kept. It is made if it is not there.
+    /// The folder for traces, if they are to be kept. It is created if it does not exist.
     pub traces: Option<PathBuf>,
 }
 
-/// What a run has come to so far.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// So many cells will be played.
+    /// This many cells will be played.
     Cells(usize),
     /// A cell begins.
     Begins(&'static str, Store),
-    /// A cell has ended: the claim's number, and what it came to.
+    /// A cell has ended: the claim's number, and the result.
     Ended(u8, &'a Cell),
 }
 
@@ -51,8 +51,8 @@ pub enum Progress<'a> {
 ///
 /// # Errors
 ///
-/// If the folder for traces cannot be written. What goes wrong in an experiment is the verdict of
-/// its cell.
+/// If the folder for traces cannot be written. An error in an experiment becomes the verdict of its
+/// cell.
 pub async fn run(
     options: &Options,
     progress: &(dyn Fn(Progress<'_>) + Sync),
@@ -82,7 +82,7 @@ pub async fn run(
         let cells = of.iter().flat_map(|one| stores.iter().map(|store| play(*one, *store)));
         cells.collect::<Vec<_>>()
     };
-    // Servers are started while nothing is measured.
+    // Servers start while no time is measured.
     let together = stream::iter(cells(&together)).buffer_unordered(AT_ONCE);
     let mut played: BTreeMap<_, _> = together.collect().await;
     played.extend(stream::iter(cells(&alone)).buffered(1).collect::<BTreeMap<_, _>>().await);
@@ -127,7 +127,7 @@ async fn cell(experiment: &'static dyn Experiment, stage: Stage, options: &Optio
     Cell { store, took: time.since().as_secs_f64(), command, outcome }
 }
 
-/// In a task of its own: a panic is the end of one cell.
+/// Plays in its own task: a panic ends only one cell.
 async fn played(experiment: &'static dyn Experiment, stage: Stage) -> Outcome {
     let task = tokio::spawn(async move { experiment.run(&stage).await });
     let stop = task.abort_handle();
@@ -184,7 +184,7 @@ impl Options {
         }
     }
 
-    /// In the order of the report.
+    /// Returns the stores in the order of the report.
     fn stores(&self) -> Vec<Store> {
         let wanted = |store: &Store| match self.stores.is_empty() {
             true => self.in_use.is_empty() || self.in_use.contains_key(store),
@@ -193,8 +193,8 @@ impl Options {
         Store::ALL.into_iter().filter(wanted).collect()
     }
 
-    /// The command that repeats the run, or a part of it. URLs may hold passwords, so they are not
-    /// in it.
+    /// Returns the command that repeats the run, or a part of it, without URLs: they may contain
+    /// passwords.
     fn command(&self, claim: Option<u8>, stores: &[Store]) -> String {
         let mut command = String::from("distlock compare");
         let claims: Vec<_> = match claim {

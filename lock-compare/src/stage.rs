@@ -1,4 +1,4 @@
-//! What an experiment is given.
+//! The input of an experiment.
 
 use std::sync::Arc;
 
@@ -7,43 +7,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Claim, Distlock, Failure, Ground, Store, Trace, ground::Grounds};
 
-/// How thorough a run is.
+/// The thoroughness of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
     /// Fewer repetitions and shorter TTLs; the same verdicts, with wider intervals.
     Quick,
-    /// All of it.
+    /// All repetitions.
     #[default]
     Full,
 }
 
-/// Which parts the locks play.
+/// The parts that the locks play.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Each lock plays its own part.
     #[default]
     AsClaimed,
-    /// The control: the locks change parts, or the part of the server that the claim relies on is
-    /// broken. The verdict must turn, else the experiment can only say yes.
+    /// The control: the locks change parts, or the server part that the claim relies on is broken.
+    /// The verdict must change. Otherwise the experiment can only say yes.
     Swapped,
 }
 
 /// One experiment on one store. Cheap to clone.
 #[derive(Clone)]
 pub struct Stage {
-    /// The store that is asked.
+    /// The store under test.
     pub store: Store,
-    /// How thorough to be.
+    /// The thoroughness.
     pub pace: Pace,
-    /// Which parts the locks play.
+    /// The parts that the locks play.
     pub part: Part,
     /// The seed of everything random.
     pub seed: u64,
     pub(crate) claim: u8,
     pub(crate) grounds: Arc<Grounds>,
-    /// Makes names unlike those of other runs on a store in use.
+    /// Makes names different from other runs' names on a store in use.
     pub(crate) run: Arc<str>,
 }
 
@@ -57,24 +57,24 @@ impl Stage {
         self.part == Part::Swapped
     }
 
-    /// The first, or the second in a control run.
+    /// Returns `as_claimed`, or `swapped` in a control run.
     pub fn pick<T>(&self, as_claimed: T, swapped: T) -> T {
         if self.is_swapped() { swapped } else { as_claimed }
     }
 
-    /// The first for a quick run, the second for a full one.
+    /// Returns `quick` for a quick run, `full` for a full one.
     pub fn quick_or_full<T>(&self, quick: T, full: T) -> T {
         if self.pace == Pace::Quick { quick } else { full }
     }
 
-    /// A lock's name that nobody else uses: `compare/<run>/c7/<what>`. Call it once per lock.
+    /// Returns a unique lock name: `compare/<run>/c7/<what>`. Call it once per lock.
     pub fn name(&self, what: &str) -> String {
         let part = self.pick("", "-swapped");
         format!("compare/{}/c{}{part}/{what}", self.run, self.claim)
     }
 
-    /// The store that all experiments share, or all sides of this one if it is embedded: nothing may
-    /// be broken in it, nothing be counted.
+    /// Returns the store shared by all experiments, or by all sides of this one if it is embedded.
+    /// An experiment must not break it or count in it.
     ///
     /// # Errors
     ///
@@ -83,7 +83,8 @@ impl Stage {
         self.grounds.shared(self.store, self.claim).await
     }
 
-    /// A store for this experiment alone, to be counted, stopped and killed. It ends with the value.
+    /// Returns a store for this experiment only, to be counted, stopped and killed. Dropping the
+    /// value ends it.
     ///
     /// # Errors
     ///
@@ -92,7 +93,7 @@ impl Stage {
         self.grounds.own(self.store).await
     }
 
-    /// A new client of the shared store.
+    /// Connects a new client to the shared store.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Stage {
         Ok(distlock::connect(self.shared().await?.url()).await?)
     }
 
-    /// distlock on the shared store.
+    /// Returns distlock on the shared store.
     ///
     /// # Errors
     ///
@@ -110,7 +111,7 @@ impl Stage {
         Ok(Distlock::new(self.shared().await?.url()))
     }
 
-    /// A new trace, for one side of the experiment.
+    /// Starts a new trace, for one side of the experiment.
     pub fn trace(&self, side: &str) -> Trace {
         Trace::new(format!("C{} {side}", self.claim), self.seed, self.store)
     }

@@ -36,7 +36,7 @@ impl Store {
         Self::Memory,
     ];
 
-    /// The scheme of its URLs, which is also the feature that compiles it in.
+    /// The scheme of its URLs, and the feature that compiles it in.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -83,7 +83,7 @@ impl fmt::Display for Store {
 impl FromStr for Store {
     type Err = String;
 
-    /// Reads a scheme, also one of the aliases.
+    /// Reads a scheme or one of its aliases.
     fn from_str(text: &str) -> Result<Self, String> {
         let scheme = distlock::Store::of_scheme(&text.to_lowercase()).map(|store| store.scheme);
         let store = Self::ALL.into_iter().find(|store| Some(store.scheme()) == scheme);

@@ -1,4 +1,4 @@
-//! Programs in two terminals, of which the second one waits for the first.
+//! Programs in two terminals. The second one waits for the first.
 
 use std::{
     env,
@@ -17,27 +17,27 @@ use tokio::{
 
 use crate::{Failure, scenario::until_line};
 
-/// How long what must happen may take on a loaded machine.
+/// Limit for expected events on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long something that must not happen is watched.
+/// Time of observation for an event that must not happen.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// How the first program is ended.
+/// The end of the first program.
 pub(crate) enum End<'a> {
-    /// It waits for this file to go.
+    /// It waits until this file is deleted.
     File(&'a Path),
-    /// As a supervisor ends it. Not as ctrl-c does: what a shell starts in the background ignores
-    /// that, and so do the programs started by it.
+    /// As a supervisor ends it. Not as ctrl-c: programs that a shell starts in the background
+    /// ignore that, and so do their children.
     Terminate,
 }
 
-/// What the two terminals show.
+/// The output of the two terminals.
 pub(crate) struct Terminals {
-    /// The first line of the first one.
+    /// First line of the first terminal.
     pub(crate) first: String,
-    /// Whether the second one shows nothing while the first one runs.
+    /// Whether the second terminal shows nothing while the first program runs.
     pub(crate) waits: bool,
-    /// The first line of the second one.
+    /// First line of the second terminal.
     pub(crate) second: String,
 }
 
@@ -71,12 +71,12 @@ impl Terminal {
     }
 }
 
-/// Starts the first program, then the second one, and ends the first one when the second one waits
-/// for the name, or has shown something.
+/// Starts the first program, then the second one. Ends the first one after the second one waits for
+/// the name, or has shown something.
 ///
 /// # Errors
 ///
-/// If one ends without a word, or shows nothing for 30 s though nothing is in its way.
+/// If a program ends without output, or shows nothing for 30 s although nothing blocks it.
 pub(crate) async fn two_terminals(
     (first, second): (Command, Command),
     operator: &Locks,
@@ -99,14 +99,14 @@ pub(crate) async fn two_terminals(
         Some(line) => line,
         None => two.line().await?,
     };
-    // It holds a lock perhaps, and gives it back.
+    // It may hold a lock, and gives it back.
     if two.child.try_wait()?.is_none() {
         let _ = two.end(End::Terminate).await;
     }
     Ok(Terminals { first, waits, second })
 }
 
-/// The program `distlock`, if it is this one or stands near it.
+/// Returns the program `distlock`, if it is this one or in a folder near it.
 pub(crate) fn distlock_program() -> Option<PathBuf> {
     let this = env::current_exe().ok()?;
     let folders = this.ancestors().skip(1).take(2);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_core::{Clock, Instant};
 
-/// The machine's boot clock, from the start of a trace.
+/// The machine's boot clock, counted from the start of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Time(Instant);
 
@@ -14,7 +14,7 @@ impl Time {
         Self(Clock::Boot.now())
     }
 
-    /// Nanoseconds since the start, as traces count them.
+    /// Nanoseconds since the start, as in traces.
     pub fn now(self) -> u64 {
         u64::try_from(self.since().as_nanos()).unwrap_or(u64::MAX)
     }

@@ -1,25 +1,25 @@
-//! A history as something to draw.
+//! A history prepared for drawing.
 
 use std::collections::BTreeMap;
 
 use lock_history::{Attempt, History, Misfit};
 use serde::{Deserialize, Serialize};
 
-/// How many clients are drawn at the most.
+/// Largest number of clients that are drawn.
 const LANES: usize = 12;
-/// How many attempts of a client are drawn at the most.
+/// Largest number of a client's attempts that are drawn.
 const SPANS: usize = 40;
 
-/// What clients did and believed, one lane each. Times are milliseconds from the first event.
+/// Actions and beliefs of clients, one lane each. Times are milliseconds from the first event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The clients, by their first event.
+    /// The clients, sorted by their first event.
     pub lanes: Vec<Lane>,
-    /// What was broken meanwhile.
+    /// The faults meanwhile.
     pub faults: Vec<FaultSpan>,
     /// The end of the last event.
     pub until: f64,
-    /// How many clients are left out.
+    /// Number of clients that are left out.
     pub left_out: usize,
 }
 
@@ -28,7 +28,7 @@ pub struct Timeline {
 pub struct Lane {
     /// Its name.
     pub client: String,
-    /// What it did, in order.
+    /// Its waits and holds, in order.
     pub spans: Vec<Span>,
     /// Single events.
     pub marks: Vec<Mark>,
@@ -37,11 +37,11 @@ pub struct Lane {
 /// A time in which a client waits or holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
-    /// What it does.
+    /// The client's state.
     pub state: State,
-    /// From when, in ms.
+    /// Start in ms.
     pub from: f64,
-    /// Until when, in ms.
+    /// End in ms.
     pub until: f64,
     /// The fencing token, while it holds.
     pub token: Option<u64>,
@@ -49,7 +49,7 @@ pub struct Span {
     pub name: String,
 }
 
-/// What a client does in a [`Span`].
+/// The state of a client in a [`Span`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -57,36 +57,36 @@ pub enum State {
     Waits,
     /// It holds the lock, and believes so.
     Holds,
-    /// It holds the lock no more, and knows so or may know.
+    /// It no longer holds the lock, and knows it or may know it.
     Past,
 }
 
 /// A single event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
-    /// When, in ms.
+    /// Time in ms.
     pub at: f64,
-    /// What.
+    /// The event.
     pub what: String,
 }
 
-/// A fault, from its beginning to its healing.
+/// A fault, from its start to its healing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaultSpan {
-    /// What and whom: "kill of the primary".
+    /// The fault and its target: "kill of the primary".
     pub what: String,
-    /// From when, in ms.
+    /// Start in ms.
     pub from: f64,
-    /// Until when, in ms; `None` if it was not healed.
+    /// End in ms; `None` if it was not healed.
     pub until: Option<f64>,
 }
 
 impl Timeline {
-    /// Draws a history.
+    /// Prepares a history.
     ///
     /// # Errors
     ///
-    /// [`Misfit`] if it is none.
+    /// [`Misfit`] if it is not a history.
     pub fn of(history: &History) -> Result<Self, Misfit> {
         let events = history.events.iter().map(|event| event.at);
         let times = events.chain(history.faults.iter().map(|fault| fault.from));

@@ -1,12 +1,12 @@
-//! What the clients of an experiment did and believed.
+//! Actions and beliefs of an experiment's clients.
 
 use std::sync::Arc;
 
 use lock_history::{AttemptLog, ClientLog, Fault, Header, History, Kind, Recorder};
 
-use crate::{Store, time::Time};
+use crate::{Failure, Hold, Store, time::Time};
 
-/// Takes down one side of an experiment. Cheap to clone.
+/// Records one side of an experiment. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Trace {
     recorder: Recorder,
@@ -20,30 +20,30 @@ impl Trace {
         Self { recorder: Recorder::default(), time: Time::start(), header: header.into() }
     }
 
-    /// Nanoseconds since the trace began.
+    /// Nanoseconds since the start of the trace.
     pub fn now(&self) -> u64 {
         self.time.now()
     }
 
-    /// The log of a client; each has a name of its own.
+    /// Returns the log of a client. Each client needs its own name.
     pub fn client(&self, name: impl Into<Arc<str>>) -> Scribe {
         Scribe { log: Arc::new(self.recorder.client(name)), time: self.time }
     }
 
-    /// Takes down a fault that begins now. It ends when [`Breakage::healed`] is called.
+    /// Records a fault that begins now. It ends when [`Breakage::healed`] is called.
     pub fn fault(&self, what: impl Into<String>, target: impl Into<String>) -> Breakage {
         let (fault, target) = (what.into(), target.into());
         let fault = Fault { fault, target, from: self.now(), until: None };
         Breakage { trace: self.clone(), fault: Some(fault) }
     }
 
-    /// What was taken down so far.
+    /// Returns the history recorded so far.
     pub fn history(&self) -> History {
         self.recorder.history(Header::clone(&self.header))
     }
 }
 
-/// A fault that is being played. Dropping it takes it down as never healed.
+/// A fault in progress. Dropping it records it as never healed.
 #[derive(Debug)]
 pub struct Breakage {
     trace: Trace,
@@ -65,7 +65,7 @@ impl Drop for Breakage {
     }
 }
 
-/// Takes down what one client does.
+/// Records the actions of one client.
 #[derive(Clone, Debug)]
 pub struct Scribe {
     log: Arc<ClientLog>,
@@ -84,9 +84,9 @@ impl Scribe {
     }
 }
 
-/// Takes down what becomes of one attempt; the time of each event is that of the call. Call those
-/// of questions (`valid`, `releasing`) before the question is put or with its time, the others after
-/// the answer is there.
+/// Records the events of one attempt, with the time of the call. Call the methods for questions
+/// (`valid`, `releasing`) before the question is sent or with its time, and the others after the
+/// reply has arrived.
 #[derive(Clone, Debug)]
 pub struct Entry {
     log: AttemptLog,
@@ -94,13 +94,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The lock is there.
+    /// The lock is granted.
     pub fn granted(&self, token: Option<u64>) {
         self.log.granted(self.time.now(), token);
     }
 
-    /// Asks a holder whether it believes that it holds the lock, and takes down the answer with a
-    /// time from before the question.
+    /// Asks a holder whether it believes that it holds the lock. Records the result with a time
+    /// from before the question.
     pub fn believes(&self, ask: impl FnOnce() -> bool) -> bool {
         let at = self.time.now();
         let yes = ask();
@@ -108,7 +108,7 @@ impl Entry {
         yes
     }
 
-    /// The client was told by its own reckoning, or by the store.
+    /// The client learned of the loss, from its own calculation or from the store.
     pub fn lost(&self, loss: lock_history::Loss, reason: &str) {
         self.log.lost(self.time.now(), loss, reason);
     }
@@ -123,12 +123,57 @@ impl Entry {
         self.log.released(self.time.now());
     }
 
-    /// It is over in another way.
+    /// Releases the lock, and records both ends of the release.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Hold::release`]. The release is then recorded as never confirmed.
+    pub async fn gives_back(&self, hold: Box<dyn Hold>) -> Result<(), Failure> {
+        self.releasing();
+        hold.release().await?;
+        self.released();
+        Ok(())
+    }
+
+    /// A holder's end of its work: asks it whether it believes that it holds the lock, and releases
+    /// the lock.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`gives_back`](Self::gives_back).
+    pub async fn leaves(&self, hold: Box<dyn Hold>) -> Result<(), Failure> {
+        self.believes(|| hold.believes());
+        self.gives_back(hold).await
+    }
+
+    /// Records the reply to a try.
+    pub fn tried(&self, hold: Option<&dyn Hold>) {
+        match hold {
+            Some(hold) => self.granted(hold.token()),
+            None => self.ended("the lock is held"),
+        }
+    }
+
+    /// Records the end of a wait. A granted lock is given back at once.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`gives_back`](Self::gives_back).
+    pub async fn passes(&self, granted: Option<Box<dyn Hold>>) -> Result<(), Failure> {
+        let Some(hold) = granted else {
+            self.ended("waited in vain");
+            return Ok(());
+        };
+        self.granted(hold.token());
+        self.gives_back(hold).await
+    }
+
+    /// The attempt ended in another way.
     pub fn ended(&self, why: &str) {
         self.log.ended(self.time.now(), why);
     }
 
-    /// The resource took a write.
+    /// The resource accepted a write.
     pub fn wrote(&self, token: u64) {
         self.log.wrote(self.time.now(), token);
     }

@@ -1,26 +1,26 @@
-//! What an experiment ends in.
+//! The verdict of an experiment.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a claim on one store.
+/// The verdict on a claim for one store.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// What is claimed was seen.
+    /// The claim was observed.
     Holds,
-    /// The claim is about a mistake or a danger, and it was seen to do the damage.
+    /// The claim is about a mistake or a danger, and its damage was observed.
     Breaks,
-    /// The opposite of what is claimed was seen.
+    /// The opposite of the claim was observed.
     Differs,
-    /// Of a claim that one is faster or cheaper: neither is, beyond the threshold.
+    /// For a claim that one is faster or cheaper: the difference is within the threshold.
     NoDifference,
     /// The claim has no meaning for this store.
     CannotBeAsked,
-    /// Something is missing on this machine, or it would do harm to a store in use.
+    /// A part is missing on this machine, or the experiment would harm a store in use.
     NotRun,
-    /// The experiment itself went wrong: no verdict.
+    /// The experiment itself failed: no verdict.
     Failed,
 }
 
@@ -62,7 +62,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the store has answered the question.
+    /// Whether the store answered the question.
     pub fn is_answer(self) -> bool {
         !matches!(self, Self::CannotBeAsked | Self::NotRun | Self::Failed)
     }

@@ -1,4 +1,4 @@
-//! Waiters of distlock, and waiters that look at nothing but the one before them.
+//! Waiters of distlock, and waiters that only check the one before them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
 
 const TTL: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A wait of usual length: a client may take a moment until it has set all watches.
+/// A wait of usual length: a client may need a moment to set all watches.
 const SETTLED: Duration = Duration::from_millis(500);
 
 type Granted = Result<Option<Box<dyn Hold>>, Failure>;
@@ -23,9 +23,9 @@ type Granted = Result<Option<Box<dyn Hold>>, Failure>;
 pub(crate) struct InLine {
     client: Arc<dyn Player>,
     operator: Locks,
-    /// Whether it leaves the answer unread, and believes when the one before it is gone.
+    /// Whether it ignores the reply, and believes that it holds when the one before it is gone.
     is_blind: bool,
-    /// How long it waits before anything happens to it.
+    /// Time from the join to the next event.
     settled: Duration,
     place: Mutex<Option<Place>>,
 }
@@ -50,7 +50,7 @@ impl InLine {
         self
     }
 
-    /// A waiter that has a place like all others, and looks at nothing but the one before it.
+    /// A waiter with an ordinary place that only checks the one before it.
     pub(crate) fn blind(mut self) -> Self {
         self.is_blind = true;
         self

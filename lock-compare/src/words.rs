@@ -1,6 +1,6 @@
-//! Words of sentences that several claims say.
+//! Words shared by the sentences of several claims.
 
-/// How often something happened.
+/// Returns how often something happened, in words.
 pub(crate) fn times(count: u32) -> String {
     match count {
         0 => "never".into(),

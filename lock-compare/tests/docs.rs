@@ -1,4 +1,4 @@
-//! The documents show what the committed report says, and the report has every claim.
+//! The documents match the committed report, and the report has every claim.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ fn report() -> PathBuf {
 const COMMAND: &str = "cargo run -p lock-compare --example docs -- docs/comparison/report.json";
 
 #[test]
-fn the_documents_are_what_the_report_makes_of_them() {
+fn the_documents_match_the_report() {
     for document in documents(&report()).expect("the report and the pages can be read") {
         let is_current = document.is_current().expect("it can be read");
         assert!(is_current, "{} is out of date: {COMMAND}", document.path.display());

@@ -1,15 +1,16 @@
-//! Each experiment on each store that is compiled in: it has a verdict, which is explained, and which
-//! turns when the locks change parts. One trial per cell: `cargo test --test verdicts -- c7_redis`.
+//! Each experiment on each store that is compiled in has a verdict with an explanation. The verdict
+//! changes when the locks change parts. One trial per cell:
+//! `cargo test --test verdicts -- c7_redis`.
 //!
-//! What the filter wants is played in two runs before the first trial is judged, so that all cells
-//! share their servers.
+//! The filtered experiments are played in two runs before the first trial is judged, so that all
+//! cells share their servers.
 
 use std::{process::ExitCode, sync::OnceLock};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use lock_compare::{Cell, Options, Pace, Part, Report, Store, Verdict, claims, run};
 
-/// As claimed, and with the parts swapped.
+/// The reports: as claimed, and with the parts swapped.
 static PLAYED: OnceLock<Result<[Report; 2], String>> = OnceLock::new();
 
 fn main() -> ExitCode {
@@ -63,8 +64,8 @@ async fn play(cells: &[(u8, Store)], part: Part) -> Result<Report, lock_compare:
     run(&options, &|_| {}).await
 }
 
-/// The verdict in words: it has a reason, and an answer has evidence or figures. On this machine,
-/// which has every server, nothing is left out.
+/// Returns the verdict in words. It has a reason, and an answer has evidence or figures. On this
+/// machine, which has every server, nothing is left out.
 fn explained(cell: &Cell) -> Result<String, Failed> {
     let outcome = &cell.outcome;
     let text = format!("{}: {}", outcome.verdict, outcome.sentence);

@@ -1,13 +1,13 @@
-//! Clocks and the arithmetic of deadlines. Nothing else in distlock may read a clock.
+//! Clocks and the arithmetic of deadlines. No other part of distlock may read a clock.
 //!
-//! A deadline starts when the request that earned it was *sent*: the store counts from the moment
-//! it acts, which is later, so the holder's deadline is always the earlier one. A margin on top
-//! covers drift and the way from "lost" to "stopped".
+//! A deadline starts when its request was *sent*: the store counts from the moment it acts, which
+//! is later, so the holder's deadline is always the earlier one. A margin on top covers drift and
+//! the time from "lost" to "stopped".
 //!
 //! | platform | clock | counts suspend | tested |
 //! |---|---|---|---|
 //! | Linux | `CLOCK_BOOTTIME` | yes | yes |
-//! | macOS, Windows, others | `std::time::Instant` | as the platform's does | no |
+//! | macOS, Windows, others | `std::time::Instant` | depends on the platform | no |
 
 use std::{
     sync::OnceLock,
@@ -25,7 +25,7 @@ impl Instant {
     /// Later than every deadline.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// How long it takes from `earlier` to this instant; zero if it is not later.
+    /// The time from `earlier` to this instant; zero if it is not later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -59,15 +59,15 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Where a driver reads the time.
+/// The source of a driver's time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Clock {
-    /// The machine's monotonic clock that also counts the time it was suspended. For every store
-    /// that is not in this process: a server goes on counting while this machine sleeps.
+    /// The machine's monotonic clock that also counts the time while it was suspended. For every
+    /// store outside this process: a server goes on counting while this machine sleeps.
     Boot,
     /// Tokio's clock: the monotonic clock, or a virtual one under `tokio::time::pause`. For locks
-    /// in memory, so that tests run in no time.
+    /// in memory, so that tests do not have to wait.
     Tokio,
 }
 
@@ -84,7 +84,7 @@ impl Clock {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else.
+    /// Dropping the future ends the wait and nothing else.
     pub async fn sleep_until(self, deadline: Instant) {
         loop {
             let left = deadline.since(self.now());
@@ -102,27 +102,26 @@ impl Clock {
     }
 }
 
-/// The time of day, for people: "held since 14:03". It may jump, so nothing is ever decided by it.
+/// The time of day, for people: "held since 14:03". It may jump, so no decision depends on it.
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
 pub fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 
-/// Between half and all of a pause, so that clients do not march in step.
+/// A random part of a pause, between half and all, so that clients do not act at the same times.
 pub fn jitter(pause: Duration) -> Duration {
     let random = Uuid::new_v4().as_u64_pair().0 % 1000;
     pause / 2 + pause.mul_f64(random as f64 / 2000.0)
 }
 
-/// How long before the store can grant a lock to somebody else its holder is told: 50 ms or a
-/// twentieth of the TTL, whichever is longer. Redis has no slack of its own (measured: 1 ms between
-/// a holder's deadline and the next grant), so the margin is all the time there is to stop.
+/// How long before the earliest next grant a holder is notified: 50 ms or a twentieth of the TTL,
+/// whichever is longer. Redis has no slack of its own (measured: 1 ms between a holder's deadline
+/// and the next grant), so the margin is all the time to stop.
 pub fn margin(ttl: Duration) -> Duration {
     (ttl / 20).max(Duration::from_millis(50))
 }
 
-/// Until when a holder may work, if the request that granted or renewed its lock was sent at
-/// `sent`.
+/// Until when a holder may work, if the request of its grant or renewal was sent at `sent`.
 pub fn safe_until(sent: Instant, ttl: Duration) -> Instant {
     sent + ttl.saturating_sub(margin(ttl))
 }
@@ -130,7 +129,7 @@ pub fn safe_until(sent: Instant, ttl: Duration) -> Instant {
 #[allow(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
 fn tokio_nanos() -> u64 {
     static START: OnceLock<tokio::time::Instant> = OnceLock::new();
-    // Runtimes with virtual clocks of their own may be behind the one that read first.
+    // Runtimes with their own virtual clocks may be behind the runtime that read first.
     const HEAD_START: Duration = Duration::from_secs(100 * 365 * 86_400);
     let now = tokio::time::Instant::now();
     let start = *START.get_or_init(|| now);
@@ -158,7 +157,7 @@ fn boot_nanos() -> u64 {
 async fn boot_sleep(left: Duration) {
     match timerfd(left) {
         Ok(timer) => drop(timer.readable().await),
-        // Out of file descriptors: look again soon instead of sleeping through a suspend.
+        // Out of file descriptors: check again soon instead of sleeping through a suspend.
         Err(_) => tokio::time::sleep(left.min(Duration::from_millis(25))).await,
     }
 }
@@ -186,7 +185,7 @@ fn timerfd(left: Duration) -> std::io::Result<tokio::io::unix::AsyncFd<std::os::
 
 #[cfg(not(target_os = "linux"))]
 async fn boot_sleep(left: Duration) {
-    // Half the smallest margin: a deadline that passed during a suspend is noticed in time.
+    // Half the smallest margin, so that a deadline that passed during a suspend is noticed in time.
     tokio::time::sleep(left.min(Duration::from_millis(25))).await;
 }
 

@@ -7,14 +7,14 @@ use crate::{Holder, LockName, LossReason, Requirement, driver::duration::about};
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of a client library, as it came.
+/// The error of a client library, unchanged.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a call did not do what it was asked.
+/// Why a call failed.
 ///
-/// Its text is whole: it names the operation, the server's address and what the client library said. So
-/// [`source`](std::error::Error::source) gives nothing, and what prints whole chains says nothing twice;
-/// the client library's own error is in the field of that name.
+/// The text is complete: it names the operation, the server's address and the client library's
+/// message. So [`source`](std::error::Error::source) returns `None`, and a program that prints
+/// whole chains of errors repeats nothing. The client library's own error is in the field `source`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,7 +22,7 @@ pub enum Error {
     InvalidName {
         /// The start of the name (at most 64 characters).
         name: String,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed form.
         reason: String,
     },
 
@@ -32,7 +32,7 @@ pub enum Error {
         option: String,
         /// The rejected value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: String,
     },
 
@@ -40,7 +40,7 @@ pub enum Error {
     InvalidUrl {
         /// The URL without its password.
         url: String,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed form.
         reason: String,
     },
 
@@ -49,7 +49,7 @@ pub enum Error {
     Unmet {
         /// The store's name.
         store: &'static str,
-        /// What was required and is not promised.
+        /// The requirements that the store does not promise.
         missing: Vec<Requirement>,
     },
 
@@ -57,11 +57,11 @@ pub enum Error {
     Unsupported {
         /// The store's name.
         store: &'static str,
-        /// What it cannot do.
+        /// The unsupported request.
         what: String,
     },
 
-    /// Somebody holds the lock, or waits for it, and the caller asked not to wait: come back later.
+    /// The lock is held, or others wait for it, and the caller asked not to wait: try again later.
     ///
     /// [`Lock::try_acquire`](crate::Lock::try_acquire) turns this into `None`.
     Contended {
@@ -69,23 +69,22 @@ pub enum Error {
         name: LockName,
     },
 
-    /// The wait limit passed before there was a grant: come back later. It stays this error however
-    /// slow the store is to say who was in the way; where it did not answer anything during the
-    /// whole wait, the error is [`Unavailable`](Self::Unavailable).
+    /// The wait limit passed before the grant: try again later. A store that is slow to name the
+    /// holder does not change this error. If the store answered nothing during the whole wait, the
+    /// error is [`Unavailable`](Self::Unavailable).
     WaitTimeout {
         /// The lock's name.
         name: LockName,
         /// How long the caller waited.
         waited: Duration,
-        /// Who held the lock when the limit passed. `None` if the store did not say so within a
-        /// second.
+        /// The holder when the limit passed. `None` if the store did not name it within a second.
         holder: Option<Box<Holder>>,
-        /// The caller's place among the waiters when it left: 1 was next. `None` if it had not
-        /// reached the queue yet, or the store did not say.
+        /// The caller's place among the waiters when it left; 1 is next. `None` if it had not
+        /// reached the queue yet, or if the store did not report it.
         position: Option<usize>,
     },
 
-    /// The lock was lost before it was released: stop the work, and assume that somebody else may
+    /// The lock was lost before it was released: stop the work, and assume that another client may
     /// hold the lock.
     Lost {
         /// The lock's name.
@@ -94,24 +93,24 @@ pub enum Error {
         reason: LossReason,
     },
 
-    /// The store cannot be reached, or does not answer: try again later. Never means "held by
-    /// somebody else".
+    /// The store cannot be reached, or does not answer: try again later. It never means that
+    /// another client holds the lock.
     Unavailable {
         /// The store's name.
         store: &'static str,
-        /// What the caller had asked for: `acquire`, `release`.
+        /// The caller's operation: `acquire`, `release`.
         op: &'static str,
         /// Whether the request may have changed the store.
         effect: Effect,
-        /// What the client library said; behind the server's address where one is known, it is the
-        /// source of this.
+        /// The client library's error. If the server's address is known, this error adds the
+        /// address, and the client library's error is its source.
         source: BoxError,
     },
 
-    /// The place in the queue was lost before there was a grant: an operator revoked it
+    /// The place in the queue was lost before the grant: an operator revoked it
     /// ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of reach or
-    /// this program was suspended for too long, or somebody deleted it. Ask again, at the end of
-    /// the queue, unless it was meant.
+    /// this program was suspended for too long, or it was deleted. Acquire again, at the end of the
+    /// queue, unless the loss was intended.
     PlaceLost {
         /// The store's name.
         store: &'static str,
@@ -121,26 +120,27 @@ pub enum Error {
     Denied {
         /// The store's name.
         store: &'static str,
-        /// What the caller had asked for.
+        /// The caller's operation.
         op: &'static str,
-        /// What the client library said; behind the server's address where one is known, it is the
-        /// source of this.
+        /// The client library's error. If the server's address is known, this error adds the
+        /// address, and the client library's error is its source.
         source: BoxError,
     },
 
-    /// The store answered with something that the driver cannot work with: look at the store.
+    /// The store sent a reply that the driver cannot use: look at the store.
     Rejected {
         /// The store's name.
         store: &'static str,
-        /// What the caller had asked for.
+        /// The caller's operation.
         op: &'static str,
         /// Whether the request may have changed the store.
         effect: Effect,
-        /// What the store said.
+        /// The store's reply.
         source: BoxError,
     },
 
-    /// The connection is closed: this program closed or drained it, or the runtime that connected has ended.
+    /// The connection is closed: this program closed or drained it, or the runtime that connected
+    /// has ended.
     Closed {
         /// The store's name.
         store: &'static str,
@@ -155,10 +155,10 @@ pub enum Error {
 pub enum ClosedBy {
     /// This program, by [`Locks::close`](crate::Locks::close).
     Program,
-    /// This program, by [`Locks::drain`](crate::Locks::drain): nobody new may hold anything.
+    /// This program, by [`Locks::drain`](crate::Locks::drain): nothing new may be acquired.
     Drain,
-    /// The end of the tokio runtime that connected, and which one that was: a connection lives in
-    /// it, see [`Locks`](crate::Locks#runtimes). What was held is free after its TTL.
+    /// The end of the tokio runtime that connected, with a description of it. A connection lives in
+    /// that runtime, see [`Locks`](crate::Locks#runtimes). Held locks are free after their TTL.
     Runtime(Arc<str>),
 }
 
@@ -184,8 +184,8 @@ impl fmt::Display for ClosedBy {
 pub enum Effect {
     /// The store did not act. Trying again is safe.
     None,
-    /// No answer came. The request may have taken effect, or may still. Drivers resolve this
-    /// themselves: whatever such a request left behind is removed in the background.
+    /// No answer came. The request may have taken effect, or may do so later. Drivers resolve this
+    /// themselves: they remove the traces of such a request in the background.
     Unknown,
 }
 
@@ -212,7 +212,7 @@ impl Error {
         }
     }
 
-    /// The same error with the caller's word for what was being done.
+    /// Names the operation as the caller knows it. An operation that changes nothing has no effect.
     pub(crate) fn of(mut self, caller_s: &'static str) -> Self {
         if let Self::Unavailable { op, .. } | Self::Denied { op, .. } | Self::Rejected { op, .. } =
             &mut self
@@ -227,7 +227,7 @@ impl Error {
         self
     }
 
-    /// The same error with the address of the server, unless it has it.
+    /// Adds the server's address, unless the error has it already.
     pub(crate) fn at(self, place: Option<&str>) -> Self {
         let placed = |source: BoxError| -> BoxError {
             match place {
@@ -256,9 +256,9 @@ impl Error {
         matches!(self, Self::Lost { .. })
     }
 
-    /// Whether the connection is closed or being drained, so that nothing is acquired on it any more:
-    /// how a loop of [`Election::keep_running`](crate::Election::keep_running) ends at a shutdown.
-    /// [`ClosedBy`] says by whom.
+    /// Whether the connection is closed or being drained: nothing more is acquired on it. A loop of
+    /// [`Election::keep_running`](crate::Election::keep_running) ends with this error at a
+    /// shutdown. [`ClosedBy`] says what closed it.
     ///
     /// ```
     /// # use lock_core as distlock;
@@ -279,12 +279,13 @@ impl Error {
         matches!(self, Self::Contended { .. } | Self::WaitTimeout { .. })
     }
 
-    /// Whether the store could not be reached, or did not answer. Says nothing about who holds the lock.
+    /// Whether the store could not be reached, or did not answer. Says nothing about the lock's
+    /// holder.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
     }
 
-    /// The name of the lock that it is about, where it is about one.
+    /// The name of the lock, if the error is about one lock.
     pub fn name(&self) -> Option<&LockName> {
         match self {
             Self::Contended { name } | Self::WaitTimeout { name, .. } | Self::Lost { name, .. } => {
@@ -294,7 +295,7 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Whether the same call may succeed later without a fix.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -345,7 +346,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// What a server said, behind its address.
+/// An error with the server's address in front.
 #[derive(Debug)]
 struct Placed {
     place: String,
@@ -364,7 +365,7 @@ impl std::error::Error for Placed {
     }
 }
 
-/// What changes nothing in a store, or nothing that anybody would have to undo.
+/// Operations that change nothing in a store, or nothing that has to be undone.
 const HARMLESS: [&str; 7] =
     ["connect", "inspect", "names", "leader", "observe", "ping", "token floor"];
 
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_closed_whoever_closed_it() {
+    fn every_kind_of_close_counts_as_closed() {
         for by in [ClosedBy::Program, ClosedBy::Drain, ClosedBy::Runtime("main".into())] {
             let closed = Error::Closed { store: "redis", by };
             assert!(closed.is_closed() && !closed.is_transient() && !closed.is_lost(), "{closed}");
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_reads_takes_no_effect() {
+    fn reading_operations_report_no_effect() {
         for (op, noted) in [("acquire", true), ("connect", false), ("names", false)] {
             let error = refused("send").of(op);
             assert_eq!(error.to_string().contains("may have taken effect"), noted, "{error}");

@@ -1,17 +1,17 @@
-//! What can be held: alone, beside others, or a number of permits.
+//! The kinds of locks: exclusive, shared, permits.
 
 use std::fmt;
 
-/// What an entry asks for.
+/// The kind that an entry asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Kind {
-    /// Alone. Also every entry that a driver cannot parse: a foreign client's.
+    /// Alone. Also the kind of every entry that a driver cannot parse, such as a foreign client's.
     #[default]
     Exclusive,
-    /// Beside other shared ones.
+    /// Together with other shared entries.
     Shared,
     /// `weight` of the `limit` permits.
     Permit {
@@ -32,7 +32,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What people can ask for.
+/// The kinds that a caller can ask for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -44,7 +44,7 @@ pub enum LockKind {
     Shared,
     /// A limited number of permits.
     Permits,
-    /// An exclusive lock whose holder says something to everybody.
+    /// An exclusive lock whose holder publishes a value to all observers.
     Election,
 }
 

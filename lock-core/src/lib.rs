@@ -1,4 +1,4 @@
-//! The contract of distlock: what people call, what a driver implements, and the executable
+//! The contract of distlock: the API for applications, the traits for drivers, and the executable
 //! properties that every driver keeps.
 //!
 //! ```no_run
@@ -12,8 +12,44 @@
 //! # Ok(()) }
 //! ```
 //!
-//! People use [`Locks`], [`Lock`] and [`LockGuard`] through the crate `distlock`, which connects by
-//! URL. A driver implements [`DistributedLock`] and [`Lease`].
+//! Applications use [`Locks`], [`Lock`] and [`LockGuard`] through the crate `distlock`, which
+//! connects by URL. The rest of this page is for the author of a driver.
+//!
+//! # A driver in nine steps
+//!
+//! Each step works without the later ones. lock-core refuses a missing part with
+//! [`Error::Unsupported`], and the properties skip it.
+//!
+//! | step | what to write | what it must promise |
+//! |---|---|---|
+//! | 1 | the way: a queue of its own ([`DistributedLock`] and [`Lease`]), or a store without a queue ([`polling::PolledStore`], five requests, and only steps 2, 3 and 9 are left) | |
+//! | 2 | a configuration: `XConfig::from_url(&StoreUrl)`, by [`StoreUrl::options`] and [`Options::finish`]; public fields, setters | an unknown option is an error; `Debug` shows no password |
+//! | 3 | [`guarantees`](DistributedLock::guarantees): [`Guarantees::least`], raised to what the store keeps; [`clock`](DistributedLock::clock) | what the store keeps as it is deployed: the driver asks the store when it connects |
+//! | 4 | [`acquire`](DistributedLock::acquire), with [`Wait::Try`] and [`Wait::Queue`]; [`queue::judge`] says which attempts are admitted | one holder; the attempt's [id](Attempt::id) is its identity; a cancelled attempt leaves nothing, not even the effect of an unanswered request |
+//! | 5 | a lease: [`token`](Lease::token), [`validity`](Lease::validity), [`renew`](Lease::renew), [`release`](Lease::release) | [`Validity`] is extended from the *send* time, by [`deadline::safe_until`], and lost as soon as the store says so; a late call touches no other attempt's entry |
+//! | 6 | renewal while [`Term::Renewed`], for many locks by few requests; [`reach`](DistributedLock::reach) | a lock outlives an outage that is shorter than its TTL |
+//! | 7 | [`inspect`](DistributedLock::inspect), [`names`](DistributedLock::names), [`revoke`](DistributedLock::revoke), [`close`](DistributedLock::close) | a revoked holder is notified; a close leaves nothing |
+//! | 8 | the rest, each with a default that refuses it: [`try_all`](DistributedLock::try_all), [`observe`](DistributedLock::observe) and [`publish`](Lease::publish), [`downgrade`](Lease::downgrade) and [`try_upgrade`](Lease::try_upgrade), [`detach`](Lease::detach) and [`adopt`](DistributedLock::adopt), [the token floor](DistributedLock::token_floor) | what [`Guarantees::kinds`], `names_at_once` and `detach` say of it |
+//! | 9 | a `Harness` of about 30 lines for `properties` (feature `properties`), and a test that runs `properties::all()` | each check is kept, or skipped because the store does not promise it |
+//!
+//! Errors are [`Error`]s: [`Unavailable`](Error::Unavailable) with its [`Effect`] for an outage,
+//! [`Denied`](Error::Denied), [`Rejected`](Error::Rejected), [`Closed`](Error::closed).
+//! [`limit_conflict`] and [`only_exclusive`] build two errors that drivers have in common.
+//!
+//! What lock-core does for a driver:
+//!
+//! - It polls the futures of [`acquire`](DistributedLock::acquire) and of a [`Lease`] to their end,
+//!   so they are straight-line code. Instead of dropping one, it [cancels](Attempt::cancelled) the
+//!   attempt.
+//! - It ends waits, tries and fixed terms at their limits, and asks
+//!   [`diagnose`](DistributedLock::diagnose) for the text of a wait that timed out.
+//! - It notifies a holder at its deadline, stops the work of [`Lock::run`], and gives back locks
+//!   that are dropped, lost, or not collected.
+//! - It checks names, TTLs and kinds before the driver is asked, and names the operation and the
+//!   server in its errors. [`trace`] has its events.
+//!
+//! `examples/third_party_driver` in the repository is a driver of under 150 lines. `lock-memory` is
+//! the reference: it keeps every promise and needs no server.
 //!
 //! # What a lease does not promise
 //!
@@ -26,8 +62,10 @@ pub mod blocking;
 pub mod deadline;
 mod driver;
 mod error;
+pub mod keep;
 mod kind;
 mod machine;
+pub mod polling;
 #[cfg(feature = "properties")]
 pub mod properties;
 pub mod queue;
@@ -54,6 +92,7 @@ pub use crate::{
         facts::Facts,
         floor::TokenFloor,
         guarantees::{Fairness, Fencing, FixedTerm, Guarantees, LossSignal, Survives, Wake},
+        layout::Layout,
         leader::{Leader, Observed},
         loss::LossReason,
         name::LockName,

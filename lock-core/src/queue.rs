@@ -1,28 +1,29 @@
-//! The queue rule: who of those in line may hold the lock.
+//! The queue rule: which entries in line hold the lock.
 //!
-//! A name is a queue in order of arrival. An entry is admitted when the live entries before it leave
-//! room for it. Mutex, read-write lock and semaphore are one queue with different kinds. The rule is
-//! pure; a store brings the order (etcd's revision, ZooKeeper's sequence) and tells who is alive.
+//! A name is a queue in order of arrival. An entry is admitted when the live entries before it
+//! leave room for it. Mutex, read-write lock and semaphore are one queue with different kinds. The
+//! rule is pure; a store supplies the order (etcd's revision, ZooKeeper's sequence) and the live
+//! entries.
 //!
-//! The set of entries before mine only shrinks. So an old view of it, if it is not older than my own
-//! entry, may delay me but never admits me wrongly.
+//! The set of entries before an entry only shrinks. So an old view of it, if it is not older than
+//! the entry itself, may delay the entry but never admits it wrongly.
 
 pub use crate::kind::Kind;
 
-/// What the rule says about an entry.
+/// The verdict of the rule on an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// It holds the lock.
     Admitted,
-    /// It waits at least until the entry at this index (in the order given) is gone. Looking again
-    /// before that is useless, so this is the one entry to watch.
+    /// It waits at least until the entry at this index (in the order given) is gone. Checking
+    /// earlier is useless, so this is the one entry to watch.
     Behind(usize),
-    /// It waits until permits come back: any departure before it may be enough.
+    /// It waits for permits: any departure before it may be enough.
     Full,
 }
 
-/// Judges an entry by the live entries `before` it, first comer first.
+/// Judges an entry by the live entries `before` it, in order of arrival.
 ///
 /// ```
 /// # mod distlock { pub use lock_core as driver; }
@@ -53,7 +54,7 @@ pub fn judge(before: &[Kind], mine: Kind) -> Verdict {
 }
 
 /// How many entries of a queue are admitted. They are always the first ones: an entry that waits
-/// stops everybody behind it, so nobody is overtaken and nobody starves.
+/// stops all entries behind it, so none is overtaken and none starves.
 pub fn admitted(queue: impl IntoIterator<Item = Kind>) -> usize {
     let mut queue = queue.into_iter();
     let Some(first) = queue.next() else { return 0 };
@@ -73,9 +74,9 @@ pub fn admitted(queue: impl IntoIterator<Item = Kind>) -> usize {
     1 + queue.take_while(fits).count()
 }
 
-/// The number of permits that the first of those `before` counts with, if it is another one than
-/// `mine`: the two would not agree on who may enter. Only the first one sets the number: behind it there
-/// may be somebody who is about to be refused himself.
+/// Returns the limit of the first permit entry in `before` if it differs from the limit of `mine`:
+/// with two limits the two entries would disagree on the verdict. Only the first one sets the
+/// limit: an entry behind it may be about to be refused itself.
 pub fn other_limit(before: impl IntoIterator<Item = Kind>, mine: Kind) -> Option<u32> {
     let Kind::Permit { limit: own, .. } = mine else { return None };
     let limits = before.into_iter().filter_map(|kind| match kind {
@@ -111,7 +112,7 @@ mod tests {
         vec(select(all.to_vec()), 0..8)
     }
 
-    /// Who of a queue holds the lock.
+    /// The holders in a queue.
     fn holders(queue: &[Kind]) -> Vec<Kind> {
         let holds = |i: &usize| judge(&queue[..*i], queue[*i]) == Verdict::Admitted;
         (0..queue.len()).filter(holds).map(|i| queue[i]).collect()

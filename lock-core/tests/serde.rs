@@ -1,4 +1,4 @@
-//! What the feature `serde` writes and reads.
+//! The formats that the feature `serde` writes and reads.
 #![cfg(feature = "serde")]
 
 use std::time::{Duration, SystemTime};
@@ -42,7 +42,7 @@ fn entries_and_leaders_come_back_as_they_were() {
 }
 
 #[test]
-fn guarantees_are_written_and_what_a_program_configures_is_read() {
+fn guarantees_are_written_and_configuration_is_read() {
     let written = to_value(Guarantees::least("a store")).unwrap();
     assert_eq!((&written["store"], &written["wake"]), (&json!("a store"), &json!("poll")));
     assert_eq!(written["kinds"], json!(["exclusive"]));

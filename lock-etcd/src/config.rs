@@ -1,25 +1,19 @@
-//! Where etcd is and how its locks are named.
+//! Where etcd is, and how its locks are named.
 
 use std::{fmt, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
-use lock_core::{Error, Result, StoreUrl, duration::shown};
+use lock_core::{Error, Layout, Result, StoreUrl, duration::shown, keep::limits::DEFAULT_TTL};
 
 use crate::{
-    layout::keys::Layout,
+    layout::keys::Keys,
     wire::dial::{self, Source},
 };
 
-const DEFAULT_TTL: Duration = Duration::from_secs(15);
+const DEFAULT_PORT: u16 = 2379;
 
-/// How to reach etcd: what `etcd://[user:password@]host[:port][,host[:port]]..[?option=value&..]`
-/// says.
-///
-/// | option | means | default |
-/// |---|---|---|
-/// | `ttl` | the TTL of a lock whose builder names none, in whole seconds | `15s` |
-/// | `prefix` | what all keys start with, verbatim, as in `locks/` | nothing |
-/// | `layout` | `escaped`: any name; `native`: names as foreign clients write them | `escaped` |
+/// How to reach etcd, and how names become keys. [The front page](crate#options) lists the options
+/// of a URL.
 ///
 /// ```
 /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
@@ -31,12 +25,33 @@ const DEFAULT_TTL: Duration = Duration::from_secs(15);
 /// assert!(EtcdConfig::from_url(&StoreUrl::parse("etcd://h?ttl=1500ms")?).is_err());
 /// # Ok::<(), lock_core::Error>(())
 /// ```
+///
+/// With the feature `serde` it can be read from a configuration file: the fields by their names,
+/// `ttl` as in a URL. `Debug` does not show the password.
 #[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[non_exhaustive]
 pub struct EtcdConfig {
-    pub(crate) source: Source,
-    user: Option<String>,
-    pub(crate) layout: Layout,
-    pub(crate) default_ttl: Duration,
+    /// The members, `host` or `host:port`; not used with a given client. Default: `127.0.0.1:2379`.
+    pub hosts: Vec<String>,
+    /// The user. Default: no login.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<String>,
+    /// The TTL of locks that set none, in whole seconds. Default: 15 s.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
+    /// Start of every key, verbatim. Default: nothing.
+    pub prefix: String,
+    /// How names become keys. Default: [`Layout::Escaped`].
+    pub layout: Layout,
+    /// The caller's client, or its options, instead of hosts and login.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) given: Option<Source>,
 }
 
 impl EtcdConfig {
@@ -44,7 +59,7 @@ impl EtcdConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`] if it is not etcd's or has a path, [`Error::InvalidOption`] if an
+    /// [`Error::InvalidUrl`] if the URL is not etcd's or has a path, [`Error::InvalidOption`] if an
     /// option is unknown or wrong.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         if url.scheme() != "etcd" {
@@ -54,36 +69,39 @@ impl EtcdConfig {
             return Err(url.error("etcd has no path; to set keys apart, use ?prefix=.."));
         }
         let mut options = url.options();
-        let default_ttl = options.duration("ttl")?.unwrap_or(DEFAULT_TTL);
-        whole_seconds("URL option ttl", default_ttl)?;
-        let prefix = options.text("prefix").unwrap_or_default().to_owned();
-        let native =
-            options.choice("layout", &[("escaped", false), ("native", true)])?.unwrap_or_default();
-        options.finish()?;
-        let password = url.password().unwrap_or_default();
-        let login = url.user().map(|user| (user, password));
-        Ok(Self {
-            source: Source::Options(url.hosts(2379), dial::options(login)),
+        let config = Self {
+            hosts: url.hosts(DEFAULT_PORT),
             user: url.user().map(str::to_owned),
-            layout: Layout { prefix, native },
-            default_ttl,
-        })
+            password: url.password().map(str::to_owned),
+            ttl: options.duration("ttl")?,
+            prefix: options.text("prefix").unwrap_or_default().to_owned(),
+            layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
+            given: None,
+        };
+        whole_seconds("URL option ttl", config.default_ttl())?;
+        options.finish()?;
+        Ok(config)
     }
 
-    /// Shares the connection of a client, with its login, TLS and endpoints; everything else by default.
-    /// Nothing is sent.
+    /// A configuration with these members, `host` or `host:port`, and defaults for everything else.
+    pub fn new(hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { hosts: hosts.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Shares the connection of a client, with its login, TLS and endpoints. Everything else has
+    /// its default. Sends nothing.
     ///
-    /// Safe, but worse in an outage than connections of our own, which
-    /// [`from_options`](Self::from_options) makes: the client goes on asking members that are down, and
-    /// does not leave one that is silent. [The front page](crate#your-own-client) says what to set.
+    /// This is safe, but worse in an outage than connections of our own, which
+    /// [`from_options`](Self::from_options) makes: the client keeps asking members that are down,
+    /// and does not leave a silent one. [The front page](crate#your-own-client) says what to set.
     pub fn from_client(client: &Client) -> Self {
-        Self::new(Source::Client(Box::new(client.clone())))
+        Self { given: Some(Source::Client(Box::new(client.clone()))), ..Self::default() }
     }
 
-    /// Connections of our own, made as a client would make them: with these endpoints, and with the
-    /// login, TLS and HTTP/2 pings of these options. Everything else by default. Nothing is sent.
+    /// Makes connections of our own, as a client would: with these endpoints, and with the login,
+    /// TLS and HTTP/2 pings of these options. Everything else has its default. Sends nothing.
     ///
-    /// An endpoint is `host:port`, or `http://..`; or `https://..` where the client crate is built with
+    /// An endpoint is `host:port`, `http://..`, or `https://..` if the client crate is built with
     /// TLS. Each connection requires a leader, logs in again, and has our limits for connecting.
     ///
     /// ```
@@ -101,35 +119,76 @@ impl EtcdConfig {
         endpoints: impl IntoIterator<Item = impl Into<String>>,
         options: ConnectOptions,
     ) -> Self {
-        let endpoints = endpoints.into_iter().map(Into::into).collect();
-        Self::new(Source::Options(endpoints, Box::new(options)))
+        let hosts: Vec<String> = endpoints.into_iter().map(Into::into).collect();
+        let given = Some(Source::Options(hosts.clone(), Box::new(options)));
+        Self { hosts, given, ..Self::default() }
     }
 
-    fn new(source: Source) -> Self {
-        let layout = Layout { prefix: String::new(), native: false };
-        Self { source, user: None, layout, default_ttl: DEFAULT_TTL }
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
     }
 
-    /// Sets the TTL of a lock whose builder names none, in whole seconds. Default: 15 s.
+    /// Sets [`ttl`](Self#structfield.ttl), in whole seconds.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.default_ttl = ttl;
+        self.ttl = Some(ttl);
         self
     }
 
-    /// Sets what all keys start with, verbatim. Default: nothing.
+    /// Sets [`prefix`](Self#structfield.prefix).
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.layout.prefix = prefix.into();
+        self.prefix = prefix.into();
         self
     }
 
-    /// Takes names as foreign clients write them, as `layout=native` does. Default: any name, escaped.
-    pub fn native_names(mut self) -> Self {
-        self.layout.native = true;
+    /// Sets [`layout`](Self#structfield.layout).
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
         self
+    }
+
+    pub(crate) fn default_ttl(&self) -> Duration {
+        self.ttl.unwrap_or(DEFAULT_TTL)
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        Keys { prefix: self.prefix.clone(), native: self.layout == Layout::Native }
+    }
+
+    /// Returns the source of connections.
+    pub(crate) fn source(&self) -> Source {
+        let password = self.password.as_deref().unwrap_or_default();
+        let login = self.user.as_deref().map(|user| (user, password));
+        let hosts = self.hosts.iter().map(|host| endpoint(host)).collect();
+        self.given.clone().unwrap_or_else(|| Source::Options(hosts, dial::options(login)))
     }
 }
 
-/// etcd counts TTLs in whole seconds; rounding would promise what it does not keep.
+impl Default for EtcdConfig {
+    fn default() -> Self {
+        Self {
+            hosts: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
+            user: None,
+            password: None,
+            ttl: None,
+            prefix: String::new(),
+            layout: Layout::default(),
+            given: None,
+        }
+    }
+}
+
+/// Adds the default port to a host without one. The colons of an IPv6 address are in brackets.
+fn endpoint(host: &str) -> String {
+    match host[host.rfind(']').unwrap_or(0)..].contains(':') {
+        true => host.to_owned(),
+        false => format!("{host}:{DEFAULT_PORT}"),
+    }
+}
+
+/// Returns the TTL in whole seconds. etcd counts TTLs in whole seconds, and rounding would break
+/// the promise.
 pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<u64> {
     if ttl.subsec_nanos() == 0 {
         return Ok(ttl.as_secs());
@@ -144,11 +203,12 @@ pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<u64> {
 impl fmt::Debug for EtcdConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdConfig")
-            .field("endpoints", &self.source)
+            .field("hosts", &self.source())
             .field("user", &self.user)
+            .field("ttl", &self.ttl)
+            .field("prefix", &self.prefix)
             .field("layout", &self.layout)
-            .field("default_ttl", &self.default_ttl)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -161,16 +221,16 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_it_all_and_debug_keeps_the_secret() {
+    fn a_url_sets_all_options_and_debug_hides_the_password() {
         let config = config("etcd://me:secret@a,b:1?ttl=7s&prefix=p/&layout=native").unwrap();
-        assert_eq!(config.source.endpoints(), ["a:2379", "b:1"]);
-        assert_eq!(config.default_ttl, Duration::from_secs(7));
+        assert_eq!(config.source().endpoints(), ["a:2379", "b:1"]);
+        assert_eq!((config.ttl, config.layout), (Some(Duration::from_secs(7)), Layout::Native));
         let shown = format!("{config:?}");
         assert!(shown.contains("me") && !shown.contains("secret"), "{shown}");
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_bad_url_is_refused_with_the_reason() {
         for (url, expected) in [
             ("redis://h", "etcd://"),
             ("etcd://h/locks", "prefix"),

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
-    Validity, deadline::safe_until, duration::shown,
+    Validity, deadline::safe_until, duration::shown, keep::poison::lock,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -35,15 +35,13 @@ pub struct EtcdLease {
     ttl: Duration,
     fixed: bool,
     validity: Validity,
-    /// Its place among the session's holds.
-    slot: usize,
     shown: Mutex<Shown>,
     finished: AtomicBool,
     /// One change at a time: a second release must not hit the key's next user.
     hold: tokio::sync::Mutex<Hold>,
 }
 
-/// What an upgrade changes.
+/// The parts of a lease that an upgrade changes.
 #[derive(Clone, Debug)]
 struct Shown {
     key: Arc<str>,
@@ -62,13 +60,7 @@ impl Shown {
 }
 
 impl EtcdLease {
-    pub(crate) fn new(
-        hold: Hold,
-        request: &Request,
-        attempt: Uuid,
-        validity: Validity,
-        slot: usize,
-    ) -> Self {
+    pub(crate) fn new(hold: Hold, request: &Request, attempt: Uuid, validity: Validity) -> Self {
         Self {
             store: hold.entry.store.clone(),
             session: hold.entry.session.clone(),
@@ -78,16 +70,15 @@ impl EtcdLease {
             ttl: request.ttl,
             fixed: request.term == Term::Fixed,
             validity,
-            slot,
             shown: Mutex::new(Shown::new(&hold)),
             finished: AtomicBool::new(false),
             hold: tokio::sync::Mutex::new(hold),
         }
     }
 
-    /// For a guarded write of your own: true in a transaction of etcd's as long as the lock is held, so
-    /// that etcd itself refuses a holder that has lost it. As `IsOwner()` of Go's
-    /// `concurrency.Mutex`. An [upgrade](lock_core::LockGuard::try_upgrade) changes it.
+    /// A comparison for a guarded write of your own. In a transaction of etcd it is true as long as
+    /// the lock is held, so etcd itself refuses a holder that has lost it. Same as `IsOwner()` of
+    /// Go's `concurrency.Mutex`. An [upgrade](lock_core::LockGuard::try_upgrade) changes it.
     ///
     /// ```no_run
     /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
@@ -102,25 +93,20 @@ impl EtcdLease {
     /// # }
     /// ```
     pub fn is_held(&self) -> etcd_client::Compare {
-        let Shown { key, revision, .. } = self.shown().clone();
+        let Shown { key, revision, .. } = lock(&self.shown).clone();
         etcd_client::Compare::create_revision(&*key, etcd_client::CompareOp::Equal, revision)
     }
 
-    /// The key of the lock's entry; an upgrade changes it.
+    /// Returns the key of the lock's entry. An upgrade changes it.
     pub fn key(&self) -> Arc<str> {
-        self.shown().key.clone()
+        lock(&self.shown).key.clone()
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        // Nothing panics while it holds this lock.
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends the bookkeeping of this grant; false if that was done before.
+    /// Ends the bookkeeping of this grant. Returns false if that was done before.
     fn finish(&self) -> bool {
         let first = !self.finished.swap(true, Ordering::AcqRel);
         if first {
-            self.session.unhold(self.slot);
+            self.session.unhold(self.attempt);
         }
         first
     }
@@ -142,7 +128,8 @@ impl EtcdLease {
         }
     }
 
-    /// When a conversion is not sent again: the lock is over, or the store out of reach.
+    /// Returns the test for whether to stop sending a conversion: the lock is over, or the store is
+    /// out of reach.
     fn give_up(&self) -> impl Fn() -> bool + use<> {
         let patience = Clock::Boot.now() + self.ttl;
         let (validity, session) = (self.validity.clone(), self.session.clone());
@@ -151,7 +138,8 @@ impl EtcdLease {
         }
     }
 
-    /// Whether the entry stands, by the word of the whole cluster. Not while it is being replaced.
+    /// Returns whether the entry stands, confirmed by the whole cluster. Waits while it is being
+    /// replaced.
     async fn stands(&self) -> Result<bool> {
         let hold = self.hold.lock().await;
         reads::exists(&self.store.connection, &hold.entry.key, hold.revision)
@@ -163,11 +151,11 @@ impl EtcdLease {
 #[async_trait]
 impl Lease for EtcdLease {
     fn token(&self) -> FencingToken {
-        self.shown().token
+        lock(&self.shown).token
     }
 
     fn facts(&self) -> Facts {
-        self.shown().header.facts()
+        lock(&self.shown).header.facts()
     }
 
     fn validity(&self) -> &Validity {
@@ -177,31 +165,33 @@ impl Lease for EtcdLease {
     async fn downgrade(&self) -> Result<()> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        let insisted = hold.downgrade(self.give_up()).await;
-        match insisted.result {
+        let mut in_doubt = false;
+        match hold.downgrade(&mut in_doubt, self.give_up()).await {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
-            Err(failure) => Err(failure.into_error("downgrade", insisted.ambiguous)),
+            Err(failure) => Err(failure.into_error("downgrade", in_doubt)),
         }
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        let insisted = hold.try_upgrade(self.attempt, &self.holder, self.give_up()).await;
+        let mut in_doubt = false;
+        let upgrade = hold.try_upgrade(self.attempt, &self.holder, &mut in_doubt, self.give_up());
+        let upgraded = upgrade.await;
         hold.watch(&self.validity);
-        match insisted.result {
+        match upgraded {
             Ok(Upgraded::Done(..)) => {
-                *self.shown() = Shown::new(&hold);
+                *lock(&self.shown) = Shown::new(&hold);
                 self.check().map(|()| true)
             }
             Ok(Upgraded::Busy) => self.check().map(|()| false),
             Ok(Upgraded::Gone) => Err(self.entry_gone()),
-            Err(failure) => Err(failure.into_error("upgrade", insisted.ambiguous)),
+            Err(failure) => Err(failure.into_error("upgrade", in_doubt)),
         }
     }
 
-    /// Only for what was acquired with a value: a plain lock's key has its note there.
+    /// Only for a lock that was acquired with a value: a plain lock's key has its note there.
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let mut hold = self.hold.lock().await;
         self.check()?;
@@ -209,12 +199,12 @@ impl Lease for EtcdLease {
             let what = "publish a value for a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        let insisted = hold.publish(value, self.give_up()).await;
-        match insisted.result {
+        let mut in_doubt = false;
+        match hold.publish(value, &mut in_doubt, self.give_up()).await {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
             Err(failure) if failure.kind == FailureKind::LeaseGone => Err(self.entry_gone()),
-            Err(failure) => Err(failure.into_error("publish", insisted.ambiguous)),
+            Err(failure) => Err(failure.into_error("publish", in_doubt)),
         }
     }
 
@@ -224,20 +214,20 @@ impl Lease for EtcdLease {
             let what = "leave to another process what is no plain exclusive lock".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        // What waits for it here waits for the deletion from now on.
+        // From now on the waiters of this client wait for the deletion.
         if self.finish() {
             hold.unwatch();
         }
         let (session, patience) = (&self.session, Clock::Boot.now() + self.ttl / 2);
         let give_up = || session.ended.is_cancelled() || Clock::Boot.now() >= patience;
-        let insisted = hold.detach(&self.holder, self.ttl, give_up).await;
-        match insisted.result {
+        let mut in_doubt = false;
+        match hold.detach(&self.holder, self.ttl, &mut in_doubt, give_up).await {
             Ok(Some(left)) => Ok(left.place()),
             Ok(None) => Err(self.lost(LossReason::EntryGone)),
             Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 Err(self.lost(LossReason::EntryGone))
             }
-            Err(failure) => Err(failure.into_error("detach", insisted.ambiguous)),
+            Err(failure) => Err(failure.into_error("detach", in_doubt)),
         }
     }
 
@@ -248,15 +238,18 @@ impl Lease for EtcdLease {
         self.store.sessions.work.notify_one();
         let renewed = timeout(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
         let (renewed, stands) = tokio::join!(renewed, self.stands());
-        let renewed = renewed.map_err(|_| unanswered(self.ttl))?;
-        let Some(sent) = renewed else {
+        let renewed = renewed.map_err(|_| {
+            let silent = format!("no keep-alive was confirmed within {}", shown(self.ttl));
+            Failure::new(FailureKind::Silent, silent).into_error("renew", false)
+        });
+        let Some(sent) = renewed? else {
             return self.check().and(Err(self.lost(LossReason::SessionEnded)));
         };
         if !stands? {
             self.validity.lose(LossReason::EntryGone);
         }
         if self.fixed {
-            self.session.set_cap(self.slot, safe_until(sent, self.ttl));
+            self.session.set_cap(self.attempt, safe_until(sent, self.ttl));
         }
         self.check()
     }
@@ -264,7 +257,7 @@ impl Lease for EtcdLease {
     async fn release(&self) -> Result<()> {
         let mut hold = self.hold.lock().await;
         if self.finish() {
-            // What was lost is not handed over: whoever had it may still be at work.
+            // A lost lock is not handed over: its former holder may still be at work.
             match self.validity.loss() {
                 None => hold.hand_over(),
                 Some(_) => hold.unwatch(),
@@ -274,22 +267,17 @@ impl Lease for EtcdLease {
     }
 }
 
-fn unanswered(ttl: Duration) -> Error {
-    Failure::new(FailureKind::Silent, format!("no keep-alive was confirmed within {}", shown(ttl)))
-        .into_error("renew", false)
-}
-
 impl fmt::Debug for EtcdLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdLease")
-            .field("shown", &self.shown())
+            .field("shown", &lock(&self.shown))
             .field("validity", &self.validity)
             .finish_non_exhaustive()
     }
 }
 
 impl Drop for EtcdLease {
-    /// lock-core releases what it drops; this is for whoever uses the driver alone.
+    /// lock-core releases what it drops. This is for callers that use the driver alone.
     fn drop(&mut self) {
         if self.finish() {
             let hold = self.hold.get_mut();

@@ -1,4 +1,4 @@
-//! The driver.
+//! The driver of etcd.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,27 +6,24 @@ use async_trait::async_trait;
 use etcd_client::Client;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, Guarantees,
-    Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, StoreUrl, Ticket,
-    TokenFloor, Wake, Wish, trace,
+    Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, Ticket, TokenFloor,
+    Wake, Wish, trace,
 };
 use tokio::{
-    runtime::Handle,
     sync::mpsc,
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
     acquire::{self, adopt, set},
     config::{EtcdConfig, whole_seconds},
-    election::{observe, observers::Observers},
+    election::observe,
     error::STORE,
-    layout::{floor::Floor, key_slots::Slots},
     operators,
-    queue::{diagnose, lister, watcher::Watcher},
-    session::{pool::Sessions, renewal, store::Store},
+    queue::{diagnose, watcher},
+    session::{renewal, store::Store},
     wire::{
         connection::Connection,
         deployment::{self, Server},
@@ -40,16 +37,7 @@ use crate::{
 pub struct EtcdLock {
     store: Arc<Store>,
     guarantees: Guarantees,
-    tasks: [AbortHandle; 4],
-}
-
-/// Connects to the etcd of a URL.
-///
-/// # Errors
-///
-/// As [`EtcdConfig::from_url`] and [`EtcdLock::connect`].
-pub async fn connect(url: &StoreUrl) -> Result<EtcdLock> {
-    EtcdLock::connect(EtcdConfig::from_url(url)?).await
+    tasks: [AbortHandle; 3],
 }
 
 impl EtcdLock {
@@ -66,35 +54,23 @@ impl EtcdLock {
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
-        whole_seconds("ttl", config.default_ttl)?;
-        let (connection, (shortest, probe, server)) = Connection::open(config.source, first_round)
-            .await
-            .map_err(|failure| failure.into_error("connect", false))?;
-        let guarantees = guarantees(Duration::from_secs(shortest), config.default_ttl, &server);
-        if let Err(error) = guarantees.check_ttl(config.default_ttl) {
+        let (default_ttl, keys) = (config.default_ttl(), config.keys());
+        whole_seconds("ttl", default_ttl)?;
+        let (mut connection, (shortest, probe, server)) =
+            Connection::open(config.source(), first_round)
+                .await
+                .map_err(|failure| failure.into_error("connect", false))?;
+        let guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
+        if let Err(error) = guarantees.check_ttl(default_ttl) {
             drop(probe.await);
             return Err(error);
         }
-        if server.crashes_at_reads() {
-            connection.set_reads_alone();
-        }
-        let connection = Arc::new(connection);
-        let store = Arc::new(Store {
-            floor: Arc::new(Floor::new(config.layout.floor())),
-            layout: config.layout,
-            slots: Arc::new(Slots::default()),
-            sessions: Arc::new(Sessions::new(connection.clone(), probe)),
-            watcher: Arc::new(Watcher::new(connection.clone())),
-            observers: Arc::new(Observers::new(connection.clone())),
-            connection,
-            runtime: Handle::current(),
-            closed: CancellationToken::new(),
-        });
+        connection.reads_alone = server.crashes_at_reads();
+        let store = Arc::new(Store::new(keys, connection, probe));
         let tasks = [
-            tokio::spawn(renewal::run(store.sessions.clone(), store.connection.clone())),
-            tokio::spawn(stream::run(store.watcher.clone())),
+            tokio::spawn(renewal::run(store.sessions.clone())),
+            tokio::spawn(watcher::run(store.watcher.clone())),
             tokio::spawn(stream::run(store.observers.clone())),
-            tokio::spawn(lister::run(store.watcher.clone())),
         ]
         .map(|task| task.abort_handle());
         trace::connected(STORE);
@@ -104,7 +80,7 @@ impl EtcdLock {
         Ok(Self { store, guarantees, tasks })
     }
 
-    /// Shares the connection of a client. The same as [`connect`](Self::connect) with
+    /// Shares the connection of a client. Same as [`connect`](Self::connect) with
     /// [`EtcdConfig::from_client`], which says what that means.
     ///
     /// ```no_run
@@ -129,17 +105,22 @@ impl EtcdLock {
         Self::connect(EtcdConfig::from_client(client)).await
     }
 
+    /// Returns the store, unless the client is closed.
+    fn open(&self) -> Result<&Arc<Store>> {
+        self.store.sessions.check_open().map(|()| &self.store)
+    }
+
     fn stop(&self) {
         self.store.closed.cancel();
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
-/// Asks everything that connecting needs, in one round: whether the login is good, the shortest
+/// Asks everything that connecting needs, in one round: whether the login is valid, the shortest
 /// TTL, and what is deployed.
 ///
-/// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants. It
-/// is revoked beside what comes next, and ends by itself if that fails.
+/// etcd raises a TTL that is too short for its elections, so a lease of 1 s shows the shortest one.
+/// That lease is revoked beside what comes next, and ends by itself if that fails.
 async fn first_round(
     member: Arc<Member>,
 ) -> Result<(u64, JoinHandle<()>, Server), etcd_client::Error> {
@@ -147,7 +128,7 @@ async fn first_round(
     let granted = leases::send_grant(&member, lease, 1);
     let (login, granted, server) =
         tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
-    let mut leases = member.lease.clone();
+    let mut leases = member.client.lease_client();
     let probe = async move { drop(timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {
         (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe), server)),
@@ -174,7 +155,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.default_ttl = default_ttl;
     guarantees.names_at_once = set::MOST;
     guarantees.detach = true;
-    // Expired leases are looked for every 500 ms, and revoked by a transaction after that.
+    // etcd looks for expired leases every 500 ms, and then revokes them by a transaction.
     guarantees.expiry_slack = Duration::from_secs(1);
     guarantees
 }
@@ -210,49 +191,40 @@ impl DistributedLock for EtcdLock {
         attempt: Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        self.store.sessions.check_open()?;
-        let lease = adopt::adopt(&self.store, &request, &attempt, &ticket).await?;
+        let lease = adopt::adopt(self.open()?, &request, &attempt, &ticket).await?;
         Ok(Box::new(lease))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        self.store.sessions.check_open()?;
-        operators::inspect(&self.store, name).await
+        operators::inspect(self.open()?, name).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        self.store.sessions.check_open()?;
-        diagnose::diagnose(&self.store, name, attempts).await
+        diagnose::diagnose(self.open()?, name, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        self.store.sessions.check_open()?;
-        observe::observe(&self.store, name).await
+        observe::observe(self.open()?, name).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        self.store.sessions.check_open()?;
-        operators::names(&self.store, prefix).await
+        operators::names(self.open()?, prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        self.store.sessions.check_open()?;
-        operators::revoke(&self.store, name, attempt, self.guarantees.default_ttl).await
+        operators::revoke(self.open()?, name, attempt, self.guarantees.default_ttl).await
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.store.sessions.check_open()?;
-        operators::token_floor(&self.store).await
+        operators::token_floor(self.open()?).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        self.store.sessions.check_open()?;
-        operators::raise_token_floor(&self.store, above).await
+        operators::raise_token_floor(self.open()?, above).await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        self.store.sessions.check_open()?;
-        operators::below_token_floor(&self.store).await
+        operators::below_token_floor(self.open()?).await
     }
 
     async fn close(&self) -> Result<()> {
@@ -266,7 +238,8 @@ impl Drop for EtcdLock {
     fn drop(&mut self) {
         self.stop();
         let sessions = self.store.sessions.clone();
-        // Wherever it is dropped. If the runtime that connected is gone, the locks end with their TTL.
+        // On the runtime that connected, wherever it is dropped. If that is gone, the locks end
+        // with their TTL.
         self.store.runtime.spawn(async move { drop(sessions.close().await) });
     }
 }

@@ -1,7 +1,9 @@
-//! What operators do: which names are in use, taking a lock away from whoever has it, and the token
-//! floor.
+//! Operators' calls: names in use, holders and waiters, revocation, and the token floor.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use etcd_client::{Txn, TxnOp};
 use futures_util::future::{join, join_all, try_join_all};
@@ -10,19 +12,24 @@ use uuid::Uuid;
 
 use crate::{
     error::Failure,
-    layout::{floor::Record, keys::queue_of, listing::Standing, note},
+    layout::{
+        floor::Record,
+        keys::queue_of,
+        listing::{QueueEntry, Standing},
+        note,
+    },
     session::store::Store,
     wire::{
         answer::{Header, ranges},
         history, leases, reads, removals,
-        requests::{self, send_txn},
+        requests::commit,
     },
 };
 
-/// How long a request to raise the token floor is sent again.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+/// For how long a request to raise the token floor is sent again.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Holders and waiters in order. How long a holder's lease lasts is known to etcd only.
+/// Returns holders and waiters in order. Only etcd knows how long a holder's lease lasts.
 pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>> {
     let (queue, connection) = (store.layout.queue(name)?, &store.connection);
     let failed = |failure: Failure| failure.into_error("inspect", false);
@@ -32,7 +39,7 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     let held = entries.iter().zip(&standing).filter(|(entry, _)| entry.holds);
     let leases: BTreeSet<_> =
         held.map(|(_, standing)| standing.lease).filter(|id| *id != 0).collect();
-    // Together: many readers are many leases.
+    // At the same time: many readers have many leases.
     let left = leases.iter().map(|lease| leases::ttl_left(connection, *lease));
     let held = entries.iter().zip(&standing).take_while(|(entry, _)| entry.holds);
     let held = held.take(history::MOST).map(|(_, standing)| standing.entry.revision);
@@ -48,60 +55,66 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     Ok(entries)
 }
 
-/// The names that have an entry and start with `start`, in order.
+/// Returns the names that have an entry and start with `start`, in order.
 pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
+    let found = names_with(store, start, |_| true).await;
+    let names = found.map_err(|failure| failure.into_error("names", false))?;
+    Ok(names.into_iter().collect())
+}
+
+/// Returns the names that start with `start` and have an entry for which `counts` returns true.
+async fn names_with(
+    store: &Store,
+    start: &str,
+    counts: impl Fn(&QueueEntry) -> bool,
+) -> Result<BTreeSet<LockName>, Failure> {
     let mut names = BTreeSet::new();
-    let Some((mut from, to)) = store.layout.names(start) else { return Ok(Vec::new()) };
+    let Some((mut from, to)) = store.layout.names(start) else { return Ok(names) };
     loop {
-        let (entries, next) = reads::page(&store.connection, &from, &to)
-            .await
-            .map_err(|failure| failure.into_error("names", false))?;
-        let found = entries.iter().filter_map(|entry| store.layout.name(queue_of(&entry.key)));
+        let (entries, next) = reads::page(&store.connection, &from, &to).await?;
+        let found = entries.iter().filter(|entry| counts(entry));
+        let found = found.filter_map(|entry| store.layout.name(queue_of(&entry.key)));
         names.extend(found.filter(|name| name.as_str().starts_with(start)));
-        let Some(next) = next else { return Ok(names.into_iter().collect()) };
+        let Some(next) = next else { return Ok(names) };
         from = next;
     }
 }
 
-/// Removes the entry of an attempt. Answers whether there was one.
+/// Removes the entry of an attempt. Returns whether there was one.
 pub(crate) async fn revoke(
     store: &Store,
     name: &LockName,
     attempt: Uuid,
-    patience: std::time::Duration,
+    patience: Duration,
 ) -> Result<bool> {
-    let queue = store.layout.queue(name)?;
-    let until = Clock::Boot.now() + patience;
-    let mut sent_in_doubt = false;
-    // An upgrade gives an attempt another entry: it is looked for until it is gone.
+    let (queue, until) = (store.layout.queue(name)?, Clock::Boot.now() + patience);
+    let give_up = || Clock::Boot.now() >= until;
+    let failed = |failure: Failure, in_doubt| failure.into_error("revoke", in_doubt);
+    let mut in_doubt = false;
+    // An upgrade gives an attempt another entry: look again until there is none.
     loop {
-        let entries = reads::inspect(&store.connection, &queue)
-            .await
-            .map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
+        let entries = reads::inspect(&store.connection, &queue).await;
+        let entries = entries.map_err(|failure| failed(failure, in_doubt))?;
         let own = |entry: &Standing| note::attempt(&entry.note) == Some(attempt);
-        let Some(victim) = entries.into_iter().find(own) else { return Ok(sent_in_doubt) };
+        let Some(victim) = entries.into_iter().find(own) else { return Ok(in_doubt) };
         let key = String::from_utf8_lossy(&victim.entry.key);
         let txn = removals::remove(&key, victim.entry.revision);
-        let give_up = || Clock::Boot.now() >= until;
-        let insisted =
-            store.connection.insist(give_up, |member| requests::send_txn(member, &txn)).await;
-        sent_in_doubt |= insisted.ambiguous;
-        let removed =
-            insisted.result.map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
-        if removed.succeeded() {
+        let removed = commit(&store.connection, &txn, &mut in_doubt, give_up).await;
+        if removed.map_err(|failure| failed(failure, in_doubt))?.succeeded() {
             return Ok(true);
         }
     }
 }
 
-/// How far tokens have come.
+/// Returns the token floor and the newest token.
 pub(crate) async fn token_floor(store: &Store) -> Result<TokenFloor> {
     let asked = reads::floor(&store.connection, &store.floor).await;
     let (record, revision) = asked.map_err(|failure| failure.into_error("token floor", false))?;
     Ok(record.newest(revision))
 }
 
-/// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first one's.
+/// Raises the floor, unless it is as high. Of two concurrent callers, the second one finds the
+/// first one's floor.
 pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Result<TokenFloor> {
     let failed = |failure: Failure| failure.into_error("raise the token floor", true);
     let asked = reads::floor(&store.connection, &store.floor).await;
@@ -109,14 +122,14 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
     let until = Clock::Boot.now() + PATIENCE;
     while record.above() < above.value() {
         let key = &*store.floor.key;
-        // The read of the same transaction sees what it writes.
+        // The read of the same transaction returns what it writes.
         let txn = Txn::new()
             .when([record.compare(key)])
             .and_then([TxnOp::put(key, above.to_string(), None), TxnOp::get(key, None)])
             .or_else([TxnOp::get(key, None)]);
         let give_up = || Clock::Boot.now() >= until;
-        let sent = store.connection.insist(give_up, |member| send_txn(member, &txn)).await;
-        let answer = sent.result.map_err(failed)?;
+        let sent = commit(&store.connection, &txn, &mut false, give_up).await;
+        let answer = sent.map_err(failed)?;
         revision = Header::of(answer.header()).revision();
         let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
         record = store.floor.learn(Record::read(found.as_ref()).map_err(failed)?);
@@ -124,23 +137,14 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
     Ok(record.newest(revision))
 }
 
-/// The attempts with entries that were made before the floor was raised the last time.
+/// Returns the attempts with entries that were made before the floor was last raised.
 pub(crate) async fn below_token_floor(store: &Store) -> Result<Vec<(LockName, Uuid)>> {
     let failed = |failure: Failure| failure.into_error("raise the token floor", true);
     let asked = reads::floor(&store.connection, &store.floor).await;
     let (record, _) = asked.map_err(failed)?;
-    let Some((mut from, to)) = store.layout.names("") else { return Ok(Vec::new()) };
-    let mut names = BTreeSet::new();
-    loop {
-        let page = reads::page(&store.connection, &from, &to).await;
-        let (entries, next) = page.map_err(failed)?;
-        let old = entries.iter().filter(|entry| record.is_after(entry.revision));
-        names.extend(old.filter_map(|entry| store.layout.name(queue_of(&entry.key))));
-        let Some(next) = next else { break };
-        from = next;
-    }
+    let names = names_with(store, "", |entry| record.is_after(entry.revision)).await;
     let mut found = Vec::new();
-    for name in names {
+    for name in names.map_err(failed)? {
         let queue = store.layout.queue(&name)?;
         let standing = reads::inspect(&store.connection, &queue).await.map_err(failed)?;
         let old = standing.iter().filter(|standing| record.is_after(standing.entry.revision));

@@ -1,4 +1,4 @@
-//! What an etcd lock is and costs.
+//! Properties and costs of an etcd lock.
 
 mod support;
 
@@ -119,11 +119,11 @@ async fn an_etcd_with_slow_elections_has_longer_ttls() {
 }
 
 #[tokio::test]
-async fn more_ttls_than_a_client_takes() {
+async fn more_ttls_than_a_client_takes_are_refused() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let with_ttl = |seconds| locks.lock("job").unwrap().ttl(Duration::from_secs(seconds));
-    // Idle sessions make room, also the one that was kept alive first.
+    // Idle sessions make room, also the one that was renewed first.
     with_ttl(3).acquire().await.unwrap().release().await.unwrap();
     until("it is kept alive", || async {
         etcd.counters().await.unwrap().get("sent.LeaseKeepAlive") > 0
@@ -185,7 +185,8 @@ async fn a_closed_client_frees_its_locks_and_says_so() {
 async fn ten_thousand_idle_locks_cost_what_one_costs() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
-    // The limit of a keep-alive's answer is a quarter: a late one would have all watched again.
+    // The limit of a keep-alive's answer is a quarter of the TTL: a late one would begin all
+    // watches again.
     let ttl = Duration::from_secs(8);
     let mut guards = Vec::new();
     for batch in 0..100 {
@@ -197,7 +198,7 @@ async fn ten_thousand_idle_locks_cost_what_one_costs() {
             guards.push(guard.await.unwrap().unwrap());
         }
     }
-    // Each is watched by and by, so that a deletion is told at once.
+    // Each key is watched in the end, so that a deletion is reported at once.
     until("all are watched", || async { etcd.counters().await.unwrap().get("watchers") == 10_000 })
         .await;
     let before = etcd.counters().await.unwrap();
@@ -214,7 +215,7 @@ async fn a_client_that_is_dropped_outside_of_any_runtime_frees_its_locks() {
     let etcd = etcd().await;
     let driver = driver(&format!("{}?ttl=60s", etcd.url())).await;
     let lease = acquire(&driver, Request::new(name("job"), Duration::from_secs(60))).await;
-    // The lease's end alone would leave the session, and the session's end takes the lease with it.
+    // The end of the lock alone would leave the session. The session's end takes the lock with it.
     std::thread::spawn(move || drop((driver, lease))).join().unwrap();
     let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
     let end = Clock::Boot.now() + PATIENCE;

@@ -10,13 +10,13 @@ use lock_lab::Etcd;
 use support::*;
 use tokio::sync::Mutex;
 
-/// Each takes and gives back a lock of its own.
+/// Each task takes and gives back a lock of its own.
 const TASKS: usize = 4000;
 
 /// The shortest TTL that etcd grants by default.
 const SHORTEST: Duration = Duration::from_secs(2);
 
-/// At least once, and until then.
+/// Takes and gives back a lock at least once, and until `end`.
 async fn work(locks: Locks, name: String, end: Instant) -> Result<usize> {
     let mut done = 0;
     loop {
@@ -34,9 +34,9 @@ async fn all_at_once(locks: &Locks, end: Instant) -> Result<Vec<usize>> {
     join_all(working).await.into_iter().map(|done| done.unwrap()).collect()
 }
 
-/// A TTL in which this machine, as busy as it is, does not serve all tasks once: a keep-alive that
-/// waits for all of them comes too late. How long they take depends on the machine, and so does how
-/// often a process gets to run: a fixed TTL is too short where that is seldom.
+/// Returns a TTL in which this machine, as busy as it is, cannot serve all tasks once: a keep-alive
+/// that waits for all of them comes too late. A fixed TTL does not fit: the time for all tasks
+/// depends on the machine, and on how often a process gets to run.
 async fn ttl_for(etcd: &Etcd) -> Duration {
     let locks = locks(&format!("{}?ttl=300s", etcd.url())).await;
     let started = Clock::Boot.now();
@@ -46,7 +46,7 @@ async fn ttl_for(etcd: &Etcd) -> Duration {
     Duration::from_secs(once.as_secs() / 2).max(SHORTEST)
 }
 
-/// One burst at a time: each takes all that the machine has.
+/// One burst at a time: each one uses the whole machine.
 static ONE: Mutex<()> = Mutex::const_new(());
 
 async fn burst() {
@@ -58,7 +58,7 @@ async fn burst() {
     let started = Clock::Boot.now();
     let lost = held.lost();
     let told = tokio::spawn(async move { (lost.await, Clock::Boot.now().since(started)) });
-    // Longer than the TTL; what is under way then is done after it.
+    // Longer than the TTL. The requests then under way are finished after it.
     let done = all_at_once(&locks, started + ttl + SHORTEST / 2).await;
     let lost = told.now_or_never().map(|told| told.unwrap());
     let cycles = done.as_ref().map(|done| done.iter().sum::<usize>());

@@ -21,7 +21,7 @@ use support::*;
 const NAMES: usize = 3;
 const WORKERS: usize = 4;
 
-/// What all workers have seen.
+/// Observations of all workers.
 #[derive(Default)]
 struct Seen {
     held: Mutex<[Option<usize>; NAMES]>,
@@ -50,7 +50,7 @@ impl Seen {
     }
 }
 
-/// Takes each name in turn, and says that it has left before it can be somebody else's.
+/// Takes each name in turn, and notes that it has left before another worker can have the lock.
 async fn work(locks: Locks, worker: usize, seen: Arc<Seen>) {
     for name in (worker..).map(|n| n % NAMES) {
         if seen.done.load(Relaxed) {
@@ -67,7 +67,7 @@ async fn work(locks: Locks, worker: usize, seen: Arc<Seen>) {
     }
 }
 
-/// Whether the driver connects, or shares the connection of a client.
+/// Whether the driver makes its own connection, or shares that of a client.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Way {
     Own,
@@ -131,16 +131,16 @@ async fn isolate(network: &Network, etcd: &EtcdCluster, leader: usize) {
     network.isolate(etcd.place(leader)).unwrap();
 }
 
-async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed() -> Result<(), Failure> {
+async fn waiters_go_on_without_overlap_when_the_leader_is_killed() -> Result<(), Failure> {
     without_its_leader(Way::Own, kill).await
 }
 
-async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated() -> Result<(), Failure> {
+async fn waiters_go_on_without_overlap_when_the_leader_is_isolated() -> Result<(), Failure> {
     without_its_leader(Way::Own, isolate).await
 }
 
-/// Its word may still reach its clients.
-async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_peers()
+/// The leader's answers may still reach its clients.
+async fn waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers()
 -> Result<(), Failure> {
     without_its_leader(Way::Own, async |network: &Network, etcd: &EtcdCluster, leader| {
         network.split(&[etcd.place(leader)], &etcd.peers(leader)).unwrap();
@@ -148,7 +148,7 @@ async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_p
     .await
 }
 
-/// The client asks any member, also those that are down.
+/// The client asks any member, also dead ones.
 async fn a_shared_client_goes_on_when_the_leader_is_killed() -> Result<(), Failure> {
     without_its_leader(Way::Shared, kill).await
 }
@@ -158,9 +158,9 @@ async fn a_shared_client_goes_on_when_the_leader_is_isolated() -> Result<(), Fai
 }
 
 lock_lab::network_tests!(
-    waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed,
-    waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated,
-    waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_peers,
+    waiters_go_on_without_overlap_when_the_leader_is_killed,
+    waiters_go_on_without_overlap_when_the_leader_is_isolated,
+    waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers,
     a_shared_client_goes_on_when_the_leader_is_killed,
     a_shared_client_goes_on_when_the_leader_is_isolated,
 );

@@ -1,4 +1,4 @@
-//! What connecting says when it cannot.
+//! Errors of connecting, and its requests.
 
 mod support;
 
@@ -9,25 +9,26 @@ use support::*;
 
 async fn refusal(url: &str) -> Error {
     let started = Clock::Boot.now();
-    let error = lock_etcd::connect(&StoreUrl::parse(url).unwrap()).await.unwrap_err();
+    let config = lock_etcd::EtcdConfig::from_url(&StoreUrl::parse(url).unwrap()).unwrap();
+    let error = lock_etcd::EtcdLock::connect(config).await.unwrap_err();
     assert!(Clock::Boot.now().since(started) < Duration::from_secs(5), "{error}");
     error
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens() {
+async fn a_port_without_a_listener_is_unavailable() {
     let error = refusal("etcd://127.0.0.1:1").await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_exist() {
+async fn a_host_that_does_not_exist_is_unavailable() {
     let error = refusal("etcd://no-such-host.invalid").await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn members_that_are_silent() {
+async fn silent_members_are_reported_in_time() {
     let etcd = etcd().await;
     let proxy = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
     proxy.cut();
@@ -38,14 +39,14 @@ async fn members_that_are_silent() {
 }
 
 #[tokio::test]
-async fn the_first_of_two_members_is_dead() {
+async fn connecting_skips_a_dead_first_member() {
     let etcd = etcd().await;
     let locks = locks(&format!("etcd://127.0.0.1:1,{}", etcd.addr())).await;
     locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_default_ttl_that_etcd_would_raise() {
+async fn a_default_ttl_that_etcd_would_raise_is_refused() {
     let etcd = etcd().await;
     let error = refusal(&format!("{}?ttl=1s", etcd.url())).await;
     assert!(error.to_string().contains("2s to"), "{error}");
@@ -82,7 +83,7 @@ async fn logins() {
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     let error = elsewhere.election("job").unwrap().observe().await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
-    // The observer may not look any more: it is told so once.
+    // The observer may not read any more: it gets one error.
     let mut admin = admin(&etcd).await;
     admin.user_revoke_role("me", "locker").await.unwrap();
     let error = soon(observer.next()).await.unwrap().unwrap_err();
@@ -106,7 +107,7 @@ async fn connecting_asks_everything_in_one_round() {
     let started = Clock::Boot.now();
     let _locks = locks(&etcd.url_via(&proxy)).await;
     let took = Clock::Boot.now().since(started);
-    // There and back, and there and back for the handshake of HTTP/2 at most.
+    // One round trip, and at most another one for the handshake of HTTP/2.
     assert!(took < delay * 5, "{took:?}");
 }
 
@@ -126,7 +127,7 @@ async fn rights_that_are_enough_for_the_locks_of_one_name() {
             continue;
         }
         job.acquire().await.unwrap().release().await.unwrap();
-        // Also to resolve what was not answered.
+        // Also to resolve an acquire without an answer.
         proxy.half_open();
         let before = proxy.stats().chunks_up;
         let acquiring = tokio::spawn(job.acquire());

@@ -1,4 +1,4 @@
-//! From exclusive to shared and back, and what breaks meanwhile.
+//! From exclusive to shared and back, and failures meanwhile.
 
 mod support;
 
@@ -58,7 +58,7 @@ async fn readers_of_another_client_are_told_of_a_downgrade() {
     until_clean(&etcd).await;
 }
 
-/// For Go's client and `etcdctl` every entry is an exclusive one, with or without a mark.
+/// For Go's client and `etcdctl` every entry is exclusive, with or without a mark.
 #[tokio::test]
 async fn etcdctl_waits_for_a_downgraded_lock_and_for_an_upgraded_one() {
     let etcd = etcd().await;
@@ -89,7 +89,7 @@ async fn etcdctl_waits_for_a_downgraded_lock_and_for_an_upgraded_one() {
 }
 
 #[tokio::test]
-async fn a_mark_without_its_entry_counts_for_nothing() {
+async fn a_mark_without_its_entry_has_no_effect() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let mut guard = locks.lock("job").unwrap().acquire().await.unwrap();
@@ -104,7 +104,7 @@ async fn a_mark_without_its_entry_counts_for_nothing() {
     etcd.put(key.as_bytes(), b"").await.unwrap();
     assert_eq!(locks.inspect("job").await.unwrap()[0].kind, Kind::Exclusive);
     assert!(locks.shared("job").unwrap().try_acquire().await.unwrap().is_none());
-    // It is not what the guard removes, but the mark is.
+    // The guard does not remove it, but removes the mark.
     drop(guard);
     until("the mark is gone", || async { keys(&etcd).await == [&*key] }).await;
 }
@@ -127,7 +127,7 @@ async fn an_upgraded_lock_is_renewed_watched_and_released_like_any_other() {
         lease.downgrade().await.unwrap();
         lease.downgrade().await.unwrap();
     }
-    // Later than the watch of what was deleted by the upgrades.
+    // Later than the watch of the entries that the upgrades deleted.
     until("it is watched", || async { etcd.counters().await.unwrap().get("watchers") == 1 }).await;
     assert!(!lease.validity().has_ended());
     etcd.delete_prefix(b"job/").await.unwrap();
@@ -184,7 +184,7 @@ async fn lost_replies_to_conversions_are_asked_for_again() {
     until_clean(&etcd).await;
 }
 
-/// The upgrade is held back by the network, sent again, and refused.
+/// The network delays the upgrade; it is sent again, and refused.
 #[tokio::test]
 async fn an_upgrade_that_was_refused_in_doubt_cannot_happen_later() {
     let etcd = etcd().await;
@@ -196,19 +196,19 @@ async fn an_upgrade_that_was_refused_in_doubt_cannot_happen_later() {
     let other = theirs.shared("job").unwrap().acquire().await.unwrap();
     let upgrading =
         tokio::spawn(async move { guard.try_upgrade().await.map(|done| (done, guard)) });
-    // It is not answered for 2 s and sent again on a new connection; then both arrive.
+    // It is not answered for 2 s, and sent again on a new connection. Then both arrive.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     proxy.heal();
     let (upgraded, mut guard) = soon(upgrading).await.unwrap().unwrap();
     assert!(!upgraded);
-    // Whatever is still on its way asks for the entry as it was first written.
+    // A sending still under way compares the entry as it was first written.
     let mut raw = Client::connect([etcd.addr().to_string()], None).await.unwrap();
     let entry = raw.get(&*before[0], None).await.unwrap().take_kvs().remove(0);
     assert!(entry.mod_revision() > entry.create_revision());
     other.release().await.unwrap();
     assert_eq!((keys(&etcd).await, guard.token()), (before, token));
     assert!(guard.is_valid());
-    // What the refusal left behind does not stand in the way of the next one.
+    // The refusal leaves nothing that stops the next upgrade.
     assert!(guard.try_upgrade().await.unwrap());
     guard.release().await.unwrap();
     until_clean(&etcd).await;
@@ -243,12 +243,12 @@ async fn a_release_while_an_upgrade_is_in_doubt_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn go_stands_in_the_way_of_an_upgrade() {
+async fn an_entry_of_go_prevents_an_upgrade() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let mut go = Client::connect([etcd.addr().to_string()], None).await.unwrap();
     let mut guard = locks.shared("job").unwrap().acquire().await.unwrap();
-    // Its keys may come before ours in the alphabet, or after.
+    // Its keys may come before or after ours in the alphabet.
     for key in ["job/0", "job/zzz"] {
         go.put(key, "", Some(PutOptions::new())).await.unwrap();
         assert!(!guard.try_upgrade().await.unwrap());
@@ -262,7 +262,7 @@ async fn go_stands_in_the_way_of_an_upgrade() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn converters_and_writers_exclude_each_other_and_tokens_rise() {
     let etcd = etcd().await;
-    // Writers and readers inside, and the last writer's token.
+    // Number of writers and readers inside, and the last writer's token.
     let inside = Arc::new(Mutex::new((0, 0, 0)));
     let write = |inside: &Mutex<(i32, i32, u64)>, token: lock_core::FencingToken| {
         let mut inside = inside.lock().unwrap();

@@ -1,4 +1,4 @@
-//! Locks that are left to another process: what stands in etcd for them. And the facts of a grant.
+//! Locks that are left to another process, and their entries in etcd. Also the facts of a grant.
 
 mod support;
 
@@ -35,7 +35,7 @@ async fn a_lock_that_is_left_lives_by_a_lease_of_its_own_in_its_place() {
     let (of_left, of_kept) = (entry("left").await, entry("kept").await);
     assert_eq!(of_left.0, token, "place and token stay");
     assert_ne!(of_left.1, of_kept.1);
-    // That it ends what it holds does not end what it has left.
+    // Closing ends the locks that it holds, but not the ones that it has left.
     a.close().await.unwrap();
     assert_eq!(kept.lost().await, LossReason::Closed);
     assert_eq!(entry("left").await, of_left);
@@ -50,9 +50,9 @@ async fn a_lock_that_is_left_lives_by_a_lease_of_its_own_in_its_place() {
     until_clean(&etcd).await;
 }
 
-/// The key of one that was left is not free for the next attempt of the same client.
+/// The key of a left lock is not free for the next attempt of the same client.
 #[tokio::test]
-async fn who_left_a_lock_waits_for_it_as_everybody_else() {
+async fn a_client_that_left_a_lock_waits_for_it_like_others() {
     let etcd = etcd().await;
     let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
     let lock = a.lock("job").unwrap().ttl(TTL);
@@ -65,7 +65,7 @@ async fn who_left_a_lock_waits_for_it_as_everybody_else() {
         until_queued(&a, "job", 2).await;
         let adopted = b.adopt(&ticket).await.unwrap();
         assert!(!waiter.is_finished());
-        // One that was adopted can be left again.
+        // An adopted lock can be left again.
         let ticket = adopted.detach().await.unwrap();
         let adopted = a.adopt(&ticket).await.unwrap();
         assert_eq!(adopted.token(), token);
@@ -78,7 +78,8 @@ async fn who_left_a_lock_waits_for_it_as_everybody_else() {
     until_clean(&etcd).await;
 }
 
-/// The keys of locks that are gone are used again: etcd keeps each one that was ever used in its index.
+/// The keys of locks that are gone are used again: etcd keeps each key that was ever used in its
+/// index.
 #[tokio::test]
 async fn the_keys_of_locks_that_were_left_come_back() {
     let etcd = etcd().await;
@@ -98,9 +99,9 @@ async fn the_keys_of_locks_that_were_left_come_back() {
     .await;
 }
 
-/// An operator deletes the key of one that was adopted: its holder is told at once.
+/// An operator deletes the key of an adopted lock: its holder is notified at once.
 #[tokio::test]
-async fn who_has_adopted_a_lock_is_told_of_its_loss() {
+async fn an_adopter_learns_of_the_loss_of_its_lock() {
     let etcd = etcd().await;
     let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
     let guard = a.lock("job").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -130,7 +131,7 @@ async fn the_facts_of_a_grant_are_those_of_the_answer() {
     until_queued(&locks, "job", 2).await;
     guard.release().await.unwrap();
     let next = soon(waiter).await.unwrap().unwrap();
-    // After a wait, they are those of the answer that it waits.
+    // After a wait, the facts are those of the answer that began the wait.
     assert_eq!(next.facts().get("revision"), Some(next.token().value()));
     assert_eq!(next.facts().get("zxid"), None);
     drop(set);
@@ -143,9 +144,9 @@ fn is_lost<T: std::fmt::Debug>(result: Result<T, Error>, why: LossReason) -> boo
     }
 }
 
-/// What is older than the record stays whose it was: the second step finds and ends it.
+/// Locks older than the record keep their owners: the second step finds and ends them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_older_than_the_floor_goes_from_hand_to_hand_no_more() {
+async fn a_lock_below_the_floor_is_not_left_or_adopted() {
     let etcd = etcd().await;
     let (a, b, operator) =
         (locks(&etcd.url()).await, locks(&etcd.url()).await, locks(&etcd.url()).await);
@@ -156,7 +157,7 @@ async fn what_is_older_than_the_floor_goes_from_hand_to_hand_no_more() {
     let raised = operator.driver().raise_token_floor(floor).await.unwrap();
     let below = operator.driver().below_token_floor(raised).await.unwrap();
     assert_eq!(below.len(), 3);
-    // Neither knows of the raise.
+    // Neither client knows of the raise.
     assert!(is_lost(b.adopt(&ticket).await, LossReason::TicketOver));
     assert!(is_lost(kept.detach().await, LossReason::EntryGone));
     until("what could not be left is removed", || async {
@@ -169,7 +170,7 @@ async fn what_is_older_than_the_floor_goes_from_hand_to_hand_no_more() {
     }
     assert_eq!(soon(other.lost()).await, LossReason::EntryGone);
     until_clean(&etcd).await;
-    // Both know by now.
+    // Both clients know of it now.
     assert!(is_lost(b.adopt(&ticket).await, LossReason::TicketOver));
     let ticket = take("left").await.detach().await.unwrap();
     let adopted = b.adopt(&ticket).await.unwrap();
@@ -177,9 +178,9 @@ async fn what_is_older_than_the_floor_goes_from_hand_to_hand_no_more() {
     adopted.release().await.unwrap();
 }
 
-/// Whoever adopts may be a process that has just come.
+/// The adopting process may be a new one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_know_the_floor_adopts_what_counts_from_it() {
+async fn an_adopter_that_does_not_know_the_floor_learns_it() {
     let etcd = etcd().await;
     let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
     let newest = a.token_floor().await.unwrap().newest;
@@ -189,12 +190,13 @@ async fn who_does_not_know_the_floor_adopts_what_counts_from_it() {
     let adopted = b.adopt(&guard.detach().await.unwrap()).await.unwrap();
     assert!(adopted.token() > floor);
     assert_eq!(a.inspect("x").await.unwrap()[0].holder.token, Some(adopted.token()));
-    // And b leaves it again, by what it has learned.
+    // And `b` leaves it again with the floor that it has learned.
     let adopted = a.adopt(&adopted.detach().await.unwrap()).await.unwrap();
     adopted.release().await.unwrap();
 }
 
-/// When a raise returns, nobody holds at or below it, also if the lock goes from hand to hand by tickets.
+/// When a raise returns, no holder has a token at or below it, even if the lock is passed on by
+/// tickets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_raise_ends_a_lock_that_goes_from_hand_to_hand() {
     let etcd = etcd().await;

@@ -1,4 +1,4 @@
-//! What an election is on etcd, and what observers are told.
+//! Elections on etcd, and the news for observers.
 
 mod support;
 
@@ -12,7 +12,7 @@ async fn next(observer: &mut Observer) -> Option<Leader> {
     soon(observer.next()).await.expect("it goes on").unwrap()
 }
 
-/// The next value that it tells; empty if nobody leads.
+/// Returns the observer's next value; empty if there is no leader.
 async fn value(observer: &mut Observer) -> String {
     let leader = next(observer).await;
     leader.map(|leader| String::from_utf8(leader.value).unwrap()).unwrap_or_default()
@@ -52,7 +52,7 @@ async fn the_value_is_raw_and_the_note_stands_beside_the_queue() {
     let queue = locks.inspect("job").await.unwrap();
     assert_eq!(queue.len(), 1);
     assert_eq!(queue[0].holder.description.as_deref(), Some("me"));
-    // Observers are told by events, and a look at etcd's history would be a request more.
+    // Observers get events, and a read of etcd's history would be one more request.
     let seen = queue[0].holder.clone().granted(None);
     assert_eq!(election.leader().await.unwrap().unwrap().holder, seen);
     assert_eq!(locks.names("").await.unwrap(), [name("job")]);
@@ -134,7 +134,7 @@ async fn a_value_from_an_operator_is_seen_and_replaced_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_lost_reply_to_a_campaign_or_a_proclamation() {
+async fn a_lost_reply_to_a_campaign_or_a_proclamation_is_asked_for_again() {
     let etcd = etcd().await;
     let (locks, proxy) = behind_proxy(&etcd, "").await;
     let theirs = support::locks(&etcd.url()).await;
@@ -164,7 +164,7 @@ async fn a_lost_reply_to_a_campaign_or_a_proclamation() {
 }
 
 #[tokio::test]
-async fn whoever_shares_the_lock_does_not_lead_and_foreign_ones_do() {
+async fn a_shared_lock_does_not_lead_and_a_foreign_entry_does() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let mut observer = observer(&locks, "job").await;
@@ -193,7 +193,7 @@ async fn whoever_shares_the_lock_does_not_lead_and_foreign_ones_do() {
 }
 
 #[tokio::test]
-async fn an_observer_that_does_not_look_misses_nothing_and_holds_up_nobody() {
+async fn an_observer_that_does_not_look_misses_nothing_and_delays_no_leader() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let mut observer = observer(&locks, "job").await;
@@ -212,7 +212,7 @@ async fn an_observer_that_does_not_look_misses_nothing_and_holds_up_nobody() {
     until_nothing_is_watched_but(&etcd, 0).await;
 }
 
-/// What is held for a while is watched, too.
+/// A lock that is held for a while is watched, too.
 async fn until_nothing_is_watched_but(etcd: &lock_lab::Etcd, holds: u64) {
     until("the observer's watch is closed", || async {
         etcd.counters().await.unwrap().get("watchers") == holds
@@ -221,7 +221,7 @@ async fn until_nothing_is_watched_but(etcd: &lock_lab::Etcd, holds: u64) {
 }
 
 #[tokio::test]
-async fn an_observer_after_an_outage_and_a_compaction() {
+async fn an_observer_gets_the_current_leader_after_an_outage_and_a_compaction() {
     let etcd = etcd().await;
     let (ours, proxy) = behind_proxy(&etcd, "").await;
     let theirs = locks(&etcd.url()).await;
@@ -240,9 +240,9 @@ async fn an_observer_after_an_outage_and_a_compaction() {
     assert_eq!(value(&mut observer).await, "after a restart");
 }
 
-/// Nothing but the observer would find out: the client has no session to keep alive.
+/// Only the observer can notice it: the client has no session to renew.
 #[tokio::test]
-async fn an_observer_whose_connection_fell_silent() {
+async fn an_observer_leaves_a_silent_connection() {
     let etcd = etcd().await;
     let first = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
     let ours = locks(&format!("etcd://{},{}", first.addr(), etcd.addr())).await;
@@ -254,9 +254,9 @@ async fn an_observer_whose_connection_fell_silent() {
     assert_eq!(value(&mut observer).await, "now");
 }
 
-/// What it has not taken is compacted: it is told the leader of now.
+/// The news that it has not taken are compacted: it receives the current leader.
 #[tokio::test]
-async fn an_observer_that_looks_after_a_compaction() {
+async fn an_observer_that_looks_after_a_compaction_gets_the_latest_value() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let mut observer = observer(&locks, "job").await;
@@ -273,7 +273,7 @@ async fn an_observer_that_looks_after_a_compaction() {
 }
 
 #[tokio::test]
-async fn the_end_of_an_observer() {
+async fn an_observer_ends_when_it_is_dropped_or_its_client_closes() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
@@ -300,9 +300,9 @@ async fn the_end_of_an_observer() {
     assert!(soon(kept.next()).await.is_none());
 }
 
-/// The least of a few rounds: looks and renewals only ever add.
+/// Takes the minimum of a few rounds: reads and renewals only add.
 #[tokio::test]
-async fn what_it_costs() {
+async fn a_campaign_a_proclamation_and_a_new_leader_cost_few_requests() {
     let etcd = etcd().await;
     let ours = locks(&etcd.url()).await;
     let election = ours.election("job").unwrap();

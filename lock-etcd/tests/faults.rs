@@ -1,4 +1,4 @@
-//! What breaks, and what holders and waiters are told.
+//! Failures, and their effects on holders and waiters.
 
 mod support;
 
@@ -48,7 +48,7 @@ async fn a_lost_reply_to_the_release_is_asked_for_again() {
     proxy.half_open();
     let releasing = tokio::spawn(guard.release());
     until_clean(&etcd).await;
-    // Somebody else holds it by the time that the release is sent again.
+    // Another client holds it when the release is sent again.
     let other = support::locks(&etcd.url()).await.lock("job").unwrap().acquire().await.unwrap();
     proxy.reset();
     proxy.heal();
@@ -88,7 +88,7 @@ async fn a_holder_that_is_cut_off_is_told_before_another_is_granted() {
     let slack = others.guarantees().expiry_slack;
     assert!(Clock::Boot.now().since(cut_at) < Duration::from_secs(3) + slack);
     assert!(next.token() > guard.token());
-    // Back again: what it left behind must not touch the new holder.
+    // Back again: the entry that it left must not affect the new holder.
     proxy.heal();
     cut_off.lock("other").unwrap().acquire().await.unwrap().release().await.unwrap();
     assert!(next.is_valid());
@@ -128,7 +128,7 @@ async fn holders_and_waiters_survive_a_restart_of_the_server() {
 }
 
 #[tokio::test]
-async fn what_happened_while_the_watch_was_broken_is_found_out() {
+async fn changes_during_a_broken_watch_are_found() {
     let etcd = etcd().await;
     let (ours, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
     let theirs = locks(&etcd.url()).await;
@@ -136,13 +136,13 @@ async fn what_happened_while_the_watch_was_broken_is_found_out() {
     let holding = ours.lock("held").unwrap().acquire().await.unwrap();
     let waiting = tokio::spawn(ours.lock("job").unwrap().acquire());
     until_queued(&theirs, "job", 2).await;
-    // Theirs watches what it holds, too.
+    // Their client watches the lock that it holds, too.
     until("all are watched", || async { etcd.counters().await.unwrap().get("watchers") == 3 })
         .await;
     proxy.refuse();
     guard.release().await.unwrap();
     etcd.delete_prefix(b"held/").await.unwrap();
-    // Nothing of it can be replayed.
+    // No event of it can be replayed.
     etcd.compact().await.unwrap();
     proxy.heal();
     let _granted = soon(waiting).await.unwrap().unwrap();
@@ -180,7 +180,7 @@ async fn a_waiter_whose_entry_is_deleted_is_told_and_not_granted() {
 }
 
 #[tokio::test]
-async fn a_waiter_and_its_predecessor_of_one_session_that_is_revoked() {
+async fn a_waiter_and_its_predecessor_are_lost_with_their_session() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let guard = locks.lock("job").unwrap().acquire().await.unwrap();
@@ -192,7 +192,7 @@ async fn a_waiter_and_its_predecessor_of_one_session_that_is_revoked() {
     assert!(matches!(told, Err(Error::PlaceLost { .. } | Error::Rejected { .. })), "{told:?}");
     let reason = soon(guard.lost()).await;
     assert!(matches!(reason, LossReason::EntryGone | LossReason::SessionEnded), "{reason:?}");
-    // A new session is made by and by: at the latest when the keep-alive finds out.
+    // A new session is made at the latest when the keep-alive fails.
     soon(locks.lock("job").unwrap().acquire()).await.unwrap().release().await.unwrap();
 }
 
@@ -220,7 +220,7 @@ async fn the_next_member_is_asked_when_one_is_gone() {
         guard.release().await.unwrap();
         soon(waiting).await.unwrap().unwrap()
     };
-    // From the second, which is gone now, back to the first.
+    // From the second member, which is gone now, back to the first.
     first.heal();
     second.refuse();
     tokio::time::sleep(Duration::from_secs(7)).await;
@@ -229,14 +229,15 @@ async fn the_next_member_is_asked_when_one_is_gone() {
     until_clean(&etcd).await;
 }
 
-/// A stream that is being opened hears nothing, while other requests are answered on a new connection.
+/// A stream that is being opened gets no answer, while other requests are answered on a new
+/// connection.
 #[tokio::test]
 async fn a_silent_stream_of_one_session_does_not_use_up_the_ttl_of_another() {
     let etcd = etcd().await;
     let (locks, proxy) = behind_proxy(&etcd, "?ttl=6s").await;
     let long = locks.lock("long").unwrap().ttl(Duration::from_secs(60)).acquire().await.unwrap();
     let short = locks.lock("short").unwrap().acquire().await.unwrap();
-    // From here on the connection is dead; who asks there notices 2 s later.
+    // From here on the connection is dead. Its requests fail 2 s later.
     proxy.catch(b"bait");
     let busy = tokio::spawn({
         let locks = locks.clone();
@@ -251,7 +252,7 @@ async fn a_silent_stream_of_one_session_does_not_use_up_the_ttl_of_another() {
     until("it is dead", || async { proxy.caught() == 1 }).await;
     // Some time after that, so that it would wait longer.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    // Opens the stream; the read beside it is in vain.
+    // Opens the stream. The read beside it gets no answer.
     let renewed = tokio::spawn(async move { (long.renew().await, long) });
     let lost = tokio::time::timeout(Duration::from_secs(9), short.lost()).await;
     assert!(lost.is_err(), "{lost:?}");

@@ -1,5 +1,5 @@
-//! The token floor is raised while something is under way: tokens of a name rise with its grants, also
-//! if whoever raises it gets no further than the record.
+//! The token floor is raised while requests are under way. Tokens of a name rise with its grants,
+//! even if the raise stops after writing the record.
 
 mod support;
 
@@ -13,10 +13,10 @@ use lock_lab::{Etcd, Proxy};
 use support::*;
 use tokio::task::JoinHandle;
 
-/// Nothing ends by itself meanwhile.
+/// Long enough that nothing expires during a test.
 const TTL: Duration = Duration::from_secs(60);
 
-/// The first step of a raise, and no more. Answers the floor.
+/// Does only the first step of a raise. Returns the floor.
 async fn raise(operator: &Locks) -> FencingToken {
     let newest = operator.token_floor().await.unwrap().newest.value();
     let floor = FencingToken::new(newest + 1_000_000);
@@ -30,9 +30,9 @@ struct Scene {
     proxy: Proxy,
     late: Locks,
     other: Locks,
-    /// Looks, and raises the floor.
+    /// Inspects, and raises the floor.
     operator: Locks,
-    /// The tokens of what is granted, as it is granted.
+    /// The tokens in the order of the grants.
     granted: Arc<Mutex<Vec<FencingToken>>>,
 }
 
@@ -42,15 +42,15 @@ impl Scene {
         let (late, proxy) = behind_proxy(&etcd, "?ttl=60s").await;
         let url = format!("{}?ttl=60s", etcd.url());
         let (other, operator) = (locks(&url).await, locks(&url).await);
-        // The session of each.
+        // Makes a session for each client.
         for client in [&late, &other, &operator] {
             client.lock("x").unwrap().acquire().await.unwrap().release().await.unwrap();
         }
         Self { etcd, proxy, late, other, operator, granted: Arc::default() }
     }
 
-    /// As it is while `work` has an entry whose answer is lost, somebody comes behind it, and the floor
-    /// is raised then.
+    /// Runs `work` until it has an entry but no answer. Then another client queues behind it, and
+    /// the floor is raised.
     async fn overtake<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -117,7 +117,7 @@ async fn a_try_that_is_overtaken_finds_those_behind_it() {
     let scene = Scene::new().await;
     let (trying, granted) = (scene.late.lock("x").unwrap(), scene.granted.clone());
     let work = async move {
-        // Otherwise the other one has it.
+        // Otherwise the other client has it.
         if let Some(guard) = trying.try_acquire().await.unwrap() {
             pass(guard, &granted).await;
         }
@@ -128,7 +128,7 @@ async fn a_try_that_is_overtaken_finds_those_behind_it() {
     until_clean(&scene.etcd).await;
 }
 
-/// All entries of a set are made by one transaction, and are all too old.
+/// One transaction makes all entries of a set, so all are too old.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_names_of_a_set_are_entered_anew() {
     let scene = Scene::new().await;
@@ -148,7 +148,7 @@ async fn all_names_of_a_set_are_entered_anew() {
     until_clean(&scene.etcd).await;
 }
 
-/// The second try knows the floor, and finds what the first one has made below it.
+/// The second try knows the floor, and finds the entry that the first one has made below it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_that_was_given_up_counts_from_the_floor_that_it_was_made_with() {
     let scene = Scene::new().await;

@@ -18,14 +18,15 @@ async fn an_entry_like_gos_stands_in_the_queue_like_ours() {
     let mut go = Client::connect([etcd.addr().to_string()], None).await.unwrap();
     let lease = go.lease_grant(60, None).await.unwrap().id();
     let key = format!("job/{lease:x}");
-    // Go holds, ours waits.
+    // Go holds, our attempt waits.
     go.put(&*key, "", Some(PutOptions::new().with_lease(lease))).await.unwrap();
     assert!(locks.lock("job").unwrap().try_acquire().await.unwrap().is_none());
     let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
     until_queued(&locks, "job", 2).await;
     go.delete(&*key, None).await.unwrap();
     let guard = soon(waiting).await.unwrap().unwrap();
-    // Ours holds, Go waits, another of ours waits behind it. Go uses its key again.
+    // Our attempt holds, Go waits, and another attempt of ours waits behind it. Go uses its key
+    // again.
     go.put(&*key, "", Some(PutOptions::new().with_lease(lease))).await.unwrap();
     let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
     until_queued(&locks, "job", 3).await;
@@ -36,7 +37,8 @@ async fn an_entry_like_gos_stands_in_the_queue_like_ours() {
     soon(waiting).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// `etcdctl lock NAME`: prints its key when it holds the lock, and holds it until it is killed.
+/// Starts `etcdctl lock NAME`. It prints its key when it holds the lock, and holds it until it is
+/// killed.
 fn etcdctl_lock(etcd: &lock_lab::Etcd, name: &str) -> Child {
     Command::new("etcdctl")
         .env("ETCDCTL_API", "3")

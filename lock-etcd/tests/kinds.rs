@@ -1,4 +1,4 @@
-//! Shared locks and permits: what they cost, and what foreign clients see of them.
+//! Shared locks and permits: their costs, and how foreign clients see them.
 
 mod support;
 
@@ -12,7 +12,7 @@ use lock_etcd::client::{Client, PutOptions};
 use support::*;
 use tokio::task::JoinSet;
 
-/// Each kind that leaves room for others of its kind.
+/// The kinds that leave room for others of their kind.
 const BESIDE: [Kind; 2] = [Kind::Shared, Kind::Permit { weight: 1, limit: 12 }];
 
 async fn acquire_kind(locks: &Locks, name: &str, kind: Kind) -> LockGuard {
@@ -82,7 +82,7 @@ async fn keys_say_of_what_kind_they_are() {
 }
 
 #[tokio::test]
-async fn one_release_lets_in_everybody_who_fits_and_asks_nothing() {
+async fn one_release_admits_all_waiters_that_fit_and_causes_no_request() {
     for kind in BESIDE {
         let etcd = etcd().await;
         let (holder, ours) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
@@ -104,7 +104,7 @@ async fn one_release_lets_in_everybody_who_fits_and_asks_nothing() {
         until_quiet(&etcd).await;
         let spent = etcd.counters().await.unwrap();
         assert_eq!(requests(&spent, &before), [("Txn".to_owned(), 1)]);
-        // One for each client.
+        // One event for each client.
         assert!(events(&spent, &before) <= 2, "{}", spent.since(&before));
         assert!(!last.is_finished());
         for guard in guards {
@@ -179,7 +179,8 @@ async fn a_waiter_with_another_limit_is_refused_and_gone() {
     until_clean(&etcd).await;
 }
 
-/// Go's client waits for every key before its own, and its key is an exclusive entry for ours.
+/// Go's client waits for every key before its own, and its key is an exclusive entry for our
+/// clients.
 #[tokio::test]
 async fn a_key_like_gos_excludes_readers_and_permits() {
     let etcd = etcd().await;
@@ -204,7 +205,7 @@ async fn a_key_like_gos_excludes_readers_and_permits() {
 async fn acquires_of_all_kinds_dropped_at_any_moment_leave_nothing() {
     let etcd = etcd().await;
     let clients = [locks(&etcd.url()).await, locks(&etcd.url()).await];
-    // Writers, readers, permits.
+    // Number of writers, readers and permits.
     let inside = Arc::new(Mutex::new([0; 3]));
     let mut work = JoinSet::new();
     for task in 0..24u64 {

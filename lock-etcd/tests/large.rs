@@ -1,4 +1,4 @@
-//! Queues that do not fit into one answer of etcd's.
+//! Queues that do not fit into one answer of etcd.
 
 mod support;
 
@@ -9,7 +9,7 @@ use lock_etcd::client::{Client, GetOptions, PutOptions, Txn, TxnOp};
 use support::*;
 use uuid::Uuid;
 
-/// How many keys start so.
+/// Returns the number of keys that start with `start`.
 async fn count(raw: &Client, start: &str) -> i64 {
     let all = GetOptions::new().with_prefix().with_count_only();
     raw.kv_client().get(start, Some(all)).await.unwrap().count()
@@ -19,7 +19,7 @@ fn value(n: usize) -> String {
     format!("{n:05}").repeat(1000)
 }
 
-/// Candidates of another client, as its driver writes them.
+/// Writes candidates of another client, as its driver does.
 async fn put_candidates(raw: &mut Client, numbers: std::ops::Range<usize>) {
     let lease = raw.lease_grant(600, None).await.unwrap().id();
     let leased = || Some(PutOptions::new().with_lease(lease));
@@ -31,7 +31,7 @@ async fn put_candidates(raw: &mut Client, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// With their values they are more than the 4 MB that the client takes.
+/// With their values they exceed the 4 MB that the client accepts.
 #[tokio::test]
 async fn a_thousand_candidates_with_large_values() {
     let etcd = etcd().await;
@@ -67,7 +67,7 @@ async fn an_acquire_whose_answer_is_too_large_says_so_and_leaves_nothing() {
     let locks = locks(&format!("{}?ttl=60s", etcd.url())).await;
     let name = "n".repeat(500);
     let mut raw = Client::connect([etcd.addr().to_string()], None).await.unwrap();
-    // Each is listed by its key of more than 500 bytes.
+    // Each is listed with its key of more than 500 bytes.
     for batch in 0..100 {
         let put = |n| TxnOp::put(format!("{name}/{batch:02}{n:03}"), "", None);
         raw.txn(Txn::new().and_then((0..100).map(put).collect::<Vec<_>>())).await.unwrap();
@@ -75,7 +75,7 @@ async fn an_acquire_whose_answer_is_too_large_says_so_and_leaves_nothing() {
     let error = soon(locks.lock(&name).unwrap().acquire()).await.unwrap_err();
     assert!(matches!(error, Error::Rejected { effect: Effect::Unknown, .. }), "{error}");
     until("its entry is gone", || async { count(&raw, &name).await == 10_000 }).await;
-    // What is read in parts goes on.
+    // Reads in several parts still work.
     assert_eq!(locks.inspect(&name).await.unwrap().len(), 10_000);
     assert_eq!(locks.names("").await.unwrap().len(), 1);
 }

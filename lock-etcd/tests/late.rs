@@ -1,4 +1,4 @@
-//! Requests that arrive late, after what they were for was resolved on another way to etcd.
+//! Requests that arrive late, after their attempt was resolved on another connection to etcd.
 
 mod support;
 
@@ -9,7 +9,7 @@ use lock_etcd::{EtcdLease, EtcdLock, client::Client};
 use lock_lab::{Etcd, Proxy};
 use support::*;
 
-/// Two ways to one etcd, one of which is about to be slow.
+/// Two connections to one etcd, one of which becomes slow.
 struct Ways {
     etcd: Etcd,
     ways: [Proxy; 2],
@@ -29,7 +29,7 @@ impl Ways {
 
     async fn locks(&self) -> Locks {
         let locks = locks(&self.url()).await;
-        // It has a session from now on, and only what it does with a lock is on its way.
+        // It has a session from now on, so only the requests for a lock are under way.
         locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
         locks
     }
@@ -41,7 +41,8 @@ impl Ways {
         driver
     }
 
-    /// Makes what `act` sends next with this part late. What it does is resolved on the other way.
+    /// Delays the next request of `act` that contains this part. `act` is resolved on the other
+    /// connection.
     async fn late<T>(&self, part: &str, act: impl Future<Output = T>) -> T {
         let caught = async {
             self.ways.iter().for_each(|way| way.catch(part.as_bytes()));
@@ -56,7 +57,7 @@ impl Ways {
         self.ways.iter().map(Proxy::caught).sum()
     }
 
-    /// What was late arrives, and etcd has answered it when this returns.
+    /// Delivers the late request. Returns when etcd has answered it.
     async fn arrives(&self) {
         let answered = || async {
             let counters = self.etcd.counters().await.unwrap();
@@ -72,7 +73,7 @@ impl Ways {
         keys.filter(|key| key.starts_with(queue)).collect()
     }
 
-    /// What the keys of its session in a queue start with.
+    /// Returns the start of its session's keys in a queue.
     async fn part(&self, queue: &str) -> String {
         format!("{queue}{:x}.", self.etcd.leases().await.unwrap()[0])
     }
@@ -80,7 +81,7 @@ impl Ways {
 
 const TTL: Duration = Duration::from_secs(60);
 
-/// Longer than any request should be on its way, and than the first edition let a key rest.
+/// Longer than any request should be under way, and longer than the first edition reserved a key.
 const VERY_LATE: Duration = Duration::from_secs(11);
 
 #[tokio::test]
@@ -131,7 +132,8 @@ async fn an_acquire_that_arrives_after_it_was_given_up_makes_no_entry() {
         acquiring.abort();
     })
     .await;
-    // Another attempt of the same client: what the first one left is resolved before it is served.
+    // Another attempt of the same client: the entry of the first one is resolved before it is
+    // served.
     let guard = soon(locks.lock("job").unwrap().acquire()).await.unwrap();
     until("one is left", || async { ways.entries("job/").await.len() == 1 }).await;
     guard.release().await.unwrap();

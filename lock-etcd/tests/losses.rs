@@ -17,7 +17,7 @@ async fn a_thousand_losses_with_one_session_are_one_revocation_and_no_removals()
         assert_eq!(soon(guard.lost()).await, LossReason::Expired);
     }
     let before = etcd.counters().await.unwrap();
-    // Each says that it was lost, and waits for nothing.
+    // Each returns that it was lost, without a wait.
     let released = soon(join_all(guards.into_iter().map(|guard| guard.release()))).await;
     assert_eq!(released.len(), 1000);
     proxy.heal();
@@ -25,7 +25,7 @@ async fn a_thousand_losses_with_one_session_are_one_revocation_and_no_removals()
     until("the lease is gone", || async { etcd.leases().await.unwrap().is_empty() }).await;
     let asked = etcd.counters().await.unwrap().since(&before);
     assert!(asked.get("rpc.LeaseRevoke") <= 1, "{asked}");
-    // What is left to ask are lists of 64 names each.
+    // Only lists of 64 names each remain.
     assert!(asked.get("rpc.DeleteRange") + asked.get("rpc.Txn") <= 1000 / 64, "{asked}");
     locks.lock("job0").unwrap().acquire().await.unwrap().release().await.unwrap();
 }

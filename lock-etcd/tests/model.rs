@@ -1,27 +1,28 @@
-//! A model of one session's requests, each of which may arrive at any time: what the first
-//! edition's rules come to, and that today's leave nothing behind and take nothing away.
+//! A model of one session's requests, each of which may arrive at any time. It shows the faults of
+//! the first edition's rules, and that today's rules leave no entry behind and remove no other's
+//! entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stateright::{Checker, Model, Property};
 
-/// What requests ask for, and which keys they use.
+/// The comparisons of requests, and the keys that they use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Rules {
-    /// Keys are used again, and requests ask for nothing but them.
+    /// Keys are used again, and requests compare nothing else.
     First,
     /// No key is used again.
     UniqueKeys,
-    /// Keys are used again; removals ask for the revision, and acquires for the session's epoch.
+    /// Keys are used again. Removals compare the revision, and acquires the session's epoch.
     Guarded,
-    /// As these, but nothing raises the epoch.
+    /// Same as [`Guarded`](Self::Guarded), but nothing raises the epoch.
     GuardedWithoutEpoch,
 }
 
 #[derive(Clone, Debug)]
 struct Session {
     rules: Rules,
-    /// How many requests are not answered in time.
+    /// Number of requests that are not answered in time.
     silences: u8,
 }
 
@@ -33,7 +34,7 @@ enum Request {
         key: u8,
         epoch: Revision,
     },
-    /// Which revision the key has.
+    /// Reads the revision of the key.
     Find {
         key: u8,
     },
@@ -46,10 +47,10 @@ enum Request {
     },
 }
 
-/// An answer: to an acquire what stands, if its epoch is not over; to the others likewise.
+/// The revision in an answer. An acquire gets that of the entry, if its epoch is not over.
 type Answer = Option<Revision>;
 
-/// What a task is about. It acquires, holds, releases, and does so once more.
+/// The current step of a task. A task acquires, holds, releases, and does so once more.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Step {
     Acquire,
@@ -79,7 +80,7 @@ struct State {
     next_key: u8,
     known_epoch: Revision,
     silences: u8,
-    /// Requests that nothing waits for any more, each as often as it was sent.
+    /// Requests that no task waits for any more, with how often each was sent.
     late: BTreeMap<Request, u8>,
     // etcd
     revision: Revision,
@@ -92,7 +93,7 @@ enum Action {
     Send(usize),
     Arrive(usize),
     ArriveLate(Request),
-    /// A task waits no longer for its request, which is still on its way, or its answer is.
+    /// A task stops waiting for its request. The request, or its answer, is still under way.
     Doubt(usize),
     /// A task's caller leaves while it acquires.
     Leave(usize),
@@ -100,7 +101,7 @@ enum Action {
 }
 
 impl State {
-    /// What etcd does.
+    /// Carries out a request, as etcd does.
     fn carry_out(&mut self, request: &Request, rules: Rules) -> Answer {
         match *request {
             Request::Acquire { epoch, .. } if self.over(epoch, rules) => return None,
@@ -151,7 +152,7 @@ impl State {
         true
     }
 
-    /// What a task does when its request is answered.
+    /// Moves a task on when its request is answered.
     fn answered(&mut self, task: usize, answer: Answer, rules: Rules) {
         let known = self.known_epoch;
         let Task { step, doubts, epoch, .. } = &mut self.tasks[task];
@@ -175,7 +176,7 @@ impl State {
         }
     }
 
-    /// The task's entry is gone, and so is its claim on the key.
+    /// Ends a round: the task's entry is gone, and so is its claim on the key.
     fn again(&mut self, task: usize, rules: Rules) {
         self.used.remove(&self.tasks[task].key);
         if self.tasks[task].rounds > 1 {
@@ -195,7 +196,7 @@ impl State {
         (task.key, task.step, task.doubts) = (key, Step::Acquire, false);
     }
 
-    /// A task's request was not answered.
+    /// Handles a request that was not answered.
     fn doubt(&mut self, task: usize, rules: Rules) {
         self.silences += 1;
         let task = &mut self.tasks[task];
@@ -307,7 +308,7 @@ const KEPT: &str = "what is held stands";
 const CLEAN: &str = "nothing is left";
 const ENDS: &str = "it comes to an end";
 
-/// The promises that these rules break.
+/// Returns the promises that these rules break.
 fn broken(rules: Rules) -> BTreeSet<&'static str> {
     let checker = Session { rules, silences: 2 }.checker().spawn_bfs().join();
     checker.assert_any_discovery(ENDS);

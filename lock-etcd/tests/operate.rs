@@ -1,4 +1,4 @@
-//! Names in use, and locks that are taken away.
+//! Names in use, and revoked locks.
 
 mod support;
 
@@ -13,7 +13,7 @@ async fn attempt(locks: &lock_core::Locks, name: &str, at: usize) -> Uuid {
 }
 
 #[tokio::test]
-async fn more_names_than_one_answer_has() {
+async fn more_names_than_one_answer_has_are_listed() {
     let etcd = etcd().await;
     let locks = locks(&format!("{}?prefix=ns/", etcd.url())).await;
     for n in 0..5000 {
@@ -31,7 +31,7 @@ async fn more_names_than_one_answer_has() {
 }
 
 #[tokio::test]
-async fn native_names_in_use() {
+async fn native_names_in_use_are_listed() {
     let etcd = etcd().await;
     let locks = locks(&format!("{}?layout=native", etcd.url())).await;
     let _guards = [
@@ -72,7 +72,7 @@ async fn a_downgraded_holder_that_is_revoked_leaves_no_mark() {
 }
 
 #[tokio::test]
-async fn a_reader_that_is_revoked_while_it_waits() {
+async fn a_reader_that_is_revoked_while_it_waits_loses_its_place() {
     let etcd = etcd().await;
     let (ours, theirs) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
     let guard = theirs.lock("job").unwrap().acquire().await.unwrap();
@@ -96,7 +96,7 @@ async fn a_lost_reply_to_the_revocation_is_asked_for_again() {
     let guard = ours.lock("job").unwrap().acquire().await.unwrap();
     let id = attempt(&operator, "job", 0).await;
     let revoking = tokio::spawn(async move { operator.revoke("job", id).await });
-    // Whichever of its replies this is.
+    // It may be any of its replies.
     proxy.drop_next_reply();
     match soon(revoking).await.unwrap() {
         Ok(revoked) => assert!(revoked),
@@ -107,7 +107,7 @@ async fn a_lost_reply_to_the_revocation_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn nobody_is_revoked_by_an_id_that_nobody_has() {
+async fn an_unknown_id_revokes_no_attempt() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let guard = locks.lock("job").unwrap().acquire().await.unwrap();
@@ -117,7 +117,7 @@ async fn nobody_is_revoked_by_an_id_that_nobody_has() {
 }
 
 #[tokio::test]
-async fn who_holds_shows_how_long_its_lease_lasts() {
+async fn inspect_shows_how_long_a_holders_lease_lasts() {
     let etcd = etcd().await;
     let locks = locks(&format!("{}?ttl=20s", etcd.url())).await;
     let _guard = locks.lock("job").unwrap().acquire().await.unwrap();

@@ -11,7 +11,7 @@ use support::*;
 
 const TTL: Duration = Duration::from_secs(3);
 
-/// Asks for a lock in vain, and returns how long that took.
+/// Waits for a lock in vain. Returns how long that took.
 async fn in_vain(locks: Locks, name: String) -> Duration {
     let asked = Clock::Boot.now();
     let error = locks.lock(&name).unwrap().acquire().await.unwrap_err();
@@ -38,7 +38,8 @@ async fn ten_callers_without_a_session_fail_together_after_one_ttl() {
         proxy.heal();
         locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
         let now = etcd.counters().await.unwrap();
-        // Two requests were under way in the cut and arrive late; nothing is sent for the others.
+        // Two requests were under way in the cut and arrive late. No request is sent for the
+        // others.
         let grants = now.since(&before).get("rpc.LeaseGrant");
         assert!(grants <= 3, "{grants} grants after the heal");
     }
@@ -55,7 +56,7 @@ async fn callers_with_logins_and_two_members_fail_together_after_one_ttl() {
     callers_fail_together(&locks, || proxies.iter().for_each(Proxy::cut)).await;
 }
 
-/// Asks for a lock in vain without waiting for it, and returns how long that took.
+/// Tries to take a lock in vain. Returns how long that took.
 async fn try_in_vain(locks: Locks, name: String) -> Duration {
     let asked = Clock::Boot.now();
     let error = locks.lock(&name).unwrap().try_acquire().await.unwrap_err();
@@ -63,7 +64,7 @@ async fn try_in_vain(locks: Locks, name: String) -> Duration {
     Clock::Boot.now().since(asked)
 }
 
-/// More than may be under way at a time, and than may try.
+/// More callers than may be under way or may try at a time.
 #[tokio::test]
 async fn a_hundred_callers_fail_after_one_ttl_with_a_session_and_without() {
     let etcd = etcd().await;
@@ -88,7 +89,7 @@ async fn a_hundred_callers_fail_after_one_ttl_with_a_session_and_without() {
     let took: Vec<_> = took.into_iter().map(Result::unwrap).collect();
     let slowest = *took.iter().max().unwrap();
     assert!(slowest * 2 < alone * 3, "{slowest:?}, and {alone:?} without a session: {took:?}");
-    // Each has had its time, too.
+    // Each caller has waited a full TTL, too.
     let quickest = *took.iter().min().unwrap();
     assert!(quickest >= TTL, "{quickest:?}: {took:?}");
 }
@@ -113,7 +114,7 @@ async fn a_caller_that_leaves_does_so_at_once_and_nothing_is_sent_for_it() {
     other.lock("other").unwrap().acquire().await.unwrap().release().await.unwrap();
     until_quiet(&etcd).await;
     let now = etcd.counters().await.unwrap();
-    // Two by the other client: one to connect, one for its session.
+    // Two grants for the other client: one to connect, one for its session.
     assert_eq!(now.since(&before).get("rpc.LeaseGrant"), 2);
     assert!(took < Duration::from_secs(8), "{took:?}");
 }
@@ -133,7 +134,7 @@ async fn close_ends_everything_within_its_limit_in_an_outage() {
     let took = Clock::Boot.now().since(asked);
     assert!(took < Duration::from_secs(6), "{took:?}");
     drop(proxy);
-    // None of the client's tasks is left to try again: those of the lab have ended with the proxy.
+    // No task of the client is left to try again. The tasks of the lab have ended with the proxy.
     let tasks = tokio::runtime::Handle::current();
     until("all tasks have ended", || async { tasks.metrics().num_alive_tasks() == 0 }).await;
     let took = Clock::Boot.now().since(asked);

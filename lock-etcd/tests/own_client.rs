@@ -20,7 +20,7 @@ async fn client(etcd: &Etcd, options: ConnectOptions) -> Client {
     Client::connect([etcd.addr().to_string()], Some(options)).await.unwrap()
 }
 
-/// What a program does with its client besides locks.
+/// Uses the client as a program does beside locks.
 async fn works(client: &Client) {
     let mut kv = client.kv_client();
     soon(kv.put("locks/data", "mine", None)).await.unwrap();
@@ -32,7 +32,8 @@ async fn acquire_of(locks: &Locks, name: &str) -> LockGuard {
     soon(locks.lock(name).unwrap().acquire()).await.unwrap()
 }
 
-/// One holds and the other waits and is let in, then the other way round; then the holder loses it.
+/// One holds, and the other waits and gets the lock; then the other way round. Then the holder
+/// loses it.
 async fn contend(one: &Locks, other: &Locks) {
     let held = acquire_of(one, "orders").await;
     assert!(other.lock("orders").unwrap().try_acquire().await.unwrap().is_none());
@@ -69,7 +70,8 @@ async fn the_connection_and_the_login_of_a_client_are_shared() {
     works(&client).await;
     assert_eq!(proxy.stats().connections_total, 1);
 
-    // Neither the end of the locks nor that of the client's own handle is the end of the other.
+    // The end of the locks does not end the client, and the end of the client's own handle does not
+    // end the locks.
     let held = acquire_of(&own, "orders").await;
     own.close().await.unwrap();
     assert!(!held.is_valid());
@@ -86,7 +88,7 @@ async fn a_client_without_a_leader_or_logins_of_its_own_logs_in_again() {
     let client = client(&etcd, login()).await;
     let own = of_client(&client).await;
     let held = acquire_of(&own, "held").await;
-    // It forgets all tokens.
+    // etcd forgets all tokens.
     etcd.kill();
     etcd.restart().await.unwrap();
     let job = own.lock("orders").unwrap();

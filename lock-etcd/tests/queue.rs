@@ -1,4 +1,4 @@
-//! The queue: order, wake-ups and what they cost.
+//! The queue: order, wake-ups and their costs.
 
 mod support;
 
@@ -11,8 +11,8 @@ use lock_core::Locks;
 use support::*;
 use tokio::task::JoinHandle;
 
-/// Waits in the queue behind `entries - 1` others; writes its number down when it holds, then
-/// releases. Answers whether it came to that.
+/// Waits in the queue behind `entries - 1` others. Writes its number down when it holds, then
+/// releases. The task returns whether it held the lock.
 async fn waiter(
     locks: &Locks,
     entries: usize,
@@ -38,7 +38,7 @@ async fn waiters_of_several_clients_are_served_in_order() {
     let guard = clients[0].lock("job").unwrap().acquire().await.unwrap();
     let mut waiting = Vec::new();
     for number in 0..12 {
-        // Neighbours of one client hand over without etcd's help, the others with it.
+        // Neighbours of one client hand over without etcd's help, others with it.
         let client = &clients[number / 2 % 3];
         waiting.push(waiter(client, number + 2, number, &order).await);
     }
@@ -115,7 +115,7 @@ async fn a_contended_lock_costs_two_requests_and_one_event() {
             })
         })
     };
-    // The watch begins; as long as the name is hot it stays.
+    // The watch begins. It stays as long as the name is hot.
     for task in run(20).collect::<Vec<_>>() {
         soon(task).await.unwrap();
     }

@@ -30,7 +30,7 @@ async fn delete_prefix(admin: &mut Client, prefix: &str) {
     assert_eq!(deleted.deleted(), 1, "{prefix}");
 }
 
-/// The tokens that etcd has handed out are worth nothing after this.
+/// Makes all tokens invalid that etcd has issued.
 async fn expire_tokens(admin: &mut Client) {
     admin.user_change_password("me", "s3cret").await.unwrap();
 }
@@ -65,7 +65,7 @@ async fn a_waiter_whose_watch_was_refused_is_served_at_once() {
     expire_tokens(&mut admin).await;
     let waiting = tokio::spawn(ours.lock("b").unwrap().acquire());
     until_queued(&theirs, "b", 2).await;
-    // No list finds out any more.
+    // No list can find it any more.
     until_quiet(&etcd).await;
     guard.release().await.unwrap();
     soon(waiting).await.unwrap().unwrap().release().await.unwrap();
@@ -86,7 +86,7 @@ async fn waiters_are_denied_and_holders_keep_their_lock_when_the_rights_are_gone
     let told = soon(waiting).await.unwrap();
     assert!(matches!(told, Err(Error::Denied { .. })), "{told:?}");
     assert!(held.is_valid() && first.is_valid());
-    // The rights are back: so is the watch.
+    // The rights are back, and so is the watch.
     admin.user_grant_role("me", "locker").await.unwrap();
     delete_prefix(&mut admin, "locks/held/").await;
     assert_eq!(soon(held.lost()).await, LossReason::EntryGone);
@@ -100,7 +100,7 @@ async fn an_observer_whose_watch_was_refused_hears_of_the_next_leader() {
     expire_tokens(&mut admin).await;
     let mut observer = ours.election("job").unwrap().observe().await.unwrap();
     assert!(soon(observer.next()).await.unwrap().unwrap().is_none());
-    // The read before renewed the login; the stream is that of before.
+    // The earlier read renewed the login, but the stream has the old one.
     expire_tokens(&mut admin).await;
     let mut other = ours.election("other").unwrap().observe().await.unwrap();
     assert!(soon(other.next()).await.unwrap().unwrap().is_none());
@@ -110,7 +110,7 @@ async fn an_observer_whose_watch_was_refused_hears_of_the_next_leader() {
     assert_eq!(soon(observer.next()).await.unwrap().unwrap().unwrap().value, b"y");
 }
 
-/// Many names are refused at once: what they cost does not grow with them.
+/// Many names are refused at once: the cost does not grow with their number.
 #[tokio::test]
 async fn a_hundred_refused_watches_cost_no_login_each_and_no_stream() {
     let etcd = etcd().await;

@@ -42,7 +42,7 @@ async fn a_refused_release_is_tried_again_and_ends_no_other_grant() {
     other.release().await.unwrap();
     let next = soon(waiting).await.unwrap().unwrap();
     assert_eq!(leases(&mut admin).await, 1);
-    // What begins now lives by a new session, and the old one ends with its last grant.
+    // New attempts live by a new session, and the old one ends with its last grant.
     let new = locks.lock("job").unwrap().acquire().await.unwrap();
     assert_eq!(leases(&mut admin).await, 2);
     next.release().await.unwrap();

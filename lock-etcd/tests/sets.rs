@@ -22,7 +22,7 @@ async fn a_free_set_is_one_transaction() {
         }
         spent.push(requests(&etcd.counters().await.unwrap(), &before));
     }
-    // What is sent in the background only ever adds.
+    // Background requests only add.
     let expected = vec![("Txn".to_owned(), 80)];
     assert!(spent.contains(&expected), "{spent:?}");
     until_clean(&etcd).await;
@@ -99,7 +99,7 @@ async fn dropped_at_any_moment_it_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn more_names_than_a_transaction_has_room_for() {
+async fn more_names_than_a_transaction_has_room_for_are_acquired() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     for count in [128, 129] {

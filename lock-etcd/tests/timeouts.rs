@@ -1,4 +1,4 @@
-//! The end of a wait in vain, however many wait.
+//! The end of waits in vain, for any number of waiters.
 
 mod support;
 

@@ -1,20 +1,20 @@
-//! What became of one attempt.
+//! The course of one attempt.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use crate::{Event, Kind, Loss, What};
+use crate::{Event, Kind, Loss, What, line::seconds};
 
-/// An attempt to get a lock, from the question to its end. Times are nanoseconds.
+/// An attempt to get a lock, from its request to its end. Times are nanoseconds.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// Whose it is.
+    /// The client that made the attempt.
     pub client: Arc<str>,
-    /// Its number among those of the client.
+    /// Its number among the client's attempts.
     pub number: u64,
     /// The lock's name.
     pub name: Arc<str>,
-    /// What of the lock.
+    /// The kind of lock.
     pub kind: Kind,
     /// When the client asked.
     pub asked: u64,
@@ -42,12 +42,12 @@ pub struct Attempt {
     pub last: u64,
 }
 
-/// A loss, as the client was told of it.
+/// A loss as reported to the client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lost {
     /// When the client was told.
     pub at: u64,
-    /// Whose word it was.
+    /// The source of the report.
     pub loss: Loss,
     /// The reason, for people.
     pub reason: Arc<str>,
@@ -58,13 +58,13 @@ pub struct Lost {
 pub struct Write {
     /// When the resource decided.
     pub at: u64,
-    /// The token that came with it.
+    /// The token of the write.
     pub token: u64,
     /// Whether the resource took it.
     pub accepted: bool,
 }
 
-/// An event that cannot follow those before it.
+/// An event that cannot follow the earlier events.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{} #{} at {}: {what:?} cannot come here", event.client, event.attempt, seconds(event.at), what = event.what)]
 pub struct Misfit {
@@ -73,9 +73,9 @@ pub struct Misfit {
 }
 
 impl Attempt {
-    /// Until when the client held the lock for certain: until it began to release it, was told of
-    /// the loss, or last believed in it, whichever was first. A client that was never asked whether
-    /// it believes counts as believing. `None` if it never held the lock for certain.
+    /// Until when the client certainly held the lock: until it began the release, was told of the
+    /// loss, or last believed in it, whichever was first. A client without checks of its belief
+    /// counts as believing. `None` if it never held the lock for certain.
     pub fn sure_until(&self) -> Option<u64> {
         let granted = self.granted?;
         let told = [self.releasing, self.lost.as_ref().map(|lost| lost.at)];
@@ -88,7 +88,7 @@ impl Attempt {
         believed.map(|until| until.max(granted))
     }
 
-    /// When the client knew that it had lost the lock, if it lost it before it began to release it.
+    /// When the client knew of the loss, if it lost the lock before it began the release.
     pub fn told(&self) -> Option<u64> {
         let doubt = self.first_invalid.filter(|at| self.last_valid.is_none_or(|yes| yes <= *at));
         let told = [doubt, self.lost.as_ref().map(|lost| lost.at)].into_iter().flatten().min()?;
@@ -100,6 +100,18 @@ impl Attempt {
         let ended = self.ended.as_ref().map(|(at, _)| *at);
         let lost = self.lost.as_ref().map(|lost| lost.at);
         [self.released, ended, lost].into_iter().flatten().max()
+    }
+
+    /// The known times between the grant and the end, with their words.
+    fn times(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let times = [
+            ("last valid", self.last_valid),
+            ("invalid", self.first_invalid),
+            ("releasing", self.releasing),
+            ("released", self.released),
+            ("revoked", self.revoked),
+        ];
+        times.into_iter().filter_map(|(what, at)| Some((what, at?)))
     }
 
     fn begin(event: &Event, name: &Arc<str>, kind: Kind) -> Self {
@@ -123,7 +135,7 @@ impl Attempt {
         }
     }
 
-    /// Takes the next event; `None` if it cannot be one of this attempt.
+    /// Takes the next event; `None` if it cannot belong to this attempt.
     fn take(&mut self, event: &Event) -> Option<()> {
         let at = event.at;
         if at < self.asked {
@@ -177,7 +189,7 @@ fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.is_none().then(|| *place = Some(value))
 }
 
-/// Folds events into attempts, in the order in which they were asked.
+/// Folds events into attempts, in the order of their requests.
 pub(crate) fn of(events: &[Event]) -> Result<Vec<Attempt>, Misfit> {
     let mut places: HashMap<(&str, u64), usize> = HashMap::new();
     let mut attempts: Vec<Attempt> = Vec::new();
@@ -197,38 +209,18 @@ pub(crate) fn of(events: &[Event]) -> Result<Vec<Attempt>, Misfit> {
     Ok(attempts)
 }
 
-/// A time, for people.
-pub(crate) fn seconds(nanos: u64) -> String {
-    format!("{}.{:06} s", nanos / 1_000_000_000, nanos % 1_000_000_000 / 1000)
-}
-
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} #{} ({}) asked {}",
-            self.client,
-            self.number,
-            self.kind,
-            seconds(self.asked)
-        )?;
+        let Self { client, number, kind, .. } = self;
+        write!(f, "{client} #{number} ({kind}) asked {}", seconds(self.asked))?;
         if let Some(granted) = self.granted {
             write!(f, ", granted {}", seconds(granted))?;
         }
         if let Some(token) = self.token {
             write!(f, " with token {token}")?;
         }
-        let times = [
-            ("last valid", self.last_valid),
-            ("invalid", self.first_invalid),
-            ("releasing", self.releasing),
-            ("released", self.released),
-            ("revoked", self.revoked),
-        ];
-        for (what, at) in times {
-            if let Some(at) = at {
-                write!(f, ", {what} {}", seconds(at))?;
-            }
+        for (what, at) in self.times() {
+            write!(f, ", {what} {}", seconds(at))?;
         }
         if let Some(Lost { at, reason, .. }) = &self.lost {
             write!(f, ", lost {} ({reason})", seconds(*at))?;

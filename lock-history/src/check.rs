@@ -10,14 +10,14 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{Attempt, Class, Classed, Fault, History, Loss, Misfit, Report, Summary, Violation};
 
-/// How strictly a store promises that tokens rise.
+/// How strictly a store promises that tokens increase.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Grade {
-    /// They rise, whatever happens.
+    /// They always increase.
     #[default]
     Strict,
-    /// They rise but for what the store documents: reported as a class.
+    /// They increase, except in documented cases: these are reported as a class.
     BestEffort,
     /// There is no promise: not checked.
     None,
@@ -44,34 +44,34 @@ impl Default for Checker {
 }
 
 impl Checker {
-    /// A checker with the strictest promises but for the gap, which it does not check.
+    /// A checker with the strictest promises, but without the gap check.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How strictly tokens rise. Default: strictly.
+    /// How strictly tokens increase. Default: strictly.
     pub fn tokens(mut self, grade: Grade) -> Self {
         self.grade = grade;
         self
     }
 
-    /// How long a holder whose lock the store itself ended may certainly hold it beside the next
-    /// one: for stores that document that they may end a lock early. Default: not at all.
+    /// Longest time for which two clients may certainly hold a lock after the store itself ended
+    /// the first hold. For stores with documented early ends. Default: zero.
     pub fn ended_early(mut self, by: Duration) -> Self {
         self.early = by;
         self
     }
 
-    /// Within which time after the next grant a holder hears the store's word that its lock is
-    /// over. Default: 100 ms.
+    /// Longest time from the next grant to the store's report of the loss to the holder. Default:
+    /// 100 ms.
     pub fn stores_word(mut self, within: Duration) -> Self {
         self.word = within;
         self
     }
 
-    /// The longest time for which a free lock may stay free although somebody waits: the TTL, the
-    /// time that the store takes to notice a holder's end, and what its recovery from a fault
-    /// takes. Time in which a fault lasts does not count. Default: not checked.
+    /// Longest time for which a free lock may stay free while an attempt waits: the TTL, the
+    /// store's time to notice a holder's end, and its recovery time after a fault. Time during a
+    /// fault does not count. Default: not checked.
     pub fn gap(mut self, bound: Duration) -> Self {
         self.gap = Some(bound);
         self
@@ -81,18 +81,14 @@ impl Checker {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] if it is none: an event stands where it cannot have happened.
+    /// [`Misfit`] if it is not a history: an event stands where it cannot have happened.
     pub fn check(&self, history: &History) -> Result<Report, Misfit> {
         let attempts = history.attempts()?;
         let mut report =
             Report { summary: Summary::of(&attempts, &history.faults), ..Report::default() };
-        let mut names: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
-        for attempt in &attempts {
-            names.entry(&attempt.name).or_default().push(attempt);
-        }
         let end = history.events.iter().map(|event| event.at).max().unwrap_or_default();
         let busy = gap::united(&history.faults, end);
-        for attempts in names.values() {
+        for attempts in by_name(&attempts).values() {
             let found = exclusion::check(attempts)
                 .chain(self.order(attempts))
                 .chain(told::check(attempts))
@@ -134,7 +130,15 @@ impl Checker {
     }
 }
 
-/// Whether the store or an operator ended the earlier hold, and how late that may be told.
+fn by_name(attempts: &[Attempt]) -> BTreeMap<&str, Vec<&Attempt>> {
+    let mut names: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
+    for attempt in attempts {
+        names.entry(&attempt.name).or_default().push(attempt);
+    }
+    names
+}
+
+/// Whether the store or an operator ended the earlier hold, and how late that report may come.
 fn ended(first: &Attempt, next: &Attempt, by: Duration, tolerated: Duration) -> Option<Class> {
     if first.revoked.is_some_and(|at| next.granted.is_some_and(|granted| at <= granted)) {
         return Some(Class::Revoked);
@@ -143,7 +147,7 @@ fn ended(first: &Attempt, next: &Attempt, by: Duration, tolerated: Duration) -> 
     (said && by <= tolerated).then_some(Class::StoresWord)
 }
 
-/// Whether the client stood still at some time between the next grant and being told.
+/// Whether the client stood still at some time between the next grant and the report of its loss.
 fn stood_still(told: &Attempt, next: &Attempt, faults: &[Fault]) -> bool {
     let (Some(from), Some(until)) = (next.granted, told.told()) else { return false };
     faults.iter().any(|fault| {

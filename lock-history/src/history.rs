@@ -4,41 +4,41 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{Attempt, Event, Fault, Header, Misfit, attempt};
 
-/// What clients did and believed in one run, and the faults that they met.
+/// Actions and beliefs of the clients in one run, and the faults that they met.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct History {
-    /// Which run it is.
+    /// The run.
     pub header: Header,
-    /// The events. Those of one attempt stand in the order in which they happened; else the order
-    /// means nothing.
+    /// The events. The events of one attempt are in the order in which they happened. Otherwise the
+    /// order has no meaning.
     pub events: Vec<Event>,
     /// The faults, in any order.
     pub faults: Vec<Fault>,
 }
 
-/// Why lines are no history.
+/// Reason why lines are not a history.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// There is no first line.
     #[error("an empty history has no header")]
     Empty,
-    /// It was written by another version of this crate.
+    /// Another version of this crate wrote it.
     #[error("version {found} of the format, not {}", Header::VERSION)]
     Version {
         /// The version in the header.
         found: u64,
     },
-    /// A line is none of this format.
+    /// A line does not have this format.
     #[error("line {number}: {source}")]
     Line {
         /// The line's number, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The parser's error.
         source: serde_json::Error,
     },
 }
 
-/// What tells a fault from an event, and a header of another version from this one's.
+/// Fields that distinguish a fault from an event, and a header of another version from this one.
 #[derive(Deserialize)]
 struct Marks {
     #[serde(default)]
@@ -48,18 +48,18 @@ struct Marks {
 }
 
 impl History {
-    /// A history of nothing.
+    /// An empty history.
     pub fn new(header: Header) -> Self {
         Self { header, events: Vec::new(), faults: Vec::new() }
     }
 
-    /// Writes the history: its lines, without their ends.
+    /// Returns the history as lines, without line ends.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let header = std::iter::once(line(&self.header));
         header.chain(self.faults.iter().map(line)).chain(self.events.iter().map(line))
     }
 
-    /// Reads a history from its lines. Empty lines count for nothing.
+    /// Reads a history from its lines. Ignores empty lines.
     ///
     /// # Errors
     ///
@@ -81,13 +81,13 @@ impl History {
         Ok(history)
     }
 
-    /// Adds the events and faults of another history on the same clock: of another process.
+    /// Adds the events and faults of another history with the same clock, from another process.
     pub fn merge(&mut self, other: Self) {
         self.events.extend(other.events);
         self.faults.extend(other.faults);
     }
 
-    /// The faults that lasted at some time between these two, in nanoseconds.
+    /// Returns the faults that lasted at some time between `from` and `until`, in nanoseconds.
     pub fn faults_between(&self, from: u64, until: u64) -> impl Iterator<Item = &Fault> {
         let lasted = move |fault: &&Fault| {
             fault.from <= until && fault.until.is_none_or(|healed| healed >= from)
@@ -95,7 +95,7 @@ impl History {
         self.faults.iter().filter(lasted)
     }
 
-    /// What became of each attempt, in the order in which they were asked.
+    /// Returns the course of each attempt, in the order of their requests.
     ///
     /// # Errors
     ///
@@ -117,6 +117,6 @@ fn read<T: DeserializeOwned>(number: usize, line: &str) -> Result<T, FormatError
 }
 
 fn line(value: &impl Serialize) -> String {
-    // Structs of strings and numbers, whose keys are strings.
+    // The value is a struct of strings and numbers with string keys.
     serde_json::to_string(value).expect("every line of a history is JSON")
 }

@@ -1,8 +1,8 @@
-//! What clients of a lock did and believed, in one format, and a checker of it.
+//! A format for the actions and beliefs of a lock's clients, and a checker of it.
 //!
-//! A [`Recorder`] takes the events of many clients. A [`History`] is what it took, with a
-//! [`Header`] and the [`Fault`]s that were played meanwhile; it is written and read as JSON lines.
-//! A [`Checker`] tells what in it breaks a promise of locks.
+//! A [`Recorder`] takes the events of many clients. A [`History`] consists of these events, a
+//! [`Header`], and the [`Fault`]s that were played meanwhile. It is written and read as JSON lines.
+//! A [`Checker`] finds broken promises in it.
 //!
 //! ```
 //! use lock_history::{Checker, Header, Kind, Recorder, Rule};
@@ -25,16 +25,16 @@
 //! # The clock
 //!
 //! All times of a history are nanoseconds on one clock that never goes back, from the same origin.
-//! This crate reads no clock: the caller hands each event its time. Several processes of one
+//! This crate reads no clock: the caller passes the time of each event. Several processes of one
 //! machine can share its boot clock.
 //!
 //! # What is certain
 //!
-//! A client may be told late or answered late, so an event has a side on which its time must err:
-//! the time of a question is taken *before* it is put (asked, releasing, the answer of
-//! `is_valid()`), the time of an answer *after* it is there (granted, released, lost). Then a lock
-//! is held from [`Attempt::granted`] to [`Attempt::sure_until`] whatever the delays were, and two
-//! such holds that exclude each other never overlap.
+//! A client may get news or replies late, so the time of each event must err on a fixed side. The
+//! time of a question is taken *before* it is sent (asked, releasing, the result of `is_valid()`).
+//! The time of a reply is taken *after* it has arrived (granted, released, lost). Then a lock is
+//! held from [`Attempt::granted`] to [`Attempt::sure_until`], regardless of delays. Two such holds
+//! that exclude each other never overlap.
 //!
 //! # The lines (version 1)
 //!
@@ -44,7 +44,7 @@
 //! | event | `at`, `client`, `attempt` (a number, unique per client), `event` and its own fields, see [`What`] |
 //! | fault | `fault` (its kind), `target`, `from`, `until` (absent if it was not ended) |
 //!
-//! A reader ignores fields that it does not know, and refuses another version.
+//! A reader ignores unknown fields, and refuses another version.
 
 mod attempt;
 mod check;

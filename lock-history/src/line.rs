@@ -1,23 +1,21 @@
-//! What stands in one line.
+//! The contents of one line.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::attempt::seconds;
-
-/// The first line: which run this is.
+/// The first line: it describes the run.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// The version of the format.
     pub history: u32,
-    /// What ran.
+    /// Name of the run.
     pub run: String,
-    /// The seed that plays the run again.
+    /// Seed that replays the run.
     pub seed: u64,
     /// The store.
     pub store: String,
-    /// The versions of servers and clients, by their names.
+    /// Versions of servers and clients, by name.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
 }
@@ -26,37 +24,38 @@ impl Header {
     /// The version that this crate writes and reads.
     pub const VERSION: u32 = 1;
 
-    /// A header of this version, without versions of others.
+    /// A header of this version of the format, without the versions of servers and clients.
     pub fn new(run: impl Into<String>, seed: u64, store: impl Into<String>) -> Self {
         let (run, store) = (run.into(), store.into());
         Self { history: Self::VERSION, run, seed, store, versions: BTreeMap::new() }
     }
 }
 
-/// One thing that a client did or believed.
+/// One action or belief of a client.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, in nanoseconds.
+    /// Time in nanoseconds.
     pub at: u64,
-    /// Which client.
+    /// The client.
     pub client: Arc<str>,
-    /// Which of the client's attempts.
+    /// The client's attempt.
     pub attempt: u64,
-    /// What.
+    /// The action or belief.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened to an attempt to get a lock.
+/// An event of an attempt to get a lock.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum What {
-    /// The client asks for the lock. The first event of each attempt; the time is from before.
+    /// The client asks for the lock. First event of each attempt. The time is taken before the
+    /// request.
     Asked {
         /// The lock's name.
         name: Arc<str>,
-        /// What of it.
+        /// The kind of lock.
         #[serde(flatten)]
         kind: Kind,
     },
@@ -66,18 +65,19 @@ pub enum What {
         #[serde(default)]
         token: Option<u64>,
     },
-    /// The client's own reckoning said that it still holds the lock. The time is from before.
+    /// The client's own calculation said that it still holds the lock. The time is taken before the
+    /// check.
     Valid,
-    /// The client's own reckoning said that it does not hold the lock any more.
+    /// The client's own calculation said that it no longer holds the lock.
     Invalid,
     /// The client was told that it has lost the lock.
     Lost {
-        /// Whose word it was.
+        /// The source of the report.
         loss: Loss,
         /// The reason, for people.
         reason: Arc<str>,
     },
-    /// The client begins to release the lock. The time is from before.
+    /// The client begins to release the lock. The time is taken before the request.
     Releasing,
     /// The store has confirmed the release.
     Released,
@@ -86,40 +86,40 @@ pub enum What {
         /// How, for people.
         why: Arc<str>,
     },
-    /// An operator took the lock away. The time is from before.
+    /// An operator took the lock away. The time is taken before the request.
     Revoked,
-    /// The protected resource took a write. The time is from while it did.
+    /// The protected resource accepted a write. The time is taken during the write.
     Wrote {
-        /// The token that came with it.
+        /// The token of the write.
         token: u64,
     },
     /// The protected resource refused a write.
     Rejected {
-        /// The token that came with it.
+        /// The token of the write.
         token: u64,
     },
 }
 
-/// What of a lock is asked for.
+/// The requested kind of lock.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Kind {
-    /// Alone.
+    /// Exclusive.
     Exclusive,
-    /// Together with other readers.
+    /// Shared with other readers.
     Shared,
-    /// Some of a limited number.
+    /// Some permits of a limited number.
     Permits {
-        /// How many.
+        /// Number of permits.
         permits: u32,
-        /// Of how many.
+        /// Limit of the semaphore.
         limit: u32,
     },
 }
 
 impl Kind {
-    /// Whether one hold of each kind, on the same name, may not be at the same time, whatever the
-    /// numbers of permits are.
+    /// Whether holds of these two kinds on the same name must not overlap. Ignores the numbers of
+    /// permits.
     pub fn excludes(self, other: Self) -> bool {
         !matches!(
             (self, other),
@@ -138,7 +138,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Who says that a lock is lost.
+/// The source of a report that a lock is lost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
@@ -153,7 +153,7 @@ pub enum Loss {
 pub struct Fault {
     /// Its kind: `kill`, `stop`, `cut` ..
     pub fault: String,
-    /// What it hit: a node, a client, a path between two.
+    /// Its target: a node, a client, a path between two.
     pub target: String,
     /// When it began, in nanoseconds.
     pub from: u64,
@@ -163,8 +163,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The kind of a fault that nobody plays: the client's process did not get the processor, so
-    /// what it was told, it was told late. The target is the client.
+    /// A fault that is observed, not injected: the client's process did not get the processor, so
+    /// it got its reports late. The target is the client.
     pub const STANDSTILL: &str = "standstill";
 }
 
@@ -174,4 +174,9 @@ impl fmt::Display for Fault {
         write!(f, "{fault} of {target} from {}", seconds(*from))?;
         until.iter().try_for_each(|until| write!(f, " until {}", seconds(*until)))
     }
+}
+
+/// A time, for people.
+pub(crate) fn seconds(nanos: u64) -> String {
+    format!("{}.{:06} s", nanos / 1_000_000_000, nanos % 1_000_000_000 / 1000)
 }

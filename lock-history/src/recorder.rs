@@ -1,4 +1,4 @@
-//! Takes events while a run goes on.
+//! Takes events during a run.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -7,7 +7,8 @@ use std::sync::{
 
 use crate::{Event, Fault, Header, History, Kind, Loss, What};
 
-/// Takes the events of all clients of a process, in memory. Cheap to clone, for all threads.
+/// Takes the events of all clients of a process, in memory. Cheap to clone, usable from all
+/// threads.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder(Arc<Mutex<Taken>>);
 
@@ -18,12 +19,12 @@ struct Taken {
 }
 
 impl Recorder {
-    /// The log of a client. Each client has a name of its own, and one log.
+    /// Returns the log of a client. Each client needs its own name and one log.
     pub fn client(&self, name: impl Into<Arc<str>>) -> ClientLog {
         ClientLog { recorder: self.clone(), name: name.into(), attempts: AtomicU64::new(0) }
     }
 
-    /// Takes an event, of another process for example.
+    /// Takes an event, for example from another process.
     pub fn event(&self, event: Event) {
         self.taken().events.push(event);
     }
@@ -33,19 +34,19 @@ impl Recorder {
         self.taken().faults.push(fault);
     }
 
-    /// What was taken so far.
+    /// Returns the history taken so far.
     pub fn history(&self, header: Header) -> History {
         let taken = self.taken();
         History { header, events: taken.events.clone(), faults: taken.faults.clone() }
     }
 
-    /// Hands over what was taken so far, and forgets it.
+    /// Returns the history taken so far, and clears it.
     pub fn take(&self, header: Header) -> History {
         let Taken { events, faults } = std::mem::take(&mut *self.taken());
         History { header, events, faults }
     }
 
-    /// A panic elsewhere leaves whole events.
+    /// A panic in another thread leaves only whole events.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,7 +76,7 @@ impl ClientLog {
     }
 }
 
-/// Takes the events of one attempt. See [`What`] for the side on which a time must err.
+/// Takes the events of one attempt. [`What`] says on which side each time must err.
 #[derive(Clone, Debug)]
 pub struct AttemptLog {
     recorder: Recorder,
@@ -84,12 +85,12 @@ pub struct AttemptLog {
 }
 
 impl AttemptLog {
-    /// The lock is there, with its token if it has one.
+    /// The lock is granted, with its token if it has one.
     pub fn granted(&self, at: u64, token: Option<u64>) {
         self.take(at, What::Granted { token });
     }
 
-    /// What the client's own reckoning said to "is it still held?".
+    /// Whether the client's own calculation says that it still holds the lock.
     pub fn valid(&self, at: u64, yes: bool) {
         self.take(at, if yes { What::Valid } else { What::Invalid });
     }
@@ -119,7 +120,7 @@ impl AttemptLog {
         self.take(at, What::Revoked);
     }
 
-    /// The resource took a write with this token.
+    /// The resource accepted a write with this token.
     pub fn wrote(&self, at: u64, token: u64) {
         self.take(at, What::Wrote { token });
     }

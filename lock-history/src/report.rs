@@ -1,51 +1,51 @@
-//! What a check comes to.
+//! Result of a check.
 
 use std::{fmt, time::Duration};
 
 use crate::{Attempt, Fault, Rule, Violation};
 
-/// What a [`Checker`](crate::Checker) found in a history.
+/// Findings of a [`Checker`](crate::Checker) in a history.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
     /// Broken promises.
     pub violations: Vec<Violation>,
-    /// What looks like one, of a class that the store documents.
+    /// Apparent violations of a class that the store documents.
     pub classed: Vec<Classed>,
-    /// How much was checked.
+    /// Extent of the check.
     pub summary: Summary,
 }
 
 impl Report {
-    /// Whether no promise was broken.
+    /// Whether no promise is broken.
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty()
     }
 
-    /// How many violations there are of a rule.
+    /// Number of violations of a rule.
     pub fn count(&self, rule: Rule) -> usize {
         self.violations.iter().filter(|violation| violation.rule() == rule).count()
     }
 }
 
-/// An event of a documented class: not a violation, but told.
+/// An event of a documented class: not a violation, but reported.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Classed {
-    /// Why it is none.
+    /// Why it is not a violation.
     pub class: Class,
-    /// What it would be else, with its figures.
+    /// The violation that it would be otherwise, with its figures.
     pub event: Violation,
 }
 
-/// Why something is not a violation.
+/// Reason why an event is not a violation.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Class {
     /// An operator took the lock away.
     Revoked,
-    /// The store ended the lock early and said so within the tolerated time.
+    /// The store ended the lock early, and reported it within the tolerated time.
     StoresWord,
-    /// The client's process stood still, and was told as soon as it went on.
+    /// The client's process stood still, and got the report as soon as it continued.
     Standstill,
     /// The store grades its tokens as best effort.
     BestEffort,
@@ -62,7 +62,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// How much was checked.
+/// Extent of the check.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -76,7 +76,7 @@ pub struct Summary {
     pub lost: usize,
     /// Attempts that ended without a grant.
     pub in_vain: usize,
-    /// Writes that the resource took.
+    /// Writes that the resource accepted.
     pub written: usize,
     /// Writes that the resource refused.
     pub rejected: usize,

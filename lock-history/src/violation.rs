@@ -1,14 +1,14 @@
-//! What breaks a promise, with its evidence.
+//! Broken promises, with their evidence.
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Attempt, attempt::seconds};
+use crate::{Attempt, line::seconds};
 
 /// A promise that a history can break.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Rule {
-    /// An exclusive holder is alone; permits and other kinds are never together.
+    /// An exclusive holder is alone. Permits and other kinds are never held together.
     Exclusion,
     /// No reader is beside a writer.
     Readers,
@@ -18,7 +18,7 @@ pub enum Rule {
     TokenOrder,
     /// A holder that loses a lock knows it before the next one is granted.
     ToldBeforeTheNext,
-    /// The protected resource takes no write with a smaller token after one with a greater.
+    /// The protected resource accepts no write with a smaller token after one with a greater token.
     Fence,
     /// A free lock is granted to a waiter within the bound.
     Gap,
@@ -48,14 +48,14 @@ pub enum Violation {
         first: Attempt,
         /// The later grant.
         second: Attempt,
-        /// For how long both are certain.
+        /// Time for which both are certain.
         by: Duration,
     },
-    /// More permits are held for certain than there are.
+    /// The permits certainly held exceed the limit.
     TooMany {
-        /// How many there are.
+        /// The limit.
         limit: u32,
-        /// How many are held.
+        /// Permits held.
         held: u64,
         /// The holders, the latest last.
         holders: Vec<Attempt>,
@@ -73,27 +73,28 @@ pub enum Violation {
         told: Attempt,
         /// The next holder.
         next: Attempt,
-        /// How much later.
+        /// Time from the next grant to the report.
         by: Duration,
     },
-    /// The protected resource took a stale write.
+    /// The protected resource accepted a stale write.
     StaleWrite {
-        /// When, in nanoseconds.
+        /// Time of the write in nanoseconds.
         at: u64,
         /// The token of the write.
         token: u64,
-        /// The greatest token of a write that was taken before.
+        /// The greatest token of an earlier accepted write.
         newest: u64,
         /// The writer.
         writer: Attempt,
     },
     /// A free lock was not granted to a waiter.
     Gap {
-        /// Since when it was free, all faults were healed, and somebody waited, in nanoseconds.
+        /// Since when the lock was free, all faults were healed, and an attempt waited, in
+        /// nanoseconds.
         from: u64,
-        /// Until when that stayed so, in nanoseconds.
+        /// Until when that lasted, in nanoseconds.
         until: u64,
-        /// The waiter that asked first of those that waited at the end.
+        /// The attempt that asked first among the attempts that waited at the end.
         waiter: Attempt,
     },
 }
@@ -127,7 +128,7 @@ impl Violation {
         }
     }
 
-    /// The time in which to look for its cause: from the first to the last of what it names, in
+    /// The time span of the cause: from the first to the last event that the violation names, in
     /// nanoseconds.
     pub fn span(&self) -> (u64, u64) {
         let of = |first: &Attempt, last: &Attempt| {
@@ -144,7 +145,7 @@ impl Violation {
         }
     }
 
-    /// By how much time the promise is broken, where it is one about time.
+    /// Time by which the promise is broken, for promises about time.
     pub fn by(&self) -> Option<Duration> {
         match self {
             Self::Overlap { by, .. } | Self::ToldLate { by, .. } => Some(*by),

@@ -1,4 +1,4 @@
-//! What is written can be read, by this version and beside what later ones add.
+//! Written histories can be read by this version, also with the additions of later versions.
 
 mod support;
 

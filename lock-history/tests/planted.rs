@@ -1,4 +1,5 @@
-//! The checker finds each planted violation by its rule alone, and nothing in a clean history.
+//! The checker finds each planted violation by its own rule only, and finds nothing in a clean
+//! history.
 
 mod support;
 
@@ -12,12 +13,12 @@ const MILLI: u64 = 1_000_000;
 const PERMITS: Kind = Kind::Permits { permits: 1, limit: LIMIT };
 
 fn check(story: &Story) -> Report {
-    // A client may take the whole of a grant's 3 ms to hear of it, beside the pause.
+    // A grant may add up to 3 ms to the pause.
     let gap = Duration::from_nanos(PAUSE + 10 * MILLI);
     Checker::new().gap(gap).check(&story.history()).unwrap()
 }
 
-/// Plants one violation and demands that this rule finds it and no other finds anything.
+/// Plants one violation. Demands that this rule finds it, and that no other rule finds anything.
 fn found_by(
     seed: u64,
     rule: Rule,
@@ -44,7 +45,7 @@ fn exclusive(story: &Story) -> Vec<(usize, usize)> {
     story.neighbours()
 }
 
-/// Lets a hold end later.
+/// Makes a hold end later.
 fn prolong(grant: &mut Grant, until: u64) {
     grant.valid = until;
     grant.end = End::Released(until, until + MILLI);
@@ -63,13 +64,13 @@ proptest! {
         prop_assert!(report.is_clean() && report.classed.is_empty(), "{report}");
     }
 
-    /// The sweep against a look at each pair.
+    /// Compares the sweep with a check of each pair.
     #[test]
     fn an_overlap_is_found_where_two_holds_overlap(
         mut holds in prop::collection::vec((0..20_u64, 0..6_u64, 0..3_u8), 1..12),
     ) {
         let kinds = [Kind::Exclusive, Kind::Shared, Kind::Permits { permits: 3, limit: LIMIT }];
-        // How many permits are held at a point of no length, the pairs do not say.
+        // The pairs do not say how many permits are held by a hold of zero length.
         holds.iter_mut().filter(|hold| hold.2 == 2).for_each(|hold| hold.1 += 1);
         let recorder = Recorder::default();
         for (place, (from, length, kind)) in holds.iter().enumerate() {
@@ -131,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn a_loss_told_after_the_next_grant_is_late(seed: u64) {
+    fn a_loss_reported_after_the_next_grant_is_late(seed: u64) {
         found_by(seed, Rule::ToldBeforeTheNext, exclusive, |story, a, b| {
             story.grants[a].end = End::Lost(story.grants[b].granted + 1, Loss::Deadline);
         })?;
@@ -164,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rejected_stale_write_is_none(seed: u64) {
+    fn a_rejected_stale_write_is_no_violation(seed: u64) {
         let mut story = story(seed, 30);
         for (a, b) in story.neighbours() {
             let late = (story.grants[b].valid, story.grants[a].token);
@@ -178,7 +179,7 @@ proptest! {
     fn a_waiter_before_a_free_lock_is_found(seed: u64) {
         let mut story = story(seed, 30);
         let end = story.grants.iter().map(|grant| grant.valid).max().unwrap();
-        // Past the end of every hold.
+        // After the end of every hold.
         let asked = end + 20 * MILLI;
         story.in_vain.push(("a".to_owned(), asked, asked + PAUSE + 11 * MILLI));
         let report = check(&story);
@@ -211,7 +212,7 @@ proptest! {
     }
 }
 
-/// An exclusive hold from 10 to `until` ms that ends by this loss, and one from 50 ms on.
+/// An exclusive hold from 10 to `until` ms that ends with this loss, and another one from 50 ms on.
 fn two(until: u64, told: u64, loss: Loss) -> Story {
     let grant = |asked: u64, granted: u64, valid: u64, end, token| Grant {
         name: "a".to_owned(),
@@ -232,7 +233,7 @@ fn two(until: u64, told: u64, loss: Loss) -> Story {
 }
 
 #[test]
-fn the_stores_word_may_come_a_little_later_than_the_next_grant() {
+fn a_store_may_report_a_loss_shortly_after_the_next_grant() {
     let (soon, late) = (two(40, 149, Loss::Store), two(40, 151, Loss::Store));
     let report = check(&soon);
     assert!(report.is_clean(), "{report}");
@@ -253,7 +254,7 @@ fn a_lock_that_the_store_ends_early_overlaps_unless_the_store_documents_it() {
 }
 
 #[test]
-fn what_is_told_late_after_a_standstill_is_a_class() {
+fn a_late_report_after_a_standstill_is_a_class() {
     let mut story = two(40, 300, Loss::Deadline);
     assert_eq!(check(&story).count(Rule::ToldBeforeTheNext), 1);
     let mut stood = Fault {

@@ -1,11 +1,11 @@
-//! Who may use a private SQL server.
+//! The account on a private SQL server.
 
 use std::fmt;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use uuid::Uuid;
 
-/// The name of the user, and of the database that is his.
+/// The name of the user, and of the user's database.
 pub(crate) const NAME: &str = "lab";
 
 /// The password of the user [`NAME`], made for one server. `Debug` hides it.
@@ -15,7 +15,7 @@ pub(crate) const NAME: &str = "lab";
 pub struct Password(String);
 
 impl Default for Password {
-    /// Ends in what a URL must encode, so that every driver shows that it decodes it.
+    /// Ends in characters that a URL must encode, so that every driver shows that it decodes them.
     fn default() -> Self {
         Self(format!("{}@:/%", Uuid::new_v4().simple()))
     }

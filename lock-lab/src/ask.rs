@@ -1,4 +1,4 @@
-//! Questions to a server, with a bound on the wait.
+//! Requests to a server, with a limit.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -10,10 +10,10 @@ use tokio::{
 
 use crate::LabError;
 
-/// How long a server may take to answer. A stopped server must not hang a test for ever.
+/// Longest wait for a reply. A stopped server must not hang a test for ever.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs one piece of I/O and says in the error what it was.
+/// Runs one piece of I/O. The error names the action.
 pub(crate) async fn bounded<T>(
     action: &str,
     work: impl Future<Output = io::Result<T>>,

@@ -1,4 +1,4 @@
-//! What a server's disk had at some moment.
+//! Copies of a server's disk.
 
 use std::{
     fs, io,
@@ -10,21 +10,21 @@ use tempfile::TempDir;
 
 use crate::{LabError, Server};
 
-/// A copy of a server's data. It is deleted when it is dropped.
+/// A copy of a server's data. A drop deletes it.
 #[derive(Debug)]
 pub struct Backup(TempDir);
 
 impl Server {
-    /// Kills the server, copies its data and starts it again. What it has confirmed is in the copy,
-    /// if it outlives a kill -9 there.
+    /// Kills the server, copies its data and starts it again. The copy has all confirmed writes
+    /// that survive a kill -9 on this server.
     ///
     /// # Errors
     ///
-    /// [`LabError::Io`] if the data cannot be copied, and as [`restart`](Self::restart).
+    /// [`LabError::Io`] if the data cannot be copied. Otherwise same as [`restart`](Self::restart).
     ///
     /// # Cancel safety
     ///
-    /// As [`restart`](Self::restart).
+    /// Same as [`restart`](Self::restart).
     pub async fn back_up(&self) -> Result<Backup, LabError> {
         self.kill();
         let backup = tempfile::tempdir().and_then(|copy| {
@@ -35,12 +35,12 @@ impl Server {
         backup.map_err(LabError::io("copying a server's data"))
     }
 
-    /// Kills the server, puts the data of that moment in the place of its own, and starts it again.
-    /// The log is that of that moment, too.
+    /// Kills the server, replaces its data with the backup, and starts it again. The log comes from
+    /// the backup, too.
     ///
     /// # Errors
     ///
-    /// As [`back_up`](Self::back_up).
+    /// Same as [`back_up`](Self::back_up).
     ///
     /// # Cancel safety
     ///
@@ -64,7 +64,7 @@ fn empty(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// With owners and permissions, which the standard library does not copy.
+/// Copies with owners and permissions, which the standard library does not copy.
 fn copy_into(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = Command::new("cp");
     copy.arg("-a").arg(from.join(".")).arg(to).stdin(Stdio::null());

@@ -1,11 +1,8 @@
-//! What a server is started with.
+//! Choosing the options of a server, and its start.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::PathBuf};
 
-use crate::{LabError, Network, Server, program, store::Store};
+use crate::{LabError, Network, Server, options::Common, store::Store};
 
 /// A kind of server that a [`Builder`] starts.
 pub trait Kind: Sized {
@@ -23,29 +20,7 @@ pub struct Builder<K: Kind> {
     pub(crate) options: K::Options,
 }
 
-/// The options that every kind of server has.
-#[derive(Clone, Debug, Default)]
-pub struct Common {
-    /// The program, if not the one of the Debian package.
-    pub(crate) binary: Option<PathBuf>,
-    pub(crate) args: Vec<OsString>,
-    pub(crate) in_memory: bool,
-    /// Where the server gets a place of its own, if not on 127.0.0.1.
-    pub(crate) network: Option<Network>,
-}
-
-impl Common {
-    /// Finds the program: `default` where nothing else was asked for.
-    pub(crate) fn program(
-        &self,
-        default: impl AsRef<Path>,
-        install: &'static str,
-    ) -> Result<PathBuf, LabError> {
-        program::find(self.binary.as_deref().unwrap_or(default.as_ref()), install)
-    }
-}
-
-/// Derived, it would demand that the server itself can be cloned.
+/// A derived impl would demand that the server itself can be cloned.
 impl<K: Kind> Clone for Builder<K> {
     fn clone(&self) -> Self {
         Self { common: self.common.clone(), options: self.options.clone() }
@@ -59,8 +34,8 @@ impl<K: Kind> Default for Builder<K> {
 }
 
 impl<K: Kind> Builder<K> {
-    /// Keeps the data in memory, on `/dev/shm` if there is one, and trades the time to start for
-    /// speed later where the server can: for benchmarks. Default: off.
+    /// Keeps the data in memory, on `/dev/shm` if there is one. Trades time to start for later
+    /// speed if the server can: for benchmarks. Default: off.
     ///
     /// A Redis then writes no file at all, so a restart loses everything.
     pub fn in_memory(mut self) -> Self {
@@ -84,17 +59,17 @@ impl<K: Kind> Builder<K> {
 
     /// Gives the server a place of its own in a network. Default: a port of 127.0.0.1.
     ///
-    /// Only what runs on a [`Side`](crate::Side) of that network can reach it.
+    /// Only code on a [`Side`](crate::Side) of that network can reach it.
     pub fn on(mut self, network: &Network) -> Self {
         self.common.network = Some(network.clone());
         self
     }
 
-    /// Tells whether all that the server needs is on this machine, without starting it.
+    /// Checks that this machine has all that the server needs, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed(&self) -> Result<(), LabError> {
         self.options.installed(&self.common)
     }

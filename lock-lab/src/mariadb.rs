@@ -6,14 +6,14 @@ mod status;
 use std::ops::Deref;
 
 use self::options::MariaDbOptions;
-use crate::{Builder, LabError, Server, builder::Kind};
+use crate::{Builder, LabError, Server, builder::Kind, tls::Tls};
 
 /// A private MariaDB, without a binary log.
 ///
 /// [`Server::url`] names the user `lab`, a password made for this server, and the database `lab`.
-/// The user may do everything in his database, make other users and give them rights there, and see
-/// all connections; in all else he is an ordinary user. By default a commit survives a kill -9 of
-/// the server, but not a crash of the machine.
+/// The user may do everything in that database, make other users and give them rights there, and
+/// see all connections. In all else it is an ordinary user. By default a commit survives a kill -9
+/// of the server, but not a crash of the machine.
 #[derive(Debug)]
 pub struct MariaDb {
     server: Server,
@@ -35,11 +35,11 @@ impl MariaDb {
         Self::builder().start().await
     }
 
-    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    /// Checks that this machine has all that it needs with default options, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -61,14 +61,15 @@ impl MariaDb {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves statements run or not.
+    /// If the future is dropped, each statement may or may not have run.
     pub async fn sql(&self, statements: &str) -> Result<String, LabError> {
         let (client, statements) =
             (self.options.client(self.addr(), &["lab"])?, statements.to_owned());
         self.ask(async move { client.run(&statements).await }).await
     }
 
-    /// As [`sql`](Self::sql), as a user who may do everything, such as `SET GLOBAL read_only = 1`.
+    /// Same as [`sql`](Self::sql) as a user with all rights, for example for
+    /// `SET GLOBAL read_only = 1`.
     ///
     /// # Errors
     ///
@@ -76,9 +77,25 @@ impl MariaDb {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves statements run or not.
+    /// If the future is dropped, each statement may or may not have run.
     pub async fn sql_as_admin(&self, statements: &str) -> Result<String, LabError> {
         self.options.admin(self.addr())?.run(statements).await
+    }
+}
+
+impl Builder<MariaDb> {
+    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
+    /// the end of the server, but not a crash of the machine.
+    pub fn durable(mut self) -> Self {
+        self.options.durable = true;
+        self
+    }
+
+    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered (MariaDB from
+    /// 11.4 makes a certificate of its own).
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
+        self
     }
 }
 

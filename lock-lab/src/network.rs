@@ -18,18 +18,18 @@ pub use self::{
 };
 use crate::LabError;
 
-/// A private IPv4 network of network namespaces: each server and each [`Side`] stands in a
-/// namespace of its own, and a router in the middle drops what a cut forbids.
+/// A private IPv4 network of network namespaces: each server and each [`Side`] has a namespace of
+/// its own, and a router in the middle drops the packets that a cut forbids.
 ///
-/// Nothing outside can reach into it, and the addresses mean something only inside, so any number
-/// of networks exist at once. A clone is the same network.
+/// It has no link to the outside, and its addresses are valid only inside, so any number of
+/// networks exist at once. A clone is the same network.
 ///
 /// Each operation changes all its pairs at one instant, some 10 ms after the call on an idle
-/// machine, also on open connections. What is dropped is gone, without a reset and without a
-/// refusal, and TCP sends it again after a [`heal`](Self::heal). The operations block the thread
+/// machine, also on open connections. Dropped packets are gone, without a reset and without a
+/// refusal, and TCP sends them again after a [`heal`](Self::heal). The operations block the thread
 /// until they are in force.
 ///
-/// The lab asks its servers from a place that is never cut.
+/// The lab asks its servers from a place without cuts.
 ///
 /// # What stays behind
 ///
@@ -38,7 +38,7 @@ use crate::LabError;
 #[derive(Clone, Debug)]
 pub struct Network {
     router: Arc<Router>,
-    /// Where the lab asks its servers from.
+    /// The place from which the lab asks its servers.
     control: Arc<Side>,
 }
 
@@ -56,10 +56,9 @@ impl Network {
         Ok(Self { router, control })
     }
 
-    /// Tells whether this machine permits networks: makes one, once per process.
+    /// Checks that this machine permits networks: makes one, once per process.
     ///
-    /// A test that needs a network is one of [`network_tests!`](crate::network_tests), which asks
-    /// this.
+    /// Tests that need a network use [`network_tests!`](crate::network_tests), which calls this.
     ///
     /// # Errors
     ///
@@ -87,8 +86,8 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// [`LabError::Io`] if the system refuses it; nothing is changed then. So for all methods that
-    /// cut and heal.
+    /// [`LabError::Io`] if the system refuses it; then nothing changes. The same holds for all
+    /// methods that cut and heal.
     pub fn cut(&self, a: Place, b: Place) -> Result<(), LabError> {
         self.split(&[a], &[b])
     }
@@ -108,7 +107,8 @@ impl Network {
         })
     }
 
-    /// Cuts one direction: `listener` no longer hears `speaker`, which still hears it.
+    /// Cuts one direction: `listener` gets no packets of `speaker`, but `speaker` gets those of
+    /// `listener`.
     ///
     /// # Errors
     ///

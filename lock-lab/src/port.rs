@@ -8,11 +8,11 @@ use std::{
 
 use crate::Place;
 
-/// The ports that servers get.
+/// The range of ports for servers.
 ///
-/// They lie below the range from which the kernel takes the ports of outgoing connections. From
-/// within it, such a connection could take the port of a killed server before its restart, and a
-/// client that reconnects to a dead port could even connect to itself.
+/// It lies below the range from which the kernel takes the ports of outgoing connections. A port
+/// from that range could go to such a connection between the kill of a server and its restart, and
+/// a client that reconnects to a dead port could even connect to itself.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
 /// The first port of a server that has an address of its own.
@@ -28,13 +28,13 @@ pub(crate) fn addr_in(place: Place, port: usize) -> SocketAddr {
 pub(crate) struct Port {
     addr: SocketAddr,
     /// On 127.0.0.1, which all labs on this machine share. The servers speak TCP only, so a UDP
-    /// socket with the same number marks the port as taken, also for other processes, and the
-    /// kernel removes the mark however this process ends.
+    /// socket with the same number marks the port as taken, also for other processes. The kernel
+    /// removes the mark at any end of this process.
     _mark: Option<UdpSocket>,
 }
 
 impl Port {
-    /// The ports of the only server in a place, the same in each run.
+    /// The ports of the only server in a place. They are the same in each run.
     pub(crate) fn of_place(place: Place, count: usize) -> Vec<Self> {
         (0..count).map(|port| Self { addr: addr_in(place, port), _mark: None }).collect()
     }

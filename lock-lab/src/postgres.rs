@@ -6,12 +6,12 @@ mod statements;
 use std::ops::Deref;
 
 use self::options::PostgresOptions;
-use crate::{Builder, LabError, Server, builder::Kind};
+use crate::{Builder, LabError, Server, builder::Kind, tls::Tls};
 
 /// A private PostgreSQL, without replication.
 ///
 /// [`Server::url`] names the user `lab`, a password made for this server, and the database `lab`.
-/// The user owns his database, may make other users and see all connections; in all else he is an
+/// The user owns that database, may make other users and see all connections. In all else it is an
 /// ordinary user. By default a commit survives a kill -9 of the server, but not a crash of the
 /// machine.
 ///
@@ -38,11 +38,11 @@ impl Postgres {
         Self::builder().start().await
     }
 
-    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    /// Checks that this machine has all that it needs with default options, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -64,13 +64,13 @@ impl Postgres {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves statements run or not.
+    /// If the future is dropped, each statement may or may not have run.
     pub async fn sql(&self, statements: &str) -> Result<String, LabError> {
         let (client, statements) = (self.options.client(self.addr())?, statements.to_owned());
         self.ask(async move { client.run(&statements).await }).await
     }
 
-    /// As [`sql`](Self::sql), as a user who may do everything, such as `ALTER SYSTEM`.
+    /// Same as [`sql`](Self::sql) as a user with all rights, for example for `ALTER SYSTEM`.
     ///
     /// # Errors
     ///
@@ -78,9 +78,24 @@ impl Postgres {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves statements run or not.
+    /// If the future is dropped, each statement may or may not have run.
     pub async fn sql_as_admin(&self, statements: &str) -> Result<String, LabError> {
         self.options.admin(self.addr())?.run(statements).await
+    }
+}
+
+impl Builder<Postgres> {
+    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
+    /// the end of the server, but not a crash of the machine.
+    pub fn durable(mut self) -> Self {
+        self.options.durable = true;
+        self
+    }
+
+    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered.
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
+        self
     }
 }
 

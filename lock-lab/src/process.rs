@@ -23,19 +23,18 @@ use rustix::{
 
 use crate::{network::Namespace, state::state_of, user::User};
 
-/// How often it is looked whether a server has stopped, which may be writing to a slow disk: for
-/// 5 s.
+/// Number of looks whether a server has stopped, for 5 s in all: it may be writing to a slow disk.
 const STOP_LOOKS: usize = 25_000;
 const STOP_PAUSE: Duration = Duration::from_micros(200);
 
 /// Becomes the server, and leaves a watcher in its process group.
 ///
 /// The watcher reads a pipe whose other end only the lab's process has. It reads end-of-file when
-/// that process dies, however it dies. (`PR_SET_PDEATHSIG` would fire when the *thread* that
-/// started the server ends, which test runners do all the time.) It then kills the server first,
-/// since a server that still writes would disturb the deletion, and with it the processes that the
-/// server has started: those of PostgreSQL leave the group. The rest of the group dies last, with
-/// the watcher itself.
+/// that process dies for any reason. (`PR_SET_PDEATHSIG` would fire when the *thread* that started
+/// the server ends, which test runners do all the time.) It then kills the server first, since a
+/// server that still writes would disturb the deletion. It also kills the processes that the server
+/// has started: those of PostgreSQL leave the group. The rest of the group dies last, with the
+/// watcher itself.
 ///
 /// When the lab's process dies, the kernel sends SIGHUP to the group if a process in it is stopped.
 const SCRIPT: &str = r#"
@@ -54,11 +53,11 @@ exec 3<&-
 exec "$@"
 "#;
 
-/// A server process with its watcher. Dropping it kills both and waits until the server is gone.
+/// A server process with its watcher. A drop kills both and waits until the server is gone.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    /// Closing this makes the watcher delete the data, so it must outlive the watcher.
+    /// Closing it makes the watcher delete the data, so it must outlive the watcher.
     _leash: Option<ChildStdin>,
 }
 
@@ -98,7 +97,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Tells how the server ended, if it did.
+    /// Returns how the server ended; `None` if it runs.
     pub(crate) fn exited(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
@@ -108,7 +107,7 @@ impl Process {
         self.freeze();
     }
 
-    /// Lets them go on.
+    /// Continues them.
     pub(crate) fn resume(&self) {
         for worker in self.workers() {
             send(worker, Signal::CONT);
@@ -116,7 +115,7 @@ impl Process {
         send(self.server(), Signal::CONT);
     }
 
-    /// Does something while the server is stopped, which goes on then unless it was stopped before.
+    /// Does some work while the server is stopped. Continues it then, unless it was stopped before.
     pub(crate) fn while_stopped<T>(&self, work: impl FnOnce() -> T) -> T {
         let ran = state_of(self.pid()) != Some('T');
         send(self.server(), Signal::STOP);
@@ -128,10 +127,10 @@ impl Process {
         done
     }
 
-    /// Stops the server, then the processes that it has started, and returns those.
+    /// Stops the server, then the processes that it has started, and returns these processes.
     ///
-    /// A stopped server starts nobody and reaps nobody, so the pids stay theirs. The kernel may
-    /// leave out a process of the list when another one ends meanwhile: hence the second look.
+    /// A stopped server starts and reaps no process, so the pids stay valid. The kernel may leave a
+    /// process out of the list when another one ends meanwhile: hence the second look.
     fn freeze(&self) -> HashSet<Pid> {
         send(self.server(), Signal::STOP);
         self.until_at_rest();
@@ -146,7 +145,7 @@ impl Process {
     }
 
     /// Waits until the server has stopped, or ended: on another processor it may be in the middle
-    /// of starting a process. Who is under a debugger does not stop.
+    /// of starting a process. A process under a debugger does not stop.
     fn until_at_rest(&self) {
         let at_rest = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let look = || waitid(WaitId::Pid(self.server()), at_rest | WaitIdOptions::NOHANG);
@@ -158,7 +157,7 @@ impl Process {
         }
     }
 
-    /// The processes that the server has started, without the watcher: that is the oldest of them.
+    /// The processes that the server has started, without the watcher, which is the oldest of them.
     fn workers(&self) -> impl Iterator<Item = Pid> {
         let pid = self.pid();
         let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -167,8 +166,8 @@ impl Process {
         pids.into_iter().skip(1).filter_map(Pid::from_raw)
     }
 
-    /// The pid cannot belong to a stranger by now: the watcher keeps the process group of that
-    /// number in use.
+    /// The pid cannot belong to another process by now: the watcher keeps the process group with
+    /// that number in use.
     fn server(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -177,7 +176,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let workers = self.freeze();
-        // A PostgreSQL does not start again before the last process of its old run is gone.
+        // A PostgreSQL does not start again until the last process of its old run is gone.
         let ends: Vec<_> =
             workers.iter().filter_map(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok()).collect();
         // SIGKILL also ends a stopped process.
@@ -185,7 +184,7 @@ impl Drop for Process {
         let _ = kill_process_group(self.server(), Signal::KILL);
         let _ = self.child.wait();
         for end in &ends {
-            // The death of a child sends a signal, and it interrupts whoever waits here.
+            // The death of a child sends a signal, which interrupts a wait here.
             let _ = retry_on_intr(|| poll(&mut [PollFd::new(end, PollFlags::IN)], None));
         }
     }

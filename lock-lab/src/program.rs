@@ -10,12 +10,12 @@ use rustix::fs::{Access, access};
 
 use crate::LabError;
 
-/// Where Debian puts some servers, while only root has it in `PATH`.
+/// Debian's folder for some servers. Only root has it in `PATH`.
 const SYSTEM: &str = "/usr/sbin";
 
-/// In the workspace's folder, where `./test` makes it.
+/// Relative to the workspace's folder; `./test` makes it.
 const PYTHON: &str = "target/python/bin/python3";
-/// The environment variable that names another one.
+/// The environment variable that names another Python.
 const PYTHON_CHOICE: &str = "DISTLOCK_TEST_PYTHON";
 
 /// Returns etcd's own command line client.
@@ -29,9 +29,9 @@ pub fn etcdctl() -> Result<PathBuf, LabError> {
 
 /// Returns a Python that has redis-py.
 ///
-/// That is the one that the environment variable `DISTLOCK_TEST_PYTHON` names; without it, the one
-/// in `target/python` that `./test` makes, or else `python3` in `PATH`. Looking takes some 100 ms,
-/// because each is asked for the module.
+/// It is the one that the environment variable `DISTLOCK_TEST_PYTHON` names. Without the variable,
+/// it is the one in `target/python` that `./test` makes, or else `python3` in `PATH`. The search
+/// takes some 100 ms, because each Python is asked for the module.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ fn python_among(
         .ok_or_else(|| LabError::Missing { binary: format!("python3 with {module}"), install })
 }
 
-/// A folder of that name would do as a module, so it is asked for one of its parts.
+/// Imports a part of the module, because a folder with the module's name would also do.
 fn has_module(python: &Path, module: &str) -> bool {
     let mut command = Command::new(python);
     command.args(["-c", &format!("import {module}.client")]);
@@ -77,7 +77,7 @@ fn has_module(python: &Path, module: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Looks for an executable: a name in `PATH`, anything with a slash as it is.
+/// Finds an executable: a bare name in `PATH`, a name with a slash as it is.
 pub(crate) fn find(name: &Path, install: &'static str) -> Result<PathBuf, LabError> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain([SYSTEM.into()]);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_first_python_with_the_module_is_taken() {
-        // Each Python has this one, and it has the part that is asked for.
+        // Each Python has this module, and the module has the part.
         let found = python_among(&["false".into(), "python3".into()], "xmlrpc", "apt ..");
         assert!(found.expect("a python").ends_with("python3"));
     }

@@ -5,58 +5,40 @@ mod late;
 mod link;
 mod mode;
 mod pump;
+mod shared;
 mod tally;
 
 use std::{
     io,
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
-use tokio::{
-    sync::watch,
-    task::{JoinHandle, JoinSet},
-};
+use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::tally::ProxyStats;
-use self::{door::Door, late::Late, link::Link, mode::Mode, tally::Tally};
+use self::{link::Link, mode::Mode, shared::Shared};
 use crate::LabError;
 
 /// A TCP proxy on 127.0.0.1 in front of one server.
 ///
 /// All methods act at once, on open connections too, and none waits. Of [`cut`](Self::cut),
 /// [`half_open`](Self::half_open), [`refuse`](Self::refuse) and [`heal`](Self::heal) the last call
-/// counts. What a fault holds back is not lost: it is delivered at the [`heal`](Self::heal), as TCP
-/// would by sending it again. So no stream of bytes ever has a hole; a connection that loses bytes
-/// is reset.
+/// counts. Bytes that a fault holds back are not lost: the [`heal`](Self::heal) delivers them, as
+/// TCP would by sending them again. So no stream of bytes ever has a hole; a connection that loses
+/// bytes is reset.
 ///
-/// Closing is like everywhere in TCP: FIN and RST travel in the stream, so a cut holds them too,
-/// and one half of a connection may close before the other. When the server refuses the proxy, the
-/// client's connection is accepted and then reset, perhaps before its `connect` returns: it sees
-/// `ConnectionReset`, where a dead server without a proxy gives `ConnectionRefused`.
+/// Closing works as in all of TCP: FIN and RST travel in the stream, so a cut also holds them, and
+/// one half of a connection may close before the other. If the server refuses the proxy, the
+/// client's connection is accepted and then reset, perhaps before its `connect` returns: it gets
+/// `ConnectionReset`, while a dead server without a proxy gives `ConnectionRefused`.
 ///
 /// Dropping the proxy resets its connections and ends its tasks.
 #[derive(Debug)]
 pub struct Proxy {
     shared: Arc<Shared>,
     accepting: JoinHandle<()>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    target: SocketAddr,
-    door: Door,
-    mode: watch::Sender<Mode>,
-    /// One task per connection; `None` once the proxy is dropped.
-    links: Mutex<Option<JoinSet<()>>>,
-    delay_nanos: AtomicU64,
-    drop_next_reply: AtomicBool,
-    late: Late,
-    tally: Tally,
 }
 
 impl Proxy {
@@ -66,20 +48,16 @@ impl Proxy {
     ///
     /// [`LabError::Io`] if there is no free port.
     ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
+    ///
     /// # Panics
     ///
     /// Outside a tokio runtime.
     pub async fn start(target: SocketAddr) -> Result<Self, LabError> {
-        let shared = Arc::new(Shared {
-            target,
-            door: Door::open().map_err(LabError::io("starting a proxy"))?,
-            mode: watch::Sender::new(Mode::Open),
-            links: Mutex::new(Some(JoinSet::new())),
-            delay_nanos: AtomicU64::new(0),
-            drop_next_reply: AtomicBool::new(false),
-            late: Late::new(),
-            tally: Tally::default(),
-        });
+        let shared = Shared::open(target).map_err(LabError::io("starting a proxy"))?;
+        let shared = Arc::new(shared);
         let accepting = tokio::spawn(accept(Arc::clone(&shared)));
         Ok(Self { shared, accepting })
     }
@@ -89,26 +67,26 @@ impl Proxy {
         self.shared.door.addr()
     }
 
-    /// Cuts the network: nothing passes in either direction and nobody is told.
+    /// Cuts the network: nothing passes in either direction, and no side gets an error.
     ///
-    /// Open connections stay open. New ones are accepted and hear nothing.
+    /// Open connections stay open. New ones are accepted and get no bytes.
     pub fn cut(&self) {
-        self.set(Mode::Cut);
+        self.shared.set(Mode::Cut);
     }
 
     /// Lets requests pass and holds the replies.
     pub fn half_open(&self) {
-        self.set(Mode::HalfOpen);
+        self.shared.set(Mode::HalfOpen);
     }
 
     /// Resets all connections and refuses new ones, like a machine without the server.
     pub fn refuse(&self) {
-        self.set(Mode::Refuse);
+        self.shared.set(Mode::Refuse);
         self.reset();
     }
 
     /// Ends [`cut`](Self::cut), [`half_open`](Self::half_open), [`refuse`](Self::refuse) and
-    /// [`drop_next_reply`](Self::drop_next_reply). What was held is delivered. A
+    /// [`drop_next_reply`](Self::drop_next_reply). Held bytes are delivered. A
     /// [`delay`](Self::delay) stays.
     ///
     /// # Panics
@@ -116,11 +94,11 @@ impl Proxy {
     /// After [`refuse`](Self::refuse), if this process has no file descriptor left.
     pub fn heal(&self) {
         self.shared.drop_next_reply.store(false, Relaxed);
-        self.set(Mode::Open);
+        self.shared.set(Mode::Open);
     }
 
-    /// Resets all open connections, with RST to both sides. What they hold is lost. New ones work
-    /// as before.
+    /// Resets all open connections, with RST to both sides. The bytes in them are lost. New ones
+    /// work as before.
     pub fn reset(&self) {
         if let Some(links) = &mut *self.shared.links() {
             *links = JoinSet::new();
@@ -129,20 +107,20 @@ impl Proxy {
 
     /// Swallows the next bytes that come from the server, once, and resets their connection.
     ///
-    /// It hits whatever comes next on any connection. HTTP/2 servers also send bytes on their own;
-    /// to be sure which reply is lost, use [`half_open`](Self::half_open), wait until the server
-    /// has acted, then [`reset`](Self::reset) and [`heal`](Self::heal).
-    /// [`ProxyStats::replies_dropped`] tells when it has happened.
+    /// It hits the next bytes on any connection. HTTP/2 servers also send bytes on their own; to be
+    /// sure which reply is lost, use [`half_open`](Self::half_open), wait until the server has
+    /// acted, then [`reset`](Self::reset) and [`heal`](Self::heal). [`ProxyStats::replies_dropped`]
+    /// counts it.
     pub fn drop_next_reply(&self) {
         self.shared.drop_next_reply.store(true, Relaxed);
     }
 
-    /// Catches the next bytes from a client that have `part` in them, once, on any connection.
+    /// Catches the next bytes from a client that contain `part`, once, on any connection.
     ///
-    /// They arrive at [`deliver`](Self::deliver), however late, and whatever the client does
-    /// meanwhile. Their connection is dead for the client from then on: it hears nothing more
-    /// there, and what else it sends there is lost. Other connections work as before. A second call
-    /// replaces the first; [`caught`](Self::caught) tells when it has happened.
+    /// They arrive at [`deliver`](Self::deliver), at any later time and after anything that the
+    /// client does meanwhile. Their connection is dead for the client from then on: it gets nothing
+    /// more there, and all else that it sends there is lost. Other connections work as before. A
+    /// second call replaces the first. [`caught`](Self::caught) counts the caught bytes.
     ///
     /// # Panics
     ///
@@ -152,22 +130,22 @@ impl Proxy {
         self.shared.late.want(Some(part));
     }
 
-    /// Ends a [`catch`](Self::catch) that has caught nothing yet.
+    /// Ends a [`catch`](Self::catch) that has not caught anything yet.
     pub fn catch_nothing(&self) {
         self.shared.late.want(None);
     }
 
-    /// Returns how many chunks were [caught](Self::catch) so far, delivered or not.
+    /// Returns the number of chunks that were [caught](Self::catch) so far, delivered or not.
     pub fn caught(&self) -> u64 {
         self.shared.late.caught()
     }
 
-    /// Delivers what was [caught](Self::catch) so far.
+    /// Delivers the chunks that were [caught](Self::catch) so far.
     pub fn deliver(&self) {
         self.shared.late.deliver();
     }
 
-    /// Delays all bytes by so much in each direction, from now on. Zero ends it.
+    /// Delays all bytes by this time in each direction, from now on. Zero ends it.
     ///
     /// The order stays, and so does the throughput: bytes travel side by side, as on a long cable.
     /// A connection itself is set up without delay. The timer has a resolution of 1 ms and is never
@@ -177,17 +155,9 @@ impl Proxy {
         self.shared.delay_nanos.store(nanos, Relaxed);
     }
 
-    /// Returns what the proxy has seen so far.
+    /// Returns the counters of the proxy.
     pub fn stats(&self) -> ProxyStats {
         self.shared.tally.stats()
-    }
-
-    fn set(&self, mode: Mode) {
-        self.shared.mode.send_replace(mode);
-        match mode {
-            Mode::Refuse => self.shared.door.close(),
-            _ => self.shared.door.reopen(),
-        }
     }
 }
 
@@ -196,18 +166,6 @@ impl Drop for Proxy {
         self.shared.door.close();
         self.accepting.abort();
         *self.shared.links() = None;
-    }
-}
-
-impl Shared {
-    fn delay(&self) -> Option<Duration> {
-        let nanos = self.delay_nanos.load(Relaxed);
-        (nanos > 0).then(|| Duration::from_nanos(nanos))
-    }
-
-    /// Each change of the set is one call, so a panic elsewhere leaves it whole.
-    fn links(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -227,7 +185,7 @@ async fn accept(shared: Arc<Shared>) {
     }
 }
 
-/// Waits a little: without a free file descriptor the next attempt would fail at once too.
+/// Waits a little: without a free file descriptor, the next attempt would also fail at once.
 async fn pause_after(error: io::Error) {
     tracing::warn!(%error, "the proxy cannot accept");
     tokio::time::sleep(Duration::from_millis(10)).await;

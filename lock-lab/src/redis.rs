@@ -23,8 +23,7 @@ use crate::{Builder, LabError, Server, builder::Kind};
 
 /// A private redis-server.
 ///
-/// By default every write is in the append-only file before it is answered, so that a kill -9
-/// loses nothing.
+/// By default every write is in the append-only file before its reply, so a kill -9 loses nothing.
 #[derive(Debug)]
 pub struct Redis {
     server: Server,
@@ -38,15 +37,19 @@ impl Redis {
     ///
     /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if it does not
     /// start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
-    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    /// Checks that this machine has all that it needs with default options, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -58,7 +61,7 @@ impl Redis {
 
     /// Runs one command on a connection of its own and returns the reply as text.
     ///
-    /// An array becomes one line per element, nil becomes `(nil)`.
+    /// An array becomes one line per element, and nil becomes `(nil)`.
     ///
     /// ```no_run
     /// # async fn run(redis: lock_lab::Redis) -> Result<(), lock_lab::LabError> {
@@ -71,6 +74,10 @@ impl Redis {
     ///
     /// [`LabError::Reply`] if Redis answers with an error, [`LabError::Io`] if it is not reached or
     /// silent for 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
         Ok(self.call(args).await?.to_string())
     }
@@ -79,7 +86,11 @@ impl Redis {
     ///
     /// # Errors
     ///
-    /// As [`command`](Self::command).
+    /// Same as [`command`](Self::command).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let mut keys = self.call(&[b"KEYS", b"*"]).await?.into_strings();
         keys.sort();
@@ -88,6 +99,22 @@ impl Redis {
 
     async fn call(&self, args: &[&[u8]]) -> Result<Reply, LabError> {
         ask(&self.server, self.password.clone(), args).await
+    }
+}
+
+impl Builder<Redis> {
+    /// Demands a password from clients. It is part of the URL. Default: none.
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.options.password = Some(password.into());
+        self
+    }
+
+    /// Sets whether each write reaches the disk before its reply (`appendfsync always`).
+    ///
+    /// Without it a restart loses everything. Default: true.
+    pub fn appendonly(mut self, appendonly: bool) -> Self {
+        self.options.appendonly = appendonly;
+        self
     }
 }
 

@@ -1,4 +1,4 @@
-//! One private server, of whatever kind.
+//! One private server of any kind.
 
 use std::{
     fs::{self, OpenOptions, Permissions},
@@ -14,25 +14,26 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Counters, LabError, Network, Place, Proxy, Shift, builder::Common, clock::Clocks, is_gone,
-    network::Node, port::Port, process::Process, store::Store, user::User,
+    Counters, LabError, Network, Place, Proxy, Shift, clock::Clocks, is_gone, network::Node,
+    options::Common, port::Port, process::Process, store::Store, user::User,
 };
 
-/// How long a server may take until it answers. A loaded machine takes seconds for a JVM.
+/// Longest time until a server answers. A loaded machine takes seconds for a JVM.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// How long one probe may take, and the pause between two.
+/// Longest probe, and the pause between two.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 const PROBE_PAUSE: Duration = Duration::from_millis(10);
-/// How often a new server gets new ports when a stranger has taken its port.
+/// Number of attempts of a new server, each with new ports, if another program has taken its port.
 const ATTEMPTS: usize = 5;
-/// How much of the log an error shows.
+/// Number of log lines that an error shows.
 const SHOWN_LINES: usize = 30;
-/// A file system in memory, where Linux has one.
+/// A file system in memory, if Linux has one.
 const MEMORY: &str = "/dev/shm";
 
-/// What [`Etcd`](crate::Etcd), [`MariaDb`](crate::MariaDb), [`Postgres`](crate::Postgres),
-/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server
-/// process with its own data directory, on 127.0.0.1 or in a place of its own in a [`Network`].
+/// The common part of [`Etcd`](crate::Etcd), [`MariaDb`](crate::MariaDb),
+/// [`Postgres`](crate::Postgres), [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper): a
+/// real server process with its own data directory, on 127.0.0.1 or in a place of its own in a
+/// [`Network`].
 ///
 /// All methods take `&self` and may be called from several tasks. Dropping the server kills it with
 /// SIGKILL, waits until it is gone and deletes its data.
@@ -44,17 +45,29 @@ pub struct Server {
     ports: Vec<Port>,
     /// Its place, if it is not on 127.0.0.1.
     node: Option<Node>,
-    /// Runs the server, if that is not the user of this process.
+    /// The user that runs the server, if it is not the user of this process.
     user: Option<User>,
     /// After `run`, so that the server is dead when its data is deleted.
     home: TempDir,
+}
+
+/// A new folder for data, in memory if that is asked for and there is such a file system.
+pub(crate) fn folder(
+    builder: &tempfile::Builder<'_, '_>,
+    in_memory: bool,
+) -> Result<TempDir, LabError> {
+    let folder = match in_memory && Path::new(MEMORY).is_dir() {
+        true => builder.tempdir_in(MEMORY),
+        false => builder.tempdir(),
+    };
+    folder.map_err(LabError::io("making a data directory"))
 }
 
 #[derive(Debug, Default)]
 struct Run {
     pid: u32,
     process: Option<Process>,
-    /// Once they were moved.
+    /// Set after they were moved.
     clocks: Option<Clocks>,
 }
 
@@ -62,7 +75,8 @@ impl Run {
     fn move_clocks(&mut self, wall: Shift, monotonic: Shift) -> io::Result<()> {
         let Self { pid, process: Some(process), clocks } = self else { return Ok(()) };
         let moved = process.while_stopped(|| {
-            // A program that has made way for another, as a shell does, has no memory any more.
+            // A program that has replaced itself with another one, as a shell does, has no memory
+            // any more.
             let is_stale = |set: &io::Result<()>| {
                 set.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WriteZero)
             };
@@ -72,7 +86,7 @@ impl Run {
                 None => clocks.insert(Clocks::take(*pid)?).set(wall, monotonic),
             }
         });
-        // Of a process that has just ended by itself, there are no clocks any more.
+        // A process that has just ended by itself has no clocks any more.
         if is_gone(*pid) { Ok(()) } else { moved }
     }
 }
@@ -103,18 +117,13 @@ impl Server {
         node: Option<Node>,
     ) -> Result<Self, LabError> {
         let mut folder = tempfile::Builder::new();
-        // There are passwords in it.
+        // It contains passwords.
         folder.prefix("lock-lab-").permissions(Permissions::from_mode(0o700));
-        let is_fast = common.in_memory || node.is_some();
-        let home = match is_fast && Path::new(MEMORY).is_dir() {
-            true => folder.tempdir_in(MEMORY),
-            false => folder.tempdir(),
-        };
+        let home = self::folder(&folder, common.in_memory || node.is_some())?;
         let ports = match &node {
             Some(node) => Ok(Port::of_place(node.place(), store.ports())),
             None => (0..store.ports()).map(|_| Port::reserve()).collect(),
         };
-        let home = home.map_err(LabError::io("making a data directory"))?;
         let user = store.user().map_or(Ok(None), User::instead_of_root);
         let user =
             user.map_err(LabError::io(format!("looking for a user for {}", store.scheme())))?;
@@ -143,8 +152,8 @@ impl Server {
         self.url_at(self.addr())
     }
 
-    /// Returns the URL for clients that shall reach the server through `proxy`, which in a network
-    /// must be started on their [`Side`](crate::Side).
+    /// Returns the URL for clients that reach the server through `proxy`. In a network, start the
+    /// proxy on their [`Side`](crate::Side).
     pub fn url_via(&self, proxy: &Proxy) -> String {
         self.url_at(proxy.addr())
     }
@@ -160,14 +169,14 @@ impl Server {
     }
 
     /// Stops the process, with those that it has started, with SIGSTOP: it keeps its connections
-    /// and answers nobody.
+    /// and does not reply.
     ///
     /// Does nothing to a server that does not run.
     pub fn stop(&self) {
         self.with_process(Process::stop);
     }
 
-    /// Lets stopped processes go on, with SIGCONT.
+    /// Continues stopped processes, with SIGCONT.
     pub fn resume(&self) {
         self.with_process(Process::resume);
     }
@@ -182,11 +191,11 @@ impl Server {
         run.clocks = None;
     }
 
-    /// Sets the server's clocks off the machine's: the wall clock, and the monotonic clocks.
+    /// Moves the server's clocks away from the machine's: the wall clock, and the monotonic clocks.
     ///
-    /// Only this process sees it, in what it reads from its clocks from now on. Its timers go on as
-    /// before. A restart sets the clocks right again. Processes that the server starts later take
-    /// the clocks of that moment with them; those of a PostgreSQL that run already keep theirs.
+    /// Only this process reads the moved clocks, from now on. Its timers go on as before. A restart
+    /// sets the clocks right again. Processes that the server starts later inherit the clocks of
+    /// that moment; running processes of a PostgreSQL keep theirs.
     ///
     /// This stops the process for some milliseconds. Does nothing to a server that does not run.
     ///
@@ -241,6 +250,10 @@ impl Server {
     ///
     /// [`LabError::Start`] with the end of the log, if the server ends or does not answer within
     /// 30 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only ends the wait.
     pub async fn ready(&self) -> Result<(), LabError> {
         match timeout(START_LIMIT, self.until_ready()).await {
             Ok(result) => result.and_then(|()| self.store.settle(self.home.path())),
@@ -248,7 +261,7 @@ impl Server {
         }
     }
 
-    /// Where its data and its log are.
+    /// Folder of its data and its log.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
@@ -258,47 +271,51 @@ impl Server {
     /// The keys are:
     ///
     /// - **MariaDB:** `cmd.<name>` for each statement, as its `Com_<name>` counts them (a prepared
-    ///   one counts as `stmt_execute` and as what it is), `connections` to the database, `waiting`
-    ///   for a lock of a row, `deadlocks` of rows since the start. The asking itself
-    ///   (`show_status`, `show_processlist`) is left out.
+    ///   one counts as `stmt_execute` and as its own kind), `connections` to the database,
+    ///   `waiting` for a lock of a row, `deadlocks` of rows since the start. The statements of this
+    ///   method (`show_status`, `show_processlist`) are left out.
     /// - **PostgreSQL:** `cmd.<verb>` statements that clients sent and that ended well, by their
-    ///   first word, `connections`, `waiting` for a lock. The asking itself is left out, also among
-    ///   the `connections`.
+    ///   first word, `connections`, `waiting` for a lock. The statements and the connection of this
+    ///   method are left out.
     /// - **Redis:** `cmd.<name>` calls of each command, `clients`, `keys`, `pubsub_channels`,
-    ///   `pubsub_clients`. The asking connection counts as one of the `clients`. The commands that
-    ///   the asking itself sends (`auth`, `info`, `client|list`) are left out. So for a sentinel.
+    ///   `pubsub_clients`. The connection of this method counts as one of the `clients`. Its
+    ///   commands (`auth`, `info`, `client|list`) are left out. The same holds for a sentinel.
     /// - **etcd:** `rpc.<Method>` calls (streams for `LeaseKeepAlive` and `Watch`),
     ///   `msg.<Method>` messages received, `sent.<Method>` messages sent, `watchers`,
-    ///   `watch_streams`, `keys`, `leases`, `proposals`. The call that the asking itself makes
-    ///   (`LeaseLeases`) is left out.
+    ///   `watch_streams`, `keys`, `leases`, `proposals`. The call of this method (`LeaseLeases`) is
+    ///   left out.
     /// - **ZooKeeper:** `requests.read` and `requests.update`, `packets_received`, `packets_sent`,
     ///   `bytes_received`, `ephemerals`, `watches`, `connections`, `connections_total`, `sessions`,
     ///   `sessions_expired`, `znodes`, `fired.created`, `fired.deleted`, `fired.changed` and
-    ///   `fired.children` watches. The asking itself is one of the `connections` and one packet
+    ///   `fired.children` watches. This method counts as one of the `connections` and as one packet
     ///   each way. The data tree starts with 5 znodes of the server's own.
     ///
     /// # Errors
     ///
     /// [`LabError::Io`] if the server cannot be reached or is silent for 5 s, [`LabError::Reply`]
-    /// if its answer makes no sense.
+    /// if its answer cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
     pub async fn counters(&self) -> Result<Counters, LabError> {
         let (store, addr) = (Arc::clone(&self.store), self.addr());
         self.ask(async move { store.counters(addr).await }).await
     }
 
-    /// Returns all that the server has logged, over all its runs.
+    /// Returns the whole log of the server, over all its runs.
     pub fn log(&self) -> String {
         fs::read(self.log_path())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
     }
 
-    /// Tells whether it was started and not killed since. A stopped one runs, too.
+    /// Returns whether it was started and has not ended since. A stopped one also runs.
     pub(crate) fn runs(&self) -> bool {
         self.end().is_none()
     }
 
-    /// Does what asks the server, from where it can be reached.
+    /// Runs a request to the server from a place that reaches it.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         question: impl Future<Output = T> + Send + 'static,
@@ -340,7 +357,7 @@ impl Server {
         }
     }
 
-    /// Tells how the process ended, if it does not run.
+    /// Returns how the process ended, if it does not run.
     fn end(&self) -> Option<String> {
         let mut run = self.run();
         let Some(process) = &mut run.process else { return Some("killed".to_owned()) };
@@ -374,7 +391,7 @@ impl Server {
         self.home.path().join("server.log")
     }
 
-    /// A panic elsewhere leaves nothing half done in here.
+    /// A panic elsewhere cannot leave a half-done change here.
     fn run(&self) -> MutexGuard<'_, Run> {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }

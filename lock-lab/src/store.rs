@@ -1,18 +1,18 @@
-//! What differs between the kinds of server.
+//! The differences between the kinds of server.
 
 use std::{ffi::OsString, fmt, net::SocketAddr, path::Path, pin::Pin};
 
-use crate::{Counters, LabError, builder::Common};
+use crate::{Counters, LabError, options::Common};
 
 /// A boxed future, so that [`Store`] works as a trait object.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, LabError>> + Send + 'a>>;
 
-/// A kind of server with its options: how to start it and how to ask it.
+/// A kind of server with its options: its start and its requests.
 pub trait Store: fmt::Debug + Send + Sync {
     /// The scheme of its URL.
     fn scheme(&self) -> &'static str;
 
-    /// How many ports it needs; clients use the first.
+    /// Number of its ports; clients use the first.
     fn ports(&self) -> usize {
         1
     }
@@ -27,7 +27,7 @@ pub trait Store: fmt::Debug + Send + Sync {
         ""
     }
 
-    /// The system user that it runs as where the lab is root, if it refuses root.
+    /// The system user that runs it if the lab is root and the server refuses root.
     fn user(&self) -> Option<&'static str> {
         None
     }
@@ -43,10 +43,10 @@ pub trait Store: fmt::Debug + Send + Sync {
         addrs: &[SocketAddr],
     ) -> Result<Vec<OsString>, LabError>;
 
-    /// Succeeds when the server at `addr` does real work.
+    /// Succeeds if the server at `addr` does real work.
     fn probe(&self, addr: SocketAddr) -> Answer<'_, ()>;
 
-    /// Does what is left to do when the server answers, after each start.
+    /// Finishes a start when the server answers.
     fn settle(&self, _home: &Path) -> Result<(), LabError> {
         Ok(())
     }

@@ -14,9 +14,9 @@ use crate::LabError;
 
 /// Makes the folder `data`, if it is not there yet, and becomes the server.
 ///
-/// The template is one file, so that it is there wholly or not at all, and in a folder that nobody
-/// else can write to, since a server is as safe as the data that it starts with. The file lock
-/// makes others wait instead of doing the same work; it ends with its process.
+/// The template is one file, so it exists wholly or not at all. Its folder is writable for its
+/// owner only, since a server is as safe as the data that it starts with. The file lock makes other
+/// processes wait instead of doing the same work; it ends with its process.
 const SCRIPT: &str = r#"
 set -e
 folder=$1-$(id -u) template=$2 tool=$3 make=$4 first=$5; shift 5
@@ -41,20 +41,20 @@ fi
 exec "$@"
 "#;
 
-/// How a server gets its data directory.
+/// The origin of a data directory.
 pub(crate) struct Template {
     /// The kind of server.
     pub(crate) server: &'static str,
     /// The program that makes a data directory: `$tool` in the scripts. `$1` is the server's.
     pub(crate) tool: PathBuf,
-    /// A shell script that makes the folder `new`. What it leaves there is the template.
+    /// A shell script that makes the folder `new`. Its content becomes the template.
     pub(crate) make: &'static str,
     /// A shell script that adapts the folder `new` to one server, before its first start.
     pub(crate) first: &'static str,
 }
 
 impl Template {
-    /// Returns the command that starts `server`, in the folder that shall contain `data`.
+    /// Returns the command that starts `server`, in the folder for `data`.
     pub(crate) fn command(self, server: Vec<OsString>) -> Result<Vec<OsString>, LabError> {
         let name =
             self.name(Path::new(&server[0])).map_err(LabError::io("looking at a program"))?;
@@ -65,7 +65,7 @@ impl Template {
         Ok(shell.into_iter().chain(own).chain(server).collect())
     }
 
-    /// Returns a name that is another one for other programs, such as those of the next release.
+    /// Returns a name that differs for other programs, such as those of the next release.
     fn name(&self, server: &Path) -> io::Result<String> {
         let mut hasher = DefaultHasher::new();
         self.make.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What a server proves with who it is.
+//! The certificate of a server.
 
 use std::{fmt, fs, path::Path};
 
@@ -15,7 +15,7 @@ impl Tls {
     pub(crate) const CERTIFICATE: &str = "tls-certificate.pem";
     pub(crate) const KEY: &str = "tls-key.pem";
 
-    /// Puts both into a server's folder, which nobody else can look into.
+    /// Writes both to a server's folder, which only its owner can read.
     pub(crate) fn write(&self, home: &Path) -> Result<(), LabError> {
         for (name, text) in [(Self::CERTIFICATE, &self.certificate), (Self::KEY, &self.key)] {
             fs::write(home.join(name), text).map_err(LabError::io(format!("writing {name}")))?;

@@ -10,8 +10,8 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Finds the user that the server's package makes, or else `nobody`, if this process is root's.
-    /// Everybody else runs servers as himself.
+    /// If this process is root's, finds the user of the server's package, or else `nobody`. Other
+    /// users run servers as themselves.
     pub(crate) fn instead_of_root(name: &str) -> io::Result<Option<Self>> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);

@@ -1,18 +1,26 @@
 //! A private ZooKeeper.
 
+mod four_letter;
 mod monitor;
 mod options;
 
-use std::{net::SocketAddr, ops::Deref};
+use std::{net::SocketAddr, ops::Deref, time::Duration};
 
 use self::options::ZooKeeperOptions;
-use crate::{Builder, LabError, Place, Server, ask, builder::Kind, cluster::Member};
+use crate::{
+    Builder, LabError, Place, Server,
+    builder::Kind,
+    cluster::{Cluster, Member},
+};
 
-/// A private ZooKeeper: standalone, or a node of a [`ZooKeeperCluster`](crate::ZooKeeperCluster).
+/// A private ZooKeeper: standalone, or a node of a [`ZooKeeperCluster`].
 #[derive(Debug)]
 pub struct ZooKeeper {
     server: Server,
 }
+
+/// Three ZooKeepers that are one store.
+pub type ZooKeeperCluster = Cluster<ZooKeeper>;
 
 impl ZooKeeper {
     /// Starts a ZooKeeper with default options and waits until it answers.
@@ -21,15 +29,19 @@ impl ZooKeeper {
     ///
     /// [`LabError::Missing`] if there is no `java` or no ZooKeeper, [`LabError::Start`] if it does
     /// not start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
-    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    /// Checks that this machine has all that it needs with default options, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -44,9 +56,29 @@ impl ZooKeeper {
     /// # Errors
     ///
     /// [`LabError::Io`] if ZooKeeper is not reached or silent for 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn four_letter(&self, word: &str) -> Result<String, LabError> {
         let (addr, word) = (self.addr(), word.to_owned());
-        self.ask(async move { four_letter(addr, &word).await }).await
+        self.ask(async move { four_letter::send(addr, &word).await }).await
+    }
+}
+
+impl Builder<ZooKeeper> {
+    /// Sets ZooKeeper's unit of time. Session timeouts lie between 2 and 20 ticks, and the server
+    /// looks for dead sessions once a tick. Default: 500 ms, so sessions of 1 s to 10 s.
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.options.tick = tick;
+        self
+    }
+
+    /// Adds a line to the configuration file, after those of the lab, so that it takes precedence.
+    /// Default: none; the lab sets `initLimit=10` and `syncLimit=4` (ticks).
+    pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.settings.push((key.into(), value.into()));
+        self
     }
 }
 
@@ -64,11 +96,11 @@ impl Member for ZooKeeper {
     }
 
     async fn term(addr: SocketAddr) -> Option<u64> {
-        epoch(&four_letter(addr, "srvr").await.ok()?)
+        epoch(&four_letter::send(addr, "srvr").await.ok()?)
     }
 }
 
-/// Reads the leader's epoch from what a leader says, the upper half of its last transaction.
+/// Reads the leader's epoch from a leader's reply: the upper half of its last transaction.
 fn epoch(reply: &str) -> Option<u64> {
     let zxid = reply.lines().find_map(|line| line.strip_prefix("Zxid: 0x"))?;
     let zxid = u64::from_str_radix(zxid, 16).ok()?;
@@ -81,9 +113,4 @@ impl Deref for ZooKeeper {
     fn deref(&self) -> &Server {
         &self.server
     }
-}
-
-async fn four_letter(addr: SocketAddr, word: &str) -> Result<String, LabError> {
-    let reply = ask::exchange(addr, word.as_bytes()).await?;
-    Ok(String::from_utf8_lossy(&reply).into_owned())
 }

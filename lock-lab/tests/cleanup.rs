@@ -1,4 +1,4 @@
-//! Nothing stays behind.
+//! Nothing of a server stays behind.
 
 mod support;
 
@@ -73,7 +73,7 @@ async fn a_panic_kills_the_server() -> Result {
     Ok(())
 }
 
-/// Waits until a child process says what it holds.
+/// Waits until a child process prints the facts of its server.
 fn what_it_holds(child: &mut Child) -> String {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let line = lines.map_while(std::io::Result::ok).find_map(|line| {
@@ -89,7 +89,7 @@ async fn a_kill_of_this_process_kills_all_of_a_postgres() -> Result {
     kill_the_holder_of_a_postgres("running").await
 }
 
-/// The kernel tells the group of a stopped process, which is the watcher's too, that it is alone.
+/// The kernel sends SIGHUP to the orphaned group of a stopped process, which has the watcher, too.
 #[tokio::test]
 async fn a_kill_of_this_process_kills_all_of_a_stopped_postgres() -> Result {
     kill_the_holder_of_a_postgres("stopped").await
@@ -114,10 +114,10 @@ async fn kill_the_holder_of_a_postgres(state: &str) -> Result {
     Ok(())
 }
 
-/// Tells the process that is killed whether to stop the server.
+/// The variable that tells the killed process whether to stop the server.
 const STATE: &str = "LOCK_LAB_STATE";
 
-/// The process that is killed in the tests above.
+/// The process that the tests above kill.
 #[tokio::test]
 #[ignore = "only a part of a_kill_of_this_process_kills_all_of_a_postgres"]
 async fn holds_a_postgres() {
@@ -157,10 +157,10 @@ async fn a_kill_of_this_process_kills_the_server() -> Result {
     Ok(())
 }
 
-/// Tells the process that is killed which program to start.
+/// The variable that tells the killed process which program to start.
 const PROGRAM: &str = "LOCK_LAB_PROGRAM";
 
-/// The process that is killed in the test above.
+/// The process that the test above kills.
 #[tokio::test]
 #[ignore = "only a part of a_kill_of_this_process_kills_the_server"]
 async fn holds_a_redis() {

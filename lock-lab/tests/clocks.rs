@@ -1,4 +1,4 @@
-//! Clocks of servers that are moved.
+//! Servers with moved clocks.
 
 mod support;
 
@@ -33,7 +33,7 @@ async fn seconds(redis: &Redis) -> std::result::Result<f64, Box<dyn std::error::
 }
 
 #[tokio::test]
-async fn a_clock_is_moved_by_what_was_asked_and_set_right_by_a_restart() -> Result {
+async fn a_clock_moves_by_the_shift_and_a_restart_sets_it_right() -> Result {
     let redis = Redis::start().await?;
     let by = Duration::from_millis(3_600_250);
     redis.move_clocks(Shift::ahead(by), Shift::NONE)?;
@@ -84,7 +84,7 @@ async fn a_zookeeper_whose_monotonic_clock_goes_ahead_ends_sessions() -> Result 
     Ok(())
 }
 
-/// Opens a session of the longest timeout, without anything to keep it alive.
+/// Opens a session with the longest timeout, and does not keep it alive.
 async fn open_session(zookeeper: &ZooKeeper) -> io::Result<()> {
     let mut request = 45_u32.to_be_bytes().to_vec();
     request.extend([0; 12]); // version, last transaction

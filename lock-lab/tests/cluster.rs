@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
-/// How long a cluster may be without a leader on a loaded machine.
+/// Longest time of a cluster without a leader on a loaded machine.
 const ELECTION: Duration = Duration::from_secs(20);
 
 async fn etcd_serves_and_survives_its_leader() -> Result {

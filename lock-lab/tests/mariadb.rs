@@ -36,7 +36,7 @@ async fn the_user_may_do_all_at_home_and_nothing_elsewhere() -> Result {
 }
 
 #[tokio::test]
-async fn two_of_them_are_strangers() -> Result {
+async fn two_servers_share_no_data() -> Result {
     let (one, two) = tokio::try_join!(MariaDb::start(), MariaDb::start())?;
     one.sql("CREATE TABLE t (a INT)").await?;
     assert_eq!(one.sql("SHOW TABLES").await?, "t");
@@ -99,7 +99,7 @@ async fn counts_what_clients_do() -> Result {
 }
 
 #[tokio::test]
-async fn counts_who_waits() -> Result {
+async fn counts_waiting_statements() -> Result {
     let maria = MariaDb::start().await?;
     maria.sql("CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (1)").await?;
     let hold = "BEGIN; SELECT a FROM t FOR UPDATE; SELECT SLEEP(100)";

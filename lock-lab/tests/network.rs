@@ -14,7 +14,7 @@ use tokio::{
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
-/// Sends `PING` from a side, and tells whether an answer comes.
+/// Sends `PING` from a side, and returns whether an answer comes.
 async fn reaches(side: &Side, addr: SocketAddr) -> bool {
     answers_within(PATIENCE, side, addr).await
 }
@@ -116,7 +116,7 @@ async fn a_proxy_on_a_side_serves_that_side() -> Result {
     Ok(())
 }
 
-/// Connects from a side, and tells whether a server listens.
+/// Connects from a side, and returns whether a server listens.
 async fn listens(side: &Side, addr: SocketAddr) -> bool {
     let connect = async move { timeout(PATIENCE, TcpStream::connect(addr)).await };
     side.run(connect).await.is_ok_and(|connected| connected.is_ok())

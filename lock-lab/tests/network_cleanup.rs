@@ -1,4 +1,4 @@
-//! Nothing stays behind of a network.
+//! Nothing of a network stays behind.
 
 mod support;
 
@@ -41,7 +41,7 @@ fn line_of(Holder(holder): &mut Holder) -> Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-/// Returns the processes with this mark, which a process gives to all that it starts.
+/// Returns the processes with this mark. A process gives its mark to all processes that it starts.
 fn marked(mark: &str) -> BTreeSet<u32> {
     let mark = format!("{MARK}={mark}\0");
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -77,8 +77,8 @@ async fn a_drop_leaves_no_process_no_data_and_no_namespace() -> Result {
     Ok(())
 }
 
-/// Says where the data of a cluster is, drops all when its input ends, and says how many namespaces
-/// it still has open.
+/// Prints the folders of a cluster, drops everything when its input ends, and prints the number of
+/// namespaces that are still open.
 async fn hold() -> Result {
     let network = Network::new()?;
     let (etcd, _side) = (EtcdCluster::start(&network).await?, network.side()?);

@@ -36,7 +36,7 @@ async fn the_user_may_do_all_at_home_and_nothing_elsewhere() -> Result {
 }
 
 #[tokio::test]
-async fn two_of_them_are_strangers() -> Result {
+async fn two_servers_share_no_data() -> Result {
     let (one, two) = tokio::try_join!(Postgres::start(), Postgres::start())?;
     one.sql("CREATE TABLE t (a INT)").await?;
     two.sql("CREATE TABLE t (a INT)").await?;
@@ -92,7 +92,7 @@ async fn a_kill_ends_each_of_its_processes() -> Result {
 async fn stop_stops_each_of_its_processes() -> Result {
     let postgres = Postgres::builder().in_memory().durable().start().await?;
     assert_eq!(postgres.sql("SHOW fsync").await?, "on");
-    // Another connection goes on to work, if only the first process is stopped.
+    // If only the first process was stopped, another connection would go on to work.
     let asked =
         "SELECT pg_sleep(0.2), pid FROM pg_stat_activity WHERE backend_type <> 'client backend'";
     let pids = postgres.sql(asked).await?;
@@ -146,7 +146,7 @@ async fn counts_what_clients_do() -> Result {
 }
 
 #[tokio::test]
-async fn counts_who_waits() -> Result {
+async fn counts_waiting_statements() -> Result {
     let postgres = Postgres::start().await?;
     postgres.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)").await?;
     let hold =

@@ -1,4 +1,4 @@
-//! What is on this machine, and what is not.
+//! Installed programs, and missing ones.
 
 use std::process::Command;
 

@@ -62,7 +62,7 @@ async fn passes_bytes_and_closing_both_ways() -> Result {
     client.shutdown().await?; // half of the connection: the echo still comes
     let mut first = vec![0; 100_000];
     timeout(PATIENCE, client.read_exact(&mut first)).await??;
-    // The proxy is done while its last bytes are still in the kernel: they must not be lost.
+    // The proxy has finished while its last bytes are still in the kernel: they must not be lost.
     eventually("the connection is closed", || proxy.stats().connections_open == 0).await;
     let mut rest = Vec::new();
     timeout(PATIENCE, client.read_to_end(&mut rest)).await??;
@@ -139,7 +139,7 @@ async fn reset_ends_connections_and_lets_new_ones_in() -> Result {
 }
 
 #[tokio::test]
-async fn what_a_reset_drops_never_arrives() -> Result {
+async fn data_dropped_by_a_reset_never_arrives() -> Result {
     let (addr, mut reports) = echo().await?;
     let proxy = Proxy::start(addr).await?;
     let mut client = TcpStream::connect(proxy.addr()).await?;
@@ -189,7 +189,7 @@ async fn drop_next_reply_loses_one_reply_and_its_connection() -> Result {
 }
 
 #[tokio::test]
-async fn what_was_caught_arrives_on_command_though_the_client_has_left() -> Result {
+async fn caught_bytes_arrive_on_command_after_the_client_has_left() -> Result {
     let (addr, mut reports) = echo().await?;
     let proxy = Proxy::start(addr).await?;
     let mut client = TcpStream::connect(proxy.addr()).await?;
@@ -202,7 +202,7 @@ async fn what_was_caught_arrives_on_command_though_the_client_has_left() -> Resu
     client.write_all(b"and more").await?;
     hears_nothing(&mut client).await;
     drop(client);
-    // Once, and on that connection.
+    // It catches once, and only on that connection.
     other.write_all(b"my job").await?;
     receives(&mut other, b"my job").await?;
     proxy.deliver();
@@ -228,7 +228,7 @@ async fn delay_holds_back_each_way_but_not_one_after_the_other() -> Result {
     let begin = std::fs::read_to_string("/proc/uptime")?;
     for round in 0..20_u8 {
         client.write_all(&[round]).await?;
-        // So that each is a chunk of its own.
+        // Makes each byte a chunk of its own.
         let seen = u64::from(round) + 1;
         eventually("the proxy has read it", || proxy.stats().bytes_up == seen).await;
     }

@@ -29,7 +29,7 @@ async fn answers_and_names_itself() -> Result {
 }
 
 #[tokio::test]
-async fn two_of_them_are_strangers() -> Result {
+async fn two_servers_share_no_data() -> Result {
     let (one, two) = tokio::try_join!(Redis::start(), Redis::start())?;
     one.command(&[b"SET", b"k", b"v"]).await?;
     assert_eq!(one.keys().await?, [b"k"]);

@@ -1,4 +1,4 @@
-//! Redis servers that know nothing of each other.
+//! Redis servers without a link between them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Takes a lock of 10 minutes at each that runs, and returns how many granted it.
+/// Takes a lock of 10 minutes at each running server, and returns the number of grants.
 async fn take(nodes: &[Redis], holder: &[u8]) -> std::result::Result<usize, LabError> {
     let mut granted = 0;
     for node in nodes {
@@ -23,7 +23,7 @@ async fn take(nodes: &[Redis], holder: &[u8]) -> std::result::Result<usize, LabE
 }
 
 #[tokio::test]
-async fn the_five_know_nothing_of_each_other() -> Result {
+async fn five_servers_share_no_data() -> Result {
     let five = IndependentRedis::start(5).await?;
     assert_eq!((five.len(), five.places()), (5, vec![]));
     five[3].command(&[b"SET", b"key", b"value"]).await?;
@@ -35,7 +35,7 @@ async fn the_five_know_nothing_of_each_other() -> Result {
     Ok(())
 }
 
-/// The claim that Redlock is unsafe when a clock jumps: both have a majority of five.
+/// The claim that Redlock is unsafe if a clock jumps: both clients have a majority of five.
 #[tokio::test]
 async fn a_clock_that_jumps_expires_a_key_early_on_one_and_makes_two_majorities() -> Result {
     let five = IndependentRedis::start(5).await?;

@@ -55,7 +55,7 @@ async fn a_kill_makes_a_replica_the_primary_and_a_restart_makes_the_old_one_a_re
     redis.await_replicas().await?;
     assert_eq!(role(redis.node(0)).await?, "slave");
     until(|| async { get(redis.node(0), b"later").await.is_ok_and(|value| value == "1") }).await;
-    // What it is now, it still is after the next restart, in which no sentinel has a part.
+    // The role survives the next restart, without a sentinel's help.
     redis.node(0).restart().await?;
     assert_eq!(role(redis.node(0)).await?, "slave");
     Ok(())
@@ -86,7 +86,7 @@ async fn a_write_that_only_the_primary_has_is_gone_after_a_failover() -> Result 
     let new = redis.primary_after(0).await?;
     assert_eq!(get(redis.node(new), b"before").await?, "1");
     assert_eq!(get(redis.node(new), b"during").await?, "(nil)");
-    // The primary's file has it, but now it follows.
+    // The old primary's file has the write, but now it is a replica.
     redis.node(0).restart().await?;
     for node in redis.replicas_of(0) {
         redis.resume_replication(node).await?;
@@ -97,7 +97,7 @@ async fn a_write_that_only_the_primary_has_is_gone_after_a_failover() -> Result 
 }
 
 #[tokio::test]
-async fn a_replica_that_goes_on_gets_what_it_missed() -> Result {
+async fn a_resumed_replica_gets_the_missed_writes() -> Result {
     let redis = RedisSentinels::builder().replicas(1).start().await?;
     redis.pause_replication(1).await?;
     set(redis.node(0), b"key").await?;
@@ -115,7 +115,7 @@ async fn a_replica_that_goes_on_gets_what_it_missed() -> Result {
 }
 
 #[tokio::test]
-async fn a_primary_without_enough_replicas_refuses_writes_if_it_shall() -> Result {
+async fn a_primary_without_enough_replicas_refuses_writes_if_configured() -> Result {
     let redis = RedisSentinels::builder().min_replicas(1, Duration::from_secs(1)).start().await?;
     set(redis.node(0), b"before").await?;
     for replica in redis.replicas_of(0) {

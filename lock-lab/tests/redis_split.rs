@@ -11,7 +11,7 @@ async fn take(node: &Redis, holder: &[u8]) -> std::result::Result<String, LabErr
     node.command(&[b"SET", b"lock", holder, b"NX", b"PX", b"600000"]).await
 }
 
-/// Each grants the lock once, and the old one loses what it granted.
+/// Each primary grants the lock once, and the old one loses its grant.
 async fn a_split_makes_two_primaries_until_it_is_healed() -> Result {
     let network = Network::new()?;
     let redis = RedisSentinels::start_on(&network).await?;
@@ -53,8 +53,8 @@ async fn a_write_while_the_replicas_are_cut_off_is_gone_after_a_failover() -> Re
     Ok(())
 }
 
-/// One is enough to find the primary dead, and two must elect the one that acts.
-async fn sentinels_that_are_cut_off_from_each_other_promote_nobody() -> Result {
+/// One sentinel is enough to find the primary dead, but two must elect the one that acts.
+async fn sentinels_that_are_cut_off_from_each_other_promote_no_replica() -> Result {
     let network = Network::new()?;
     let redis = RedisSentinels::builder().quorum(1).on(&network).start().await?;
     let [one, two, three] =
@@ -77,5 +77,5 @@ async fn sentinels_that_are_cut_off_from_each_other_promote_nobody() -> Result {
 lock_lab::network_tests!(
     a_split_makes_two_primaries_until_it_is_healed,
     a_write_while_the_replicas_are_cut_off_is_gone_after_a_failover,
-    sentinels_that_are_cut_off_from_each_other_promote_nobody,
+    sentinels_that_are_cut_off_from_each_other_promote_no_replica,
 );

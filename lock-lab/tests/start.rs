@@ -45,7 +45,7 @@ async fn every_server_tells_that_its_port_is_taken() {
     assert!(postgres.to_string().contains("Address already in use"), "{postgres}");
 }
 
-/// A Redis that finds its port taken the first time.
+/// A Redis that finds its port taken at the first start.
 const UNLUCKY: &str = r#"#!/bin/sh
 if mkdir "$0.once"; then echo "bind: Address already in use"; exit 1; fi
 exec redis-server "$@"

@@ -9,7 +9,7 @@ use support::eventually;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
-/// Runs one command of ZooKeeper's own client and returns what it says.
+/// Runs one command of ZooKeeper's own client and returns its output.
 fn client(zookeeper: &ZooKeeper, command: &[&str]) -> std::io::Result<String> {
     let output = Command::new("java")
         .args([

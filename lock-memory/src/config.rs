@@ -2,20 +2,31 @@
 
 use std::time::Duration;
 
-use lock_core::{Effect, Error, Result, StoreUrl};
+use lock_core::{Result, StoreUrl};
 
-use crate::{MemoryLock, MemoryStore};
-
-/// Which of the process's stores a URL means.
+/// The name of a store of this process, and the default TTL.
+///
+/// With the feature `serde` it can be read from a configuration file: fields by their names, `ttl`
+/// as in a URL.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[non_exhaustive]
 pub struct MemoryConfig {
-    name: String,
-    ttl: Option<Duration>,
+    /// The store's name, as in [`MemoryStore::named`](crate::MemoryStore::named). Default: the
+    /// empty name, of `memory:`.
+    pub name: String,
+    /// The TTL of locks without one of their own, 200 ms to 24 h. Default: 15 s.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
 }
 
 impl MemoryConfig {
-    /// Reads `memory:`, `memory:NAME`, and the option `ttl`: the TTL of locks that name none.
-    /// Default: 15 s.
+    /// Reads `memory:`, `memory:NAME`, and the option `ttl`: the TTL of locks without one of their
+    /// own. Default: 15 s.
     ///
     /// # Errors
     ///
@@ -31,26 +42,14 @@ impl MemoryConfig {
         Ok(Self { name: url.path().to_owned(), ttl })
     }
 
-    /// Connects to the store: the same one for the same name, in the whole process.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the TTL is out of range;
-    /// [`Error::Unavailable`] after [`refuse_connects`](MemoryStore::refuse_connects).
-    ///
-    /// # Panics
-    ///
-    /// If it is called outside a tokio runtime.
-    pub fn connect(&self) -> Result<MemoryLock> {
-        let store = MemoryStore::named(&self.name);
-        if store.refuses() {
-            return Err(Error::Unavailable {
-                store: "memory",
-                op: "connect",
-                effect: Effect::None,
-                source: "the store refuses connects".into(),
-            });
-        }
-        store.client_with(self.ttl)
+    /// Uses the store with this name; everything else has its default.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Sets [`ttl`](Self#structfield.ttl), 200 ms to 24 h.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
     }
 }

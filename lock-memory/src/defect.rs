@@ -1,78 +1,193 @@
 //! Deliberately broken locks. Each has one defect, which exactly one executable property rejects.
+//! The store calls [`Hooks`] to apply its defects.
 
-/// What is wrong with a broken store, or with its driver.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(not(feature = "properties"), allow(dead_code, reason = "nobody can ask for one"))]
-#[cfg_attr(not(feature = "properties"), allow(unreachable_pub, reason = "not exported then"))]
-#[non_exhaustive]
-pub enum Defect {
-    /// With many waiters of several clients, two are granted at once. Rejected by
-    /// `mutual_exclusion`.
-    GrantsTwoOfACrowd,
-    /// A holder that crashed never expires. Rejected by `liveness`.
-    KeepsCrashedHolders,
-    /// A release removes the holder's entry, whoever it is. Rejected by `symmetry`.
-    ReleasesByName,
-    /// Deleting a lock's keys restarts the tokens. Rejected by `fencing`.
-    RestartsTokens,
-    /// A grant whose caller has left is kept and renewed. Rejected by `cancellation`.
-    KeepsGrantsOfTheDeparted,
-    /// A holder believes in its lock for twice its TTL. Rejected by `loss`.
-    TellsTooLate,
-    /// The last waiter is served first. Rejected by `fairness`.
-    ServesTheLastFirst,
-    /// `try_acquire` waits a while. Rejected by `try_acquire`.
-    TriesForAWhile,
-    /// Names that differ in case are one lock. Rejected by `names`.
-    FoldsCase,
-    /// Waiters do not survive a restart, and nobody tells them. Rejected by `reconnect`.
-    ForgetsWaitersInARestart,
-    /// Only the first renewals are sent. Rejected by `renewal`.
-    StopsRenewing,
-    /// Readers enter although a writer waits before them. Rejected by `sharing`.
-    LetsReadersPass,
-    /// A holder of many permits counts as one. Rejected by `permits`.
-    CountsHoldersInsteadOfPermits,
-    /// Of a set of which not all are free, it takes what it can, and says no. Rejected by `sets`.
-    KeepsPartsOfSets,
-    /// Whose lock is revoked is not told. Rejected by `operators`.
-    RevokesInSilence,
-    /// A leader's new values are thrown away. Rejected by `election`.
-    ProclaimsNothing,
-    /// A wait in vain does not say who holds the lock. Rejected by `timeouts`.
-    HidesTheHolder,
-    /// A grant that is given back because nobody collected it is kept and renewed. Rejected by
-    /// `unpolled`.
-    KeepsTheUncollected,
-    /// Nobody is told that the store has answered that an attempt waits. Rejected by `vain_waits`.
-    WaitsInSilence,
-    /// A ticket may be used again and again. Rejected by `detach`.
-    AdoptsTwice,
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
+
+use lock_core::{Entry, Holder, Instant, Kind, LockName};
+use uuid::Uuid;
+
+use crate::store::entry::{Stored, place_of};
+
+/// Declares the defects, each with the property that rejects it.
+macro_rules! defects {
+    ($($(#[doc = $doc:literal])+ $defect:ident: $property:literal,)+) => {
+        /// The defect of a broken store, or of its driver.
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        #[cfg_attr(
+            not(feature = "properties"),
+            allow(dead_code, unreachable_pub, reason = "not exported, and nobody can ask for one")
+        )]
+        #[non_exhaustive]
+        pub enum Defect {
+            $($(#[doc = $doc])+
+            #[doc = concat!(" Rejected by `", $property, "`.")]
+            $defect,)+
+        }
+
+        #[cfg(feature = "properties")]
+        impl Defect {
+            /// All defects, each with the property that rejects it.
+            pub const ALL: [(Self, &'static str); 20] = [$((Self::$defect, $property)),+];
+        }
+    };
 }
 
-#[cfg(feature = "properties")]
-impl Defect {
-    /// Every defect with the property that rejects it.
-    pub const ALL: [(Self, &'static str); 20] = [
-        (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
-        (Self::KeepsCrashedHolders, "liveness"),
-        (Self::ReleasesByName, "symmetry"),
-        (Self::RestartsTokens, "fencing"),
-        (Self::KeepsGrantsOfTheDeparted, "cancellation"),
-        (Self::TellsTooLate, "loss"),
-        (Self::ServesTheLastFirst, "fairness"),
-        (Self::TriesForAWhile, "try_acquire"),
-        (Self::FoldsCase, "names"),
-        (Self::ForgetsWaitersInARestart, "reconnect"),
-        (Self::StopsRenewing, "renewal"),
-        (Self::HidesTheHolder, "timeouts"),
-        (Self::RevokesInSilence, "operators"),
-        (Self::KeepsTheUncollected, "unpolled"),
-        (Self::WaitsInSilence, "vain_waits"),
-        (Self::LetsReadersPass, "sharing"),
-        (Self::CountsHoldersInsteadOfPermits, "permits"),
-        (Self::KeepsPartsOfSets, "sets"),
-        (Self::ProclaimsNothing, "election"),
-        (Self::AdoptsTwice, "detach"),
-    ];
+defects! {
+    /// With many waiters of several clients, two are granted at once.
+    GrantsTwoOfACrowd: "mutual_exclusion",
+    /// A holder that crashed never expires.
+    KeepsCrashedHolders: "liveness",
+    /// A release removes the holder's entry, also if it is another attempt's.
+    ReleasesByName: "symmetry",
+    /// Deleting a lock's keys restarts the tokens.
+    RestartsTokens: "fencing",
+    /// A grant is kept and renewed although its caller has left.
+    KeepsGrantsOfTheDeparted: "cancellation",
+    /// A holder believes in its lock for twice its TTL.
+    TellsTooLate: "loss",
+    /// The last waiter is served first.
+    ServesTheLastFirst: "fairness",
+    /// `try_acquire` waits a while.
+    TriesForAWhile: "try_acquire",
+    /// Names that differ in case are one lock.
+    FoldsCase: "names",
+    /// Waiters do not survive a restart, and get no push.
+    ForgetsWaitersInARestart: "reconnect",
+    /// Only the first renewals are sent.
+    StopsRenewing: "renewal",
+    /// A wait in vain does not name the holder.
+    HidesTheHolder: "timeouts",
+    /// A holder whose lock is revoked gets no push.
+    RevokesInSilence: "operators",
+    /// A grant that its caller did not collect is kept and renewed after it is given back.
+    KeepsTheUncollected: "unpolled",
+    /// The caller does not learn that its attempt waits in the store.
+    WaitsInSilence: "vain_waits",
+    /// Readers enter although a writer waits before them.
+    LetsReadersPass: "sharing",
+    /// A holder of many permits counts as one.
+    CountsHoldersInsteadOfPermits: "permits",
+    /// If not all locks of a set are free, it keeps the free ones, and refuses the set.
+    KeepsPartsOfSets: "sets",
+    /// A leader's new values are discarded.
+    ProclaimsNothing: "election",
+    /// A ticket may be used again and again.
+    AdoptsTwice: "detach",
+}
+
+/// The points where a store with a defect differs. Without a defect each method returns the right
+/// value, and changes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hooks(Option<Defect>);
+
+impl Hooks {
+    #[cfg(feature = "properties")]
+    pub(crate) fn of(defect: Defect) -> Self {
+        Self(Some(defect))
+    }
+
+    pub(crate) fn has(self, defect: Defect) -> bool {
+        self.0 == Some(defect)
+    }
+
+    /// Returns the name whose queue is used.
+    pub(crate) fn name(self, name: &LockName) -> Cow<'_, LockName> {
+        let folded = || LockName::new(name.as_str().to_ascii_lowercase()).ok();
+        let folded = self.has(Defect::FoldsCase).then(folded).flatten();
+        folded.map_or(Cow::Borrowed(name), Cow::Owned)
+    }
+
+    pub(crate) fn before_expiry(self, entry: &mut Stored, now: Instant) {
+        let crashed = entry.network.now().crashed;
+        if self.has(Defect::KeepsCrashedHolders)
+            && entry.kind == Kind::Exclusive
+            && entry.value.is_none()
+            && entry.granted.is_some_and(|grant| crashed > Some(grant.at))
+        {
+            entry.expires = now + entry.ttl;
+        }
+    }
+
+    pub(crate) fn before_grants(self, entries: &mut VecDeque<Stored>) {
+        let free = entries.front().is_some_and(|first| first.granted.is_none());
+        let reverses = self.has(Defect::ServesTheLastFirst) && free && entries.len() > 2;
+        if reverses && all_exclusive(entries) {
+            entries.make_contiguous().reverse();
+        }
+    }
+
+    /// Returns whether the second of the queue is granted beside the first.
+    pub(crate) fn grants_beside_the_first(self, entries: &VecDeque<Stored>) -> bool {
+        self.has(Defect::GrantsTwoOfACrowd)
+            && entries.len() > 7
+            && clients(entries) > 2
+            && all_exclusive(entries)
+    }
+
+    /// Returns the kind as which an entry counts.
+    pub(crate) fn counted(self, kind: Kind) -> Kind {
+        match kind {
+            Kind::Permit { limit, .. } if self.has(Defect::CountsHoldersInsteadOfPermits) => {
+                Kind::Permit { weight: 1, limit }
+            }
+            kind => kind,
+        }
+    }
+
+    /// Returns whether the entries behind this one do not wait for it.
+    pub(crate) fn is_overtaken(self, entry: &Stored) -> bool {
+        let passed = self.has(Defect::LetsReadersPass) && entry.granted.is_none();
+        passed && entry.kind == Kind::Exclusive
+    }
+
+    pub(crate) fn before_deletion(self, last_token: &mut u64) {
+        if self.has(Defect::RestartsTokens) {
+            *last_token = 0;
+        }
+    }
+
+    #[cfg(feature = "properties")]
+    pub(crate) fn outlives_a_restart(self, entry: &Stored) -> bool {
+        !self.has(Defect::ForgetsWaitersInARestart) || entry.granted.is_some()
+    }
+
+    /// Returns the place of the entry that an attempt's release removes.
+    pub(crate) fn released(self, entries: &VecDeque<Stored>, attempt: Uuid) -> Option<usize> {
+        let first = self.has(Defect::ReleasesByName).then_some(0);
+        place_of(entries, attempt).or(first)
+    }
+
+    pub(crate) fn published(self, said: &mut Option<Arc<[u8]>>, value: &[u8]) {
+        if !self.has(Defect::ProclaimsNothing) {
+            *said = Some(value.into());
+        }
+    }
+
+    /// Returns whether an entry may be adopted: one of these attempts has it.
+    pub(crate) fn may_adopt(self, entry: &Stored, by: [Uuid; 2]) -> bool {
+        by.contains(&entry.attempt) || self.has(Defect::AdoptsTwice)
+    }
+
+    /// Returns an entry as operators see it.
+    pub(crate) fn shown(self, mut entry: Entry) -> Entry {
+        if self.has(Defect::HidesTheHolder) {
+            entry.holder = Holder::default();
+        }
+        entry
+    }
+}
+
+fn all_exclusive(entries: &VecDeque<Stored>) -> bool {
+    entries.iter().all(|entry| entry.kind == Kind::Exclusive)
+}
+
+/// Returns how many clients have entries in a queue.
+fn clients(entries: &VecDeque<Stored>) -> usize {
+    let mut channels: Vec<&Stored> = Vec::new();
+    for entry in entries {
+        if !channels.iter().any(|known| known.tell.same_channel(&entry.tell)) {
+            channels.push(entry);
+        }
+    }
+    channels.len()
 }

@@ -13,8 +13,9 @@ use crate::{
     wire::network::{Network, Trouble},
 };
 
-/// The faults of one client; get them from [`MemoryLock::faults`], or from [`MemoryStore::faults`] for
-/// clients that connected by URL. They take effect at once and last until [`heal`](Self::heal).
+/// Switches for the faults of one client. Get them from [`MemoryLock::faults`], or from
+/// [`MemoryStore::faults`] for clients that connected by URL. Faults take effect at once and last
+/// until [`heal`](Self::heal).
 ///
 /// ```
 /// # mod distlock { pub use lock_core::*; pub use lock_memory as memory; }
@@ -33,11 +34,11 @@ use crate::{
 /// # Ok(()) }
 /// ```
 ///
-/// A client waits for an answer for one TTL (for that to a renewal a third of it), and then gives up:
-/// [`Error::Unavailable`](lock_core::Error::Unavailable). What it has given up before it arrived does not
-/// arrive any more, and what has arrived keeps its effect. A [close](lock_core::Locks::close) is a request,
-/// too; where the last clone is dropped instead, the store forgets the client whatever its faults are,
-/// unless it has crashed.
+/// A client waits for an answer for one TTL, for a renewal's answer for a third of it. Then it
+/// gives up: [`Error::Unavailable`](lock_core::Error::Unavailable). A request that is given up
+/// before it arrives does not arrive any more. One that has arrived keeps its effect. A
+/// [close](lock_core::Locks::close) is a request, too. If the last clone is dropped instead, the
+/// store forgets the client in spite of all faults, unless the client has crashed.
 #[derive(Clone, Debug)]
 pub struct Faults {
     network: Network,
@@ -49,8 +50,8 @@ impl Faults {
         Self { network: client.network.clone(), client: Arc::downgrade(client) }
     }
 
-    /// Cuts the network: no request, reply or push arrives any more. What is sent meanwhile is
-    /// delivered after [`heal`](Self::heal), as TCP does.
+    /// Cuts the network: no request, reply or push arrives any more. Everything sent meanwhile is
+    /// delivered after [`heal`](Self::heal), as with TCP.
     pub fn partition(&self) {
         self.network.change(|t| (t.requests_cut, t.replies_cut) = (true, true));
     }
@@ -60,44 +61,46 @@ impl Faults {
         self.network.change(|t| t.replies_cut = true);
     }
 
-    /// Makes the network slow: from now on whatever is sent takes so long to arrive, requests as well
-    /// as replies and pushes. What is on its way already takes as long. Zero is no delay, as at first.
+    /// Makes the network slow: from now on requests, replies and pushes take this long to arrive,
+    /// also those already on their way. Zero is no delay, as at first.
     ///
-    /// A renewal that is not answered within a third of the TTL has failed, so twice this time should be
-    /// less than that, unless the locks are to be lost.
+    /// A renewal without an answer within a third of the TTL has failed. So keep twice this time
+    /// below that, unless the locks are to be lost.
     pub fn delay(&self, time: Duration) {
         self.network.change(|t| (t.requests_take, t.replies_take) = (time, time));
     }
 
-    /// Makes half of the network slow: requests take so long to arrive, replies and pushes as before.
+    /// Makes half of the network slow: requests take this long to arrive, replies and pushes as
+    /// before.
     pub fn delay_requests(&self, time: Duration) {
         self.network.change(|t| t.requests_take = time);
     }
 
-    /// Makes half of the network slow: replies and pushes take so long to arrive, requests as before.
-    /// What the store does is done by then.
+    /// Makes half of the network slow: replies and pushes take this long to arrive, requests as
+    /// before. The store has acted by then.
     pub fn delay_replies(&self, time: Duration) {
         self.network.change(|t| t.replies_take = time);
     }
 
-    /// Loses the next request on its way: it has no effect, and is sent again when the client would
-    /// have had the reply. Each call loses one more.
+    /// Loses the next request on its way. It has no effect, and the client sends it again at the
+    /// time at which it would have had the reply. Each call loses one more.
     pub fn lose_request(&self) {
         self.network.change(|t| t.requests_to_lose += 1);
     }
 
-    /// Loses the reply to the next request, which takes effect all the same, and is sent again; also to
-    /// one that is under way. Each call loses one more.
+    /// Loses the reply to the next request, or to one that is under way. The request takes effect
+    /// all the same, and the client sends it again. Each call loses one more.
     pub fn lose_reply(&self) {
         self.network.change(|t| t.replies_to_lose += 1);
     }
 
-    /// Takes away what this client holds under a name, as an operator's
-    /// [`revoke`](lock_core::Locks::revoke) does: its guards are lost with
-    /// [`LossReason::EntryGone`](lock_core::LossReason::EntryGone) as soon as the store's word arrives,
-    /// and the next in line is served. Answers how many grants were lost; 0 if it holds nothing there.
+    /// Revokes all grants of this client under a name, as an operator's
+    /// [`revoke`](lock_core::Locks::revoke) does. Its guards are lost with
+    /// [`LossReason::EntryGone`](lock_core::LossReason::EntryGone) as soon as the store's push
+    /// arrives, and the next in line is served. Returns how many grants were lost; 0 if it holds
+    /// nothing there.
     ///
-    /// Waiters stay; `revoke` takes the place of one.
+    /// Waiters stay; `revoke` removes a waiter.
     pub fn lose(&self, name: &LockName) -> usize {
         self.client.upgrade().map_or(0, |client| client.store.lose(name, &client.tell))
     }
@@ -107,34 +110,35 @@ impl Faults {
         self.network.change(|t| t.renewal_paused = true);
     }
 
-    /// Ends all faults but a crash. What is on its way arrives at once.
+    /// Ends all faults except a crash. Everything on its way arrives at once.
     pub fn heal(&self) {
         self.network.change(|t| *t = Trouble { crashed: t.crashed, ..Trouble::default() });
     }
 
-    /// What the store sees when the client's process dies: its entries stay until they expire,
-    /// nothing is said any more, and nothing comes back.
+    /// Acts as if the client's process had died: its entries stay until they expire, and it sends
+    /// and receives nothing any more, for ever.
     pub fn crash(&self) {
         self.network.change(|t| t.crashed = Some(Clock::Tokio.now()));
     }
 }
 
 impl MemoryLock {
-    /// Breaks this client's network and watchdog.
+    /// Returns the switches for faults of this client's network and watchdog.
     pub fn faults(&self) -> Faults {
         Faults::of(&self.session.client)
     }
 }
 
 impl MemoryStore {
-    /// The faults of each client that is connected, in the order in which they connected. So a test can
-    /// break what the code under test connected by URL:
+    /// Returns the faults of each connected client, in the order in which they connected. So a test
+    /// can break clients that the code under test connected by URL:
     ///
     /// ```
     /// # mod distlock {
     /// #     pub use {lock_core::*, lock_memory as memory};
     /// #     pub async fn connect(url: &str) -> Result<Locks> {
-    /// #         memory::MemoryConfig::from_url(&url.parse()?)?.connect().map(Locks::new)
+    /// #         let config = memory::MemoryConfig::from_url(&url.parse()?)?;
+    /// #         memory::MemoryLock::connect(config).await.map(Locks::new)
     /// #     }
     /// # }
     /// use distlock::memory::MemoryStore;

@@ -10,7 +10,7 @@ use lock_core::{
 
 use crate::{Faults, MemoryLock, MemoryStore};
 
-/// A store for the executable properties. Run it with tokio's clock paused: it takes no time then.
+/// A store for the executable properties. Run it with tokio's clock paused: then it takes no time.
 #[derive(Clone, Debug)]
 pub struct MemoryHarness {
     store: MemoryStore,
@@ -18,12 +18,13 @@ pub struct MemoryHarness {
 }
 
 impl MemoryHarness {
-    /// A harness for a store, broken or not.
+    /// Makes a harness for a store, broken or not.
     pub fn new(store: MemoryStore) -> Self {
         Self { store, wrap: Locks::new }
     }
 
-    /// The same with clients made by `wrap`, for drivers behind a pointer or a wrapper.
+    /// Same as [`new`](Self::new), with clients made by `wrap`, for drivers behind a pointer or a
+    /// wrapper.
     pub fn wrapped(store: MemoryStore, wrap: fn(MemoryLock) -> Locks) -> Self {
         Self { store, wrap }
     }

@@ -1,13 +1,53 @@
-//! The in-memory store of distlock: every promise of a real store, without a server.
+//! The in-memory store of distlock: all promises of a real store, without a server.
 //!
-//! It is the reference implementation of the contract, and it is for tests of code that locks: the
-//! clock is tokio's, so under `tokio::time::pause` a TTL passes in no time, and faults are scripted:
-//! [`MemoryStore::expire`], [`MemoryStore::delete`], and per client [`Faults`] (partition, half a
-//! partition, latency, a lost request or reply, a lost lock, a paused watchdog).
+//! It is the reference implementation of the contract. Use it to test code that uses locks.
 //!
-//! By URL: `memory:` is one store for the whole process, `memory:NAME` another one;
-//! [`MemoryStore::named`] is the same store for a test. It excludes the tasks of one process from each
-//! other, and nobody else.
+//! # Connect
+//!
+//! ```
+//! # mod distlock { pub use lock_core::*; pub use lock_memory as memory; }
+//! use distlock::{Locks, StoreUrl, memory::{MemoryConfig, MemoryLock}};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> lock_core::Result<()> {
+//! let config = MemoryConfig::from_url(&StoreUrl::parse("memory:orders")?)?;
+//! let locks = Locks::new(MemoryLock::connect(config).await?);
+//! let guard = locks.lock("orders/42")?.acquire().await?;
+//! guard.release().await
+//! # }
+//! ```
+//!
+//! `memory:` is one store for the whole process, `memory:NAME` another one. [`MemoryStore::named`]
+//! returns the same store to a test. [`MemoryStore::new`] makes one that no URL names.
+//!
+//! # Guarantees
+//!
+//! All kinds of locks. Waiters get the lock in the order of their arrival, and a push wakes them.
+//! Tokens always rise. The store excludes the tasks of one process from each other. It does not
+//! exclude other processes.
+//!
+//! The clock is tokio's: under `tokio::time::pause` a TTL passes in no time. Faults can be
+//! scripted: [`MemoryStore::expire`], [`MemoryStore::delete`], and per client [`Faults`]
+//! (partition, half a partition, latency, a lost request or reply, a lost lock, a paused renewal).
+//!
+//! # Options
+//!
+//! `memory:[NAME][?ttl=15s]`, or the fields of [`MemoryConfig`], which have the same names.
+//!
+//! | option | meaning | default |
+//! |---|---|---|
+//! | `ttl` | the TTL of a lock whose builder sets none, 200 ms to 24 h | `15s` |
+//!
+//! # Store set-up and rights
+//!
+//! None. A named store is made at the first use of its name, and lives as long as the process.
+//!
+//! # Implementation
+//!
+//! Each client sends its requests through a network of its own, which may lose them, as with a
+//! server. The store applies the [queue rule](lock_core::queue) to its queues;
+//! [`MemoryStore::contents`] shows them. With the feature `properties` a store can be broken on
+//! purpose in one way for each executable property, to test the properties.
 
 mod acquire;
 mod config;

@@ -4,15 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm, Guarantees,
-    Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result, Ticket,
-    TokenFloor, Wake, Wish,
+    Attempt, Clock, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken, FixedTerm,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
+    Ticket, TokenFloor, Wake, Wish,
+    keep::{errors::unavailable, limits::LONGEST_TTL},
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    MemoryStore,
+    MemoryConfig, MemoryStore,
     session::{Session, renewal},
 };
 
@@ -21,6 +22,43 @@ use crate::{
 pub struct MemoryLock {
     pub(crate) session: Arc<Session>,
     guarantees: Guarantees,
+}
+
+impl MemoryLock {
+    /// Connects to a store. In the whole process, the same name is the same store.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the TTL is out of range;
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable) after
+    /// [`refuse_connects`](MemoryStore::refuse_connects).
+    ///
+    /// # Cancel safety
+    ///
+    /// It does not wait.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub async fn connect(config: MemoryConfig) -> Result<Self> {
+        let store = MemoryStore::named(&config.name);
+        if store.refuses() {
+            let why = "the store refuses connects";
+            return Err(unavailable("memory", "connect", Effect::None, why));
+        }
+        let mut client = store.client();
+        if let Some(ttl) = config.ttl {
+            client.guarantees.check_ttl(ttl)?;
+            client.guarantees.default_ttl = ttl;
+        }
+        Ok(client)
+    }
+
+    /// Makes a request of no attempt, and returns its reply.
+    async fn ask<T>(&self, op: &'static str, act: impl FnMut(&MemoryStore) -> T) -> Result<T> {
+        self.session.client.check_open()?;
+        self.session.request(op, self.guarantees.default_ttl, act).await
+    }
 }
 
 impl MemoryStore {
@@ -33,15 +71,6 @@ impl MemoryStore {
         let session = Session::start(self.clone());
         renewal::start(&session);
         MemoryLock { session, guarantees: guarantees() }
-    }
-
-    pub(crate) fn client_with(&self, default_ttl: Option<Duration>) -> Result<MemoryLock> {
-        let mut client = self.client();
-        if let Some(ttl) = default_ttl {
-            client.guarantees.check_ttl(ttl)?;
-            client.guarantees.default_ttl = ttl;
-        }
-        Ok(client)
     }
 }
 
@@ -58,7 +87,7 @@ fn guarantees() -> Guarantees {
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.names_at_once = usize::MAX;
     guarantees.detach = true;
-    guarantees.ttl = Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
+    guarantees.ttl = Duration::from_millis(200)..=LONGEST_TTL;
     guarantees
 }
 
@@ -94,54 +123,40 @@ impl DistributedLock for MemoryLock {
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        self.session.check_open()?;
-        self.session
-            .request("inspect", self.guarantees.default_ttl, |store| store.inspect(name))
-            .await
+        self.ask("inspect", |store| store.inspect(name)).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        self.session.check_open()?;
-        let observe = |store: &MemoryStore| store.observe(name);
-        let limit = self.guarantees.default_ttl;
-        let changes = self.session.request("observe", limit, observe).await?;
+        let changes = self.ask("observe", |store| store.observe(name)).await?;
         Ok(self.session.observe(name.clone(), changes))
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        self.session.check_open()?;
-        self.session
-            .request("names", self.guarantees.default_ttl, |store| store.names(prefix))
-            .await
+        self.ask("names", |store| store.names(prefix)).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        self.session.check_open()?;
         let mut revoked = false;
-        // Sent again, it finds nothing that the first one has revoked.
+        // A repeated request does not find the attempt that the first one has revoked.
         let revoke = |store: &MemoryStore| {
             revoked |= store.revoke(name, attempt);
             revoked
         };
-        self.session.request("revoke", self.guarantees.default_ttl, revoke).await
+        self.ask("revoke", revoke).await
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.session.check_open()?;
-        let ask = |store: &MemoryStore| store.token_floor();
-        self.session.request("token floor", self.guarantees.default_ttl, ask).await
+        self.ask("token floor", MemoryStore::token_floor).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        self.session.check_open()?;
-        let raise = |store: &MemoryStore| store.raise_token_floor(above);
-        self.session.request("raise the token floor", self.guarantees.default_ttl, raise).await
+        self.ask("raise the token floor", |store| store.raise_token_floor(above)).await
     }
 
     async fn close(&self) -> Result<()> {
         let left = self.session.end();
         let leave = |store: &MemoryStore| {
-            left.iter().for_each(|(attempt, name)| store.leave(name, *attempt));
+            left.iter().for_each(|attempt| store.leave(&attempt.name, attempt.id));
         };
         self.session.request("close", self.guarantees.default_ttl, leave).await
     }

@@ -11,7 +11,7 @@ use lock_core::{Clock, Error, Instant, Lock, LockName, Locks, LossReason, Owner}
 use lock_memory::MemoryStore;
 
 const TTL: Duration = Duration::from_secs(2);
-/// Many renewals.
+/// As long as many renewals.
 const LEAST: Duration = Duration::from_secs(30);
 const MOMENT: Duration = Duration::from_secs(1);
 
@@ -27,7 +27,7 @@ fn now() -> Instant {
     Clock::Tokio.now()
 }
 
-/// The names that somebody holds or waits for.
+/// Returns the names that have a holder or a waiter.
 fn held(store: &MemoryStore) -> Vec<String> {
     store.contents().into_iter().map(|(name, _)| name.to_string()).collect()
 }
@@ -76,7 +76,7 @@ async fn a_release_that_is_dropped_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loss_meanwhile_is_told_at_once() {
+async fn a_loss_meanwhile_is_reported_at_once() {
     let store = MemoryStore::new();
     let (asked, locks) = (now(), locks(&store));
     let release = tokio::spawn(lock(&locks).acquire().await.unwrap().release());
@@ -112,10 +112,10 @@ async fn a_close_gives_it_back_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_got_is_given_back_at_once() {
+async fn a_grant_without_a_guard_is_given_back_at_once() {
     let store = MemoryStore::new();
     let (here, there) = (locks(&store), locks(&store));
-    // A grant whose caller has left, and one that is not collected.
+    // A grant of a caller that has left, and one that is not collected.
     for leaves in [true, false] {
         let holder = there.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
         let mut waiting = Some(Box::pin(lock(&here).acquire()));
@@ -131,7 +131,7 @@ async fn what_nobody_got_is_given_back_at_once() {
         assert_eq!(held(&store), [""; 0], "leaves: {leaves}");
         drop(waiting);
     }
-    // A set of which one is taken.
+    // A set with one lock that is taken.
     let holder = there.lock("b").unwrap().acquire().await.unwrap();
     let set = here.all(["a", "b"]).unwrap().at_least(LEAST);
     assert!(set.try_acquire().await.unwrap().is_none());
@@ -160,7 +160,7 @@ async fn a_set_is_kept_from_its_last_grant_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_waits_for_what_it_gave_back() {
+async fn an_owner_waits_for_a_lock_that_it_gave_back() {
     let (asked, locks) = (now(), locks(&MemoryStore::new()));
     let lock = lock(&locks).owner(&Owner::new());
     let (first, second) = (lock.acquire().await.unwrap(), lock.acquire().await.unwrap());
@@ -210,7 +210,8 @@ async fn a_time_that_cannot_be_kept_is_refused() {
     }
 }
 
-/// The connection's runtime ends: nothing keeps the lock, nor the connection, and nobody waits for its end.
+/// The connection's runtime ends: nothing keeps the lock or the connection, and no caller waits for
+/// their end.
 #[test]
 fn no_release_outlives_the_runtime_of_its_connection() {
     let runtime =

@@ -1,4 +1,4 @@
-//! The blocking API in a runtime of the test's, above all on a paused clock: no test waits for a TTL.
+//! The blocking API in the test's own runtime, mostly on a paused clock: no test waits for a TTL.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -6,10 +6,10 @@ use lock_core::{Clock, Error, Instant, LockName, Locks, LossReason, blocking};
 use lock_memory::{Faults, MemoryStore};
 use tokio::runtime::{Builder, Runtime};
 
-/// Nobody would wait for it.
+/// Too long to wait for in real time.
 const TTL: Duration = Duration::from_secs(12 * 3600);
 
-/// A clock that stands still unless somebody waits.
+/// Returns a runtime with a clock that stands still unless a thread waits in it.
 fn paused() -> Arc<Runtime> {
     Arc::new(Builder::new_current_thread().enable_time().start_paused(true).build().unwrap())
 }
@@ -33,12 +33,12 @@ fn pass(clock: &Runtime, time: Duration) {
 }
 
 #[test]
-fn time_passes_only_while_somebody_waits() {
+fn time_passes_only_while_a_thread_waits() {
     let (clock, store) = (paused(), MemoryStore::new());
     let (a, b) = (locks(&clock, &store), locks(&clock, &store));
     let guard = a.lock("a").unwrap().ttl(TTL).acquire().unwrap();
     let began = now(&clock);
-    thread::sleep(Duration::from_millis(5)); // real time, of which it knows nothing
+    thread::sleep(Duration::from_millis(5)); // real time, which the paused clock ignores
     assert_eq!(now(&clock), began);
     let waited = b.lock("a").unwrap().wait(TTL * 2).acquire();
     assert!(matches!(waited, Err(Error::WaitTimeout { .. })), "{waited:?}");
@@ -66,7 +66,7 @@ fn guards_read_the_paused_clock_and_not_the_real_one() {
 }
 
 #[test]
-fn every_fault_is_told() {
+fn every_fault_is_reported() {
     let clock = paused();
     let lost = |fault: &dyn Fn(&MemoryStore, &Faults, &LockName)| {
         let store = MemoryStore::new();
@@ -90,7 +90,7 @@ fn every_fault_is_told() {
 }
 
 #[test]
-fn a_store_that_is_not_reached_is_told_at_once() {
+fn an_unreachable_store_is_an_error_at_once() {
     let (clock, store) = (paused(), MemoryStore::new());
     let (locks, faults) = faulty(&clock, &store);
     let lock = locks.lock("a").unwrap().ttl(TTL);
@@ -110,7 +110,7 @@ fn dropping_gives_back_before_it_returns() {
     drop(locks.all(["a", "b"]).unwrap().acquire().unwrap());
     drop(locks.election("a").unwrap().campaign("me").unwrap());
     assert_eq!(store.contents(), []);
-    // Where the store is not reached, it does not wait for ever, and real time is none of its business.
+    // If the store is not reached, a drop does not wait for ever, and takes no real time.
     let guard = locks.lock("a").unwrap().ttl(TTL).acquire().unwrap();
     faults.partition();
     drop(guard);
@@ -145,7 +145,7 @@ fn threads_wait_for_each_other() {
 
 #[test]
 fn a_runtime_of_its_own_renews_between_calls() {
-    // A third of it is a pause of the test; a machine may stall for the rest.
+    // The test pauses for a third of it. The rest is for a stall of the machine.
     let (store, ttl) = (MemoryStore::new(), Duration::from_secs(9));
     let own = blocking::Locks::new(|| store.client()).unwrap();
     let shared = Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -162,7 +162,7 @@ fn a_runtime_of_its_own_renews_between_calls() {
         assert!(Clock::Boot.now().since(began) < ttl * 3, "renewed: {renewed:?}");
         thread::sleep(Duration::from_millis(10));
         for (at, guard) in guards.iter().enumerate() {
-            // It only falls unless somebody renews.
+            // The remaining time falls unless the lock is renewed.
             let before = std::mem::replace(&mut left[at], guard.remaining());
             renewed[at] |= left[at] > before;
         }

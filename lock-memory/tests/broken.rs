@@ -1,15 +1,15 @@
-//! The properties themselves are tested: each broken store is rejected by exactly one of them, and
-//! the whole one by none.
+//! Tests the properties themselves: exactly one of them rejects each broken store, and none rejects
+//! the whole one.
 
 use std::collections::BTreeMap;
 
 use lock_core::properties::{self, Checked, Late, Outcome};
 use lock_memory::{Defect, MemoryHarness, MemoryStore};
 
-/// What was not kept, by property.
+/// The checks that were not kept, by property.
 type Failures = BTreeMap<&'static str, Vec<(properties::Check, Checked)>>;
 
-/// The failures of a store.
+/// Returns the failures of a store.
 async fn rejections(store: MemoryStore) -> Failures {
     let mut failures: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let harness = MemoryHarness::new(store);
@@ -24,7 +24,7 @@ async fn rejections(store: MemoryStore) -> Failures {
     failures
 }
 
-/// Neither skipped nor excused as slow.
+/// Returns whether the check failed, and was neither skipped nor excused as slow.
 fn is_to_blame(checked: &Checked) -> bool {
     checked.as_ref().is_err_and(|failure| !failure.is::<Late>())
 }

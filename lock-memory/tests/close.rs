@@ -16,11 +16,11 @@ use lock_core::{
 use lock_memory::{MemoryLock, MemoryStore};
 use uuid::Uuid;
 
-/// Which [`Locks::close`] documents.
+/// The limit that [`Locks::close`] documents.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// A store whose first close takes a while. A second one would find nothing left to do, as where
-/// sessions are taken along by whoever closes first.
+/// A store whose first close takes a while. A second one would find nothing left to do, as in a
+/// store where the first close takes all sessions.
 #[derive(Debug)]
 struct Slow {
     inner: MemoryLock,
@@ -63,7 +63,7 @@ impl DistributedLock for Slow {
     }
 }
 
-/// Locks whose close takes so long, and how often the store was closed.
+/// Returns locks whose close takes this long, and the number of closes of the store.
 fn slow(store: &MemoryStore, takes: Duration) -> (Locks, Arc<AtomicUsize>) {
     let closes = Arc::new(AtomicUsize::new(0));
     (Locks::new(Slow { inner: store.client(), takes, closes: closes.clone() }), closes)
@@ -93,7 +93,7 @@ async fn a_second_close_waits_for_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_told_that_a_close_was_confirmed_that_was_not() {
+async fn a_close_without_confirmation_is_an_error_for_every_caller() {
     let (locks, _) = slow(&MemoryStore::new(), Duration::from_secs(3600));
     let _guard = locks.lock("a").unwrap().acquire().await.unwrap();
     let first = tokio::spawn(timed(locks.clone()));

@@ -1,4 +1,4 @@
-//! What user code can rely on, under scripted faults and a virtual clock.
+//! The promises to user code, under scripted faults and a virtual clock.
 
 use std::{
     sync::{
@@ -61,7 +61,7 @@ async fn a_guard_is_invalid_as_the_first_thing_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_fault_is_told_with_its_reason() {
+async fn every_fault_is_reported_with_its_reason() {
     let store = MemoryStore::new();
     let lost = async |fault: &dyn Fn(&Faults)| {
         let (locks, faults) = client(&store);
@@ -106,7 +106,7 @@ async fn a_paused_holder_writes_in_vain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_never_held_by_somebody_else() {
+async fn an_outage_is_never_reported_as_another_holder() {
     let (locks, faults) = client(&MemoryStore::new());
     faults.partition();
     let lock = locks.lock("a").unwrap().ttl(TTL);
@@ -150,12 +150,12 @@ async fn no_task_is_left_behind() {
     let guard = locks.lock("a").unwrap().acquire().await.unwrap();
     faults.partition();
     drop((guard, locks));
-    // What was sent into the partition gives up after its TTL.
+    // A request that was sent into the partition gives up after its TTL.
     tokio::time::sleep(TTL * 10).await;
     assert_eq!(tasks(), before);
 }
 
-/// On threads of their own and with the real clock, as user code runs.
+/// On several threads and with the real clock, as user code runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_thousand_dropped_acquires_leave_nothing() {
     let store = MemoryStore::new();

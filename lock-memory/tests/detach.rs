@@ -1,4 +1,5 @@
-//! Leaving a lock to another process: who may, what is told, and what becomes of it. By virtual time.
+//! Detaching a lock for another process: conditions, errors, and the fate of the lock. By virtual
+//! time.
 
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ async fn nothing_is_left(store: &MemoryStore) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_is_invalid_from_before_the_request_is_sent_and_tells_no_loss() {
+async fn a_guard_is_invalid_before_the_request_is_sent_and_reports_no_loss() {
     let (locks, faults) = client(&MemoryStore::new());
     let guard = lock(&locks).acquire().await.unwrap();
     let (held, lost) = (guard.held(), guard.lost());
@@ -41,7 +42,7 @@ async fn a_guard_is_invalid_from_before_the_request_is_sent_and_tells_no_loss() 
     assert!(!held.is_valid() && held.remaining().is_zero());
     faults.heal();
     detach.await.unwrap();
-    // As after a release.
+    // No loss is reported, as after a release.
     assert!(tokio::time::timeout(TTL * 3, lost).await.is_err());
 }
 
@@ -65,7 +66,7 @@ async fn a_detach_without_an_answer_gives_no_ticket_and_the_lock_is_free_after_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_that_was_paused_past_its_deadline_leaves_nothing_to_others() {
+async fn a_holder_that_was_paused_past_its_deadline_cannot_detach() {
     let (locks, _) = client(&MemoryStore::new());
     let guard = lock(&locks).acquire().await.unwrap();
     // Nothing runs while the clock jumps: a process that was stopped.
@@ -75,7 +76,7 @@ async fn a_holder_that_was_paused_past_its_deadline_leaves_nothing_to_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_exclusive_lock_of_one_guard_is_refused_and_given_back() {
+async fn a_lock_that_is_not_exclusive_to_one_guard_is_refused_and_given_back() {
     let store = MemoryStore::new();
     let (locks, _) = client(&store);
     let shared = locks.shared("job").unwrap().acquire().await.unwrap();
@@ -126,7 +127,7 @@ async fn a_dropped_adoption_gives_the_lock_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn terms_and_limits_go_on_with_who_adopts() {
+async fn terms_and_limits_go_on_after_an_adoption() {
     let store = MemoryStore::new();
     let (locks, _) = client(&store);
     let adopt = async |guard: LockGuard| {
@@ -149,7 +150,7 @@ async fn terms_and_limits_go_on_with_who_adopts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_revokes_what_waits_to_be_adopted() {
+async fn an_operator_revokes_a_detached_lock() {
     let store = MemoryStore::new();
     let (locks, _) = client(&store);
     let ticket = lock(&locks).acquire().await.unwrap().detach().await.unwrap();
@@ -161,7 +162,7 @@ async fn an_operator_revokes_what_waits_to_be_adopted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_client_neither_leaves_nor_adopts() {
+async fn a_closed_client_neither_detaches_nor_adopts() {
     let store = MemoryStore::new();
     let ((locks, _), (other, _)) = (client(&store), client(&store));
     let ticket = lock(&locks).acquire().await.unwrap().detach().await.unwrap();
@@ -189,7 +190,8 @@ fn a_program_without_async_hands_a_lock_over() {
 fn connect() -> lock_core::Connect {
     lock_core::Connect::new("memory:detach", |url| {
         Box::pin(async move {
-            let driver = lock_memory::MemoryConfig::from_url(&url)?.connect()?;
+            let config = lock_memory::MemoryConfig::from_url(&url)?;
+            let driver = lock_memory::MemoryLock::connect(config).await?;
             Ok(std::sync::Arc::new(driver) as std::sync::Arc<dyn lock_core::DistributedLock>)
         })
     })

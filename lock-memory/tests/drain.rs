@@ -1,4 +1,4 @@
-//! The end of a connection while others acquire by it.
+//! A drain of a connection while other tasks acquire by it.
 
 use std::{
     fmt::Debug,
@@ -10,7 +10,7 @@ use lock_core::{ClosedBy, Error, LockGuard, Locks, Owner};
 use lock_memory::MemoryStore;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-/// For what must happen; longer than a stall of a loaded machine.
+/// Time limit of events that must happen; longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn locks() -> Locks {
@@ -21,7 +21,7 @@ fn refused<T: Debug>(late: lock_core::Result<T>) {
     assert!(matches!(late, Err(Error::Closed { by: ClosedBy::Drain, .. })), "{late:?}");
 }
 
-/// Begins a drain, which waits for who holds something.
+/// Begins a drain, which waits for the holders.
 async fn begin_drain(locks: &Locks) -> JoinHandle<lock_core::Result<usize>> {
     let draining = locks.clone();
     let drain = tokio::spawn(async move { draining.drain(Duration::from_secs(3600)).await });
@@ -29,7 +29,7 @@ async fn begin_drain(locks: &Locks) -> JoinHandle<lock_core::Result<usize>> {
     drain
 }
 
-/// Holds one lock after the other until it is refused; says when it begins.
+/// Holds one lock after the other until it is refused. Signals when it begins.
 async fn work(locks: Locks, begins: oneshot::Sender<()>) -> Result<u32, String> {
     let (mut begins, mut done) = (Some(begins), 0);
     loop {
@@ -52,7 +52,7 @@ async fn work(locks: Locks, begins: oneshot::Sender<()>) -> Result<u32, String> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_drain_that_answers_zero_took_nothing_from_anybody() {
+async fn a_drain_that_returns_zero_took_no_lock_away() {
     let mut done = 0;
     for _ in 0..2000 {
         let locks = locks();
@@ -88,7 +88,7 @@ fn a_drain_ends_with_its_runtime() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_store_never_hears_of_a_newcomer() {
+async fn the_store_gets_no_request_of_a_newcomer() {
     let store = MemoryStore::new();
     let [locks, other] = [(); 2].map(|()| Locks::new(store.client()));
     let held = locks.lock("held").unwrap().acquire().await.unwrap();
@@ -149,11 +149,11 @@ async fn an_adoption_under_way_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_under_way_is_waited_for_whoever_has_left() {
+async fn a_release_under_way_is_waited_for_although_its_caller_has_left() {
     for leave in [
         |guard| drop(guard),
         |guard: LockGuard| {
-            // Asked for, and left behind half-way.
+            // The release is sent, and dropped half-way.
             let mut release = Box::pin(guard.release());
             let _ = release.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         },

@@ -1,4 +1,4 @@
-//! What errors say.
+//! The texts of errors.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use lock_memory::MemoryStore;
 
 const TTL: Duration = Duration::from_secs(2);
 
-/// The operation that an error names.
+/// Returns the operation that an error names.
 fn op<T: std::fmt::Debug>(failed: lock_core::Result<T>) -> &'static str {
     match failed {
         Err(Error::Unavailable { op, .. }) => op,
@@ -16,7 +16,7 @@ fn op<T: std::fmt::Debug>(failed: lock_core::Result<T>) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_names_what_the_caller_asked_for() {
+async fn an_error_names_the_callers_operation() {
     let client = MemoryStore::new().client();
     let faults = client.faults();
     let locks = Locks::new(client);

@@ -1,4 +1,4 @@
-//! The token floor by virtual time: who is ended by a raise, and what comes after it.
+//! The token floor by virtual time: the holders that a raise ends, and the grants after it.
 
 use lock_core::{Error, FencingToken, Locks, LossReason};
 use lock_memory::MemoryStore;
@@ -21,7 +21,7 @@ async fn a_raise_ends_holders_below_it_and_lets_waiters_in_above_it() {
     assert_eq!(guard.lost().await, LossReason::EntryGone);
     let next = waiter.await.unwrap().unwrap();
     assert!(next.token() > FLOOR);
-    // It is as high already: nobody is ended, and nothing goes down.
+    // The floor is as high already: no holder is ended, and the floor does not fall.
     assert_eq!(second.raise_token_floor(FLOOR).await.unwrap().above, FLOOR);
     let lower = second.raise_token_floor(FencingToken::new(1)).await.unwrap();
     assert_eq!((lower.above, lower.newest), (FLOOR, next.token()));
@@ -47,7 +47,7 @@ async fn a_ticket_at_or_below_the_floor_is_over() {
     let store = MemoryStore::new();
     let [first, second] = [0, 1].map(|_| Locks::new(store.client()));
     let ticket = first.lock("x").unwrap().acquire().await.unwrap().detach().await.unwrap();
-    // The first step of a raise, whose process ends then.
+    // The first step of a raise. Its process ends then.
     first.driver().raise_token_floor(ticket.token()).await.unwrap();
     let refused = second.adopt(&ticket).await.unwrap_err();
     assert!(matches!(refused, Error::Lost { reason: LossReason::TicketOver, .. }), "{refused}");

@@ -7,7 +7,7 @@ use lock_memory::MemoryStore;
 
 const TTL: Duration = Duration::from_secs(2);
 const HOLD: Duration = Duration::from_secs(30);
-/// Before a lost lock is given back: a twentieth of the TTL.
+/// Time until a lost lock is given back: a twentieth of the TTL.
 const MARGIN: Duration = Duration::from_millis(100);
 
 fn tasks() -> usize {

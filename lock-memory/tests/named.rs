@@ -1,13 +1,13 @@
-//! The stores behind URLs, and the clients that connected by them.
+//! The stores behind URLs, and the clients that connected by a URL.
 
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{Connect, Error, Locks, LossReason};
-use lock_memory::{MemoryConfig, MemoryStore};
+use lock_memory::{MemoryConfig, MemoryLock, MemoryStore};
 
-fn connect(url: &str) -> Locks {
+async fn connect(url: &str) -> Locks {
     let config = MemoryConfig::from_url(&url.parse().unwrap()).unwrap();
-    Locks::new(config.connect().unwrap())
+    Locks::new(MemoryLock::connect(config).await.unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -18,7 +18,7 @@ async fn a_url_and_a_name_are_one_store() {
         ("memory:named%20two?ttl=4s", "named two"),
         ("memory:named/three", "named/three"),
     ] {
-        let (locks, store) = (connect(url), MemoryStore::named(name));
+        let (locks, store) = (connect(url).await, MemoryStore::named(name));
         let guard = locks.lock("a").unwrap().acquire().await.unwrap();
         let contents = store.contents();
         assert_eq!(contents[0].1[0].holder.token, Some(guard.token()), "{url}");
@@ -35,7 +35,8 @@ async fn a_url_and_a_name_are_one_store() {
 async fn the_faults_of_clients_that_connected_by_url() {
     let store = MemoryStore::named("the-faults-of-clients");
     assert!(store.faults().is_empty());
-    let [first, second] = [(); 2].map(|()| connect("memory:the-faults-of-clients"));
+    let url = "memory:the-faults-of-clients";
+    let (first, second) = (connect(url).await, connect(url).await);
     let [a, b] = [first.shared("a"), second.shared("a")].map(|lock| lock.unwrap().acquire());
     let (a, b) = (a.await.unwrap(), b.await.unwrap());
     let [of_first, of_second] = store.faults().try_into().unwrap();
@@ -44,7 +45,7 @@ async fn the_faults_of_clients_that_connected_by_url() {
     assert!(a.is_valid());
     of_first.partition();
     assert_eq!(a.lost().await, LossReason::Expired);
-    // Who has closed, or is gone, is not connected.
+    // A client that has closed, or is dropped, is not connected.
     second.close().await.unwrap();
     assert_eq!(store.faults().len(), 1);
     drop((a, first));
@@ -55,7 +56,10 @@ async fn the_faults_of_clients_that_connected_by_url() {
 
 fn connecting(url: &str) -> Connect {
     Connect::new(url, |url| {
-        Box::pin(async move { Ok(Arc::new(MemoryConfig::from_url(&url)?.connect()?) as _) })
+        Box::pin(async move {
+            let config = MemoryConfig::from_url(&url)?;
+            Ok(Arc::new(MemoryLock::connect(config).await?) as _)
+        })
     })
 }
 
@@ -69,7 +73,8 @@ async fn a_retry_takes_all_of_its_time_and_no_more() {
     assert!(matches!(refused, Error::Unavailable { op: "connect", .. }), "{refused}");
     let took = lock_core::Clock::Tokio.now().since(began);
     assert!(took >= time && took < time + Duration::from_millis(5), "{took:?}");
-    // It comes when the second retry is under way; a first try has failed by then.
+    // The store accepts connects while the second retry is under way. The first try has failed by
+    // then.
     let waiting = tokio::spawn(connecting("memory:refuses").retry(Duration::MAX).into_future());
     tokio::time::sleep(time * 100).await;
     assert!(!waiting.is_finished());

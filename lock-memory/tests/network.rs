@@ -1,4 +1,4 @@
-//! A slow network, and what is lost on it: to the millisecond, by virtual time.
+//! A slow network, and lost messages: to the millisecond, by virtual time.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use lock_core::{Clock, ConnectionState, Error, Instant, Kind, LockName, Locks, L
 use lock_memory::{Faults, MemoryStore};
 
 const TTL: Duration = Duration::from_secs(15);
-/// One way.
+/// Delay of one way.
 const WAY: Duration = Duration::from_millis(700);
 
 fn client(store: &MemoryStore) -> (Locks, Faults) {
@@ -23,14 +23,14 @@ fn now() -> Instant {
     Clock::Tokio.now()
 }
 
-/// Tokio's timers count whole milliseconds.
+/// Allows for tokio's timers, which count whole milliseconds.
 #[track_caller]
 fn assert_about(took: Duration, expected: Duration) {
     let late = took.checked_sub(expected).expect("not too early");
     assert!(late <= Duration::from_millis(5), "{took:?} instead of {expected:?}");
 }
 
-/// When the store first has something under a name.
+/// Waits until the store has an entry of any name, and returns when.
 async fn arrival(store: MemoryStore) -> Instant {
     while store.contents().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -132,10 +132,9 @@ async fn a_heal_lets_arrive_what_is_on_its_way_and_a_cut_stops_it() {
     assert_eq!(store.contents(), []);
 }
 
-/// Before and after its effect: the store has seen nothing of a lost request, and everything of one
-/// whose reply is lost.
+/// A lost request has not reached the store. A request with a lost reply has taken effect.
 #[tokio::test(start_paused = true)]
-async fn what_is_lost_is_sent_again_and_has_one_effect() {
+async fn a_lost_message_is_sent_again_and_has_one_effect() {
     let both: Fault = |faults| {
         faults.lose_request();
         faults.lose_reply();
@@ -181,7 +180,7 @@ async fn an_answer_after_the_limit_leaves_nothing_behind() {
         let guard = lock.acquire().await.unwrap();
         assert_eq!(locks.connection(), ConnectionState::Connected);
         guard.release().await.unwrap();
-        // Nothing comes late.
+        // Nothing arrives late.
         tokio::time::sleep(TTL * 4).await;
         assert_eq!(store.contents(), []);
     }
@@ -199,7 +198,7 @@ async fn renewals_bear_a_slow_network_up_to_a_third_of_the_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_loses_what_it_holds_and_nobody_else_does() {
+async fn a_client_loses_its_locks_and_no_other_client_does() {
     let store = MemoryStore::new();
     let ((locks, faults), (other, _)) = (client(&store), client(&store));
     let mine = locks.shared("a").unwrap().acquire().await.unwrap();
@@ -227,7 +226,7 @@ async fn a_client_loses_what_it_holds_and_nobody_else_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_word_of_a_loss_takes_its_way() {
+async fn the_push_of_a_loss_takes_as_long_as_a_reply() {
     let store = MemoryStore::new();
     let (locks, faults) = client(&store);
     let guard = locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -247,7 +246,7 @@ async fn the_word_of_a_loss_takes_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_revocation_whose_reply_is_lost_is_told_as_done() {
+async fn a_revocation_with_a_lost_reply_is_reported_as_done() {
     let store = MemoryStore::new();
     let (holder, _) = client(&store);
     let (operator, faults) = client(&store);

@@ -1,4 +1,4 @@
-//! Re-entrance: an owner acquires again what it holds, everybody else waits.
+//! Re-entrance: an owner acquires again a lock that it holds. All others wait.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Work that stops with what it needs: a set, permits, a leadership, again and again.
+//! Work that stops when its lock is lost: a set, permits, a leadership, again and again.
 
 use std::{
     ops::ControlFlow,
@@ -14,7 +14,7 @@ use lock_memory::MemoryStore;
 
 const TTL: Duration = Duration::from_secs(4);
 
-/// A program's own error, as `?` needs it.
+/// A program's own error, with the conversion that `?` needs.
 #[derive(Debug)]
 enum Own {
     Lock(Error),
@@ -39,7 +39,7 @@ fn name(name: &str) -> LockName {
     LockName::new(name).unwrap()
 }
 
-/// Says when it is dropped.
+/// Counts its drops.
 struct Dropped(Arc<AtomicU32>);
 
 impl Drop for Dropped {
@@ -111,7 +111,7 @@ async fn several_permits_are_held_while_the_work_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_works_speaks_and_resigns() {
+async fn a_leader_works_publishes_and_resigns() {
     let store = MemoryStore::new();
     let locks = locks(&store);
     let election = election(&locks);
@@ -130,7 +130,7 @@ async fn a_leader_works_speaks_and_resigns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_on_campaigns_again_behind_the_others() {
+async fn a_leader_that_continues_campaigns_again_behind_the_others() {
     let store = MemoryStore::new();
     let (here, there) = (locks(&store), locks(&store));
     let runs = AtomicU32::new(0);
@@ -138,7 +138,7 @@ async fn who_goes_on_campaigns_again_behind_the_others() {
     let (runs, waiting) = (&runs, election(&there));
     let done = mine.keep_running("me", async |leading: Leading| {
         Ok::<_, Own>(match runs.fetch_add(1, Ordering::SeqCst) {
-            // The other one is in line when this one resigns.
+            // The other candidate is in line when this one resigns.
             0 => {
                 let other = tokio::spawn(waiting.campaign("other"));
                 while here.inspect("job").await?.len() < 2 {
@@ -157,7 +157,7 @@ async fn who_goes_on_campaigns_again_behind_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_loses_campaigns_again_and_whose_work_fails_does_not() {
+async fn after_a_loss_it_campaigns_again_and_after_failed_work_it_does_not() {
     let store = MemoryStore::new();
     let (locks, ended) = (locks(&store), Arc::new(AtomicU32::new(0)));
     let runs = &AtomicU32::new(0);
@@ -178,7 +178,7 @@ async fn who_loses_campaigns_again_and_whose_work_fails_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_patience_helps_against_ends_it() {
+async fn a_permanent_error_ends_it() {
     let locks = locks(&MemoryStore::new());
     let (election, own) = (election(&locks), &locks);
     let ended = election.keep_running("me", async |_: Leading| -> Result<ControlFlow<()>, Own> {
@@ -188,7 +188,7 @@ async fn what_no_patience_helps_against_ends_it() {
     assert!(matches!(ended.await, Err(Own::Lock(Error::Closed { .. }))));
 }
 
-/// The value may be gone when the campaign is polled.
+/// The caller's value may be dropped before the campaign is polled.
 #[tokio::test(start_paused = true)]
 async fn a_campaign_borrows_nothing() {
     let locks = locks(&MemoryStore::new());

@@ -1,4 +1,4 @@
-//! Callers that wait by the handle of the runtime that connected, which outlives it.
+//! Callers that wait by the handle of the runtime that connected. The handle outlives the runtime.
 
 use std::{fmt::Debug, future::Future, sync::mpsc, thread, time::Duration};
 
@@ -6,16 +6,16 @@ use lock_core::{ClosedBy, Error, LockGuard, Locks};
 use lock_memory::MemoryStore;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// For what must happen; longer than a stall of a loaded machine.
+/// Time limit of events that must happen; longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Longer than work stays in its caller's task.
+/// Longer than the time that work stays in its caller's task.
 const WHILE: Duration = Duration::from_millis(200);
 
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Locks of a runtime, one of which is held.
+/// Returns locks of a runtime, and a guard of one that is held.
 fn connect(home: &Runtime) -> (Locks, LockGuard) {
     home.block_on(async {
         let locks = Locks::new(MemoryStore::new().client());
@@ -24,7 +24,7 @@ fn connect(home: &Runtime) -> (Locks, LockGuard) {
     })
 }
 
-/// What a thread comes to that does this by the handle.
+/// Runs work by the handle in a thread of its own. Returns the receiver of its result.
 fn by_handle<T: Send + 'static>(
     handle: &Handle,
     work: impl Future<Output = T> + Send + 'static,
@@ -96,7 +96,7 @@ fn a_runtime_ends_although_its_blocking_work_waits() {
 }
 
 #[test]
-fn later_calls_by_the_handle_are_told_that_the_runtime_has_ended() {
+fn later_calls_by_the_handle_fail_because_the_runtime_has_ended() {
     let home = runtime();
     let (locks, guard) = connect(&home);
     let handle = home.handle().clone();

@@ -34,7 +34,7 @@ async fn a_try_that_fails_holds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_in_vain_gives_back_what_it_had() {
+async fn a_wait_in_vain_gives_back_its_locks() {
     let store = MemoryStore::new();
     let locks = locks(&store);
     let last = locks.lock("b").unwrap().acquire().await.unwrap();

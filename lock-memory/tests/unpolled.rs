@@ -11,7 +11,7 @@ async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::future::poll_fn(|cx| Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx))).await
 }
 
-/// A store, and its holders and waiters of lock `a`.
+/// Returns for each entry of the store whether it holds: lock `a`'s holders and waiters.
 fn queue(store: &MemoryStore) -> Vec<bool> {
     let contents = store.contents();
     contents.iter().flat_map(|(_, queue)| queue.iter().map(|entry| entry.holds)).collect()
@@ -25,7 +25,7 @@ async fn a_grant_is_kept_for_its_ttl_and_given_back_then() {
         let held = a.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
         let mut asleep = Box::pin(b.lock("a").unwrap().ttl(TTL).acquire());
         assert!(poll_once(&mut asleep).await.is_pending());
-        // Much longer than a TTL: who waits is renewed all the time.
+        // Much longer than a TTL: a waiter is renewed all the time.
         tokio::time::sleep(TTL * 5).await;
         assert_eq!(queue(&store), [true, false]);
         held.release().await.unwrap();

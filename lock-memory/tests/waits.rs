@@ -1,4 +1,4 @@
-//! Waits in vain by virtual time: how often the store is asked why, and what its silence comes to.
+//! Waits in vain by virtual time: the number of diagnoses, and the effect of slow or failed ones.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// A client that is slow to say why a wait was in vain, or cannot.
+/// A client whose diagnoses of waits in vain are slow, or fail.
 #[derive(Debug)]
 struct Slow {
     client: MemoryLock,
@@ -116,7 +116,7 @@ impl DistributedLock for Slow {
     }
 }
 
-/// The locks of a slow client, its looks, and somebody who holds lock `a`.
+/// Returns the locks of a slow client, its looks, and another client's guard of lock `a`.
 async fn busy(takes: Duration, fails: bool) -> (Locks, Arc<Looks>, LockGuard) {
     let (store, looks) = (MemoryStore::new(), Arc::new(Looks::default()));
     let others = Locks::new(store.client());
@@ -125,7 +125,7 @@ async fn busy(takes: Duration, fails: bool) -> (Locks, Arc<Looks>, LockGuard) {
     (Locks::new(slow), looks, held)
 }
 
-/// How a wait ends: its holder and position.
+/// Returns the holder and the position that the end of a wait names.
 fn vain(end: Result<LockGuard>) -> (Option<String>, Option<usize>) {
     match end {
         Err(Error::WaitTimeout { holder, position, .. }) => {
@@ -164,7 +164,7 @@ async fn one_look_is_under_way_at_a_time() {
         assert_eq!(vain(end).0.as_deref(), Some("the other"));
     }
     assert_eq!(looks.most.load(Ordering::SeqCst), 1);
-    // In 1.3 s.
+    // They were sent within 1.3 s.
     assert!(looks.sent.load(Ordering::SeqCst) <= 6, "{looks:?}");
 }
 

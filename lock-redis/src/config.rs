@@ -2,20 +2,32 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Result, StoreUrl};
+use lock_core::{
+    Layout, Result, StoreUrl,
+    keep::{
+        limits::{DEFAULT_TTL, LONGEST_TTL},
+        one_host::one_host,
+    },
+};
 use redis::{AsyncConnectionConfig, Client};
 
 use crate::wire::own_client::Transport;
 
-/// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
-pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
+const DEFAULT_PORT: u16 = 6379;
+/// The permitted TTLs. The pauses of a busy server would end locks with a shorter one.
+pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(200)..=LONGEST_TTL;
 
-/// Where the server is, and which keys are used how. `Debug` does not show the password.
+/// Address of the server, login, and use of its keys.
+///
+/// With the feature `serde` it can be read from a configuration file: fields by their names, `ttl`
+/// as in a URL. `Debug` does not show the password.
 #[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct RedisConfig {
-    /// The server's host name or address. Of no use with the Unix socket of a given client.
+    /// The server's host name or address. Not used with the Unix socket of a given client. Default:
+    /// `127.0.0.1`.
     pub host: String,
     /// The server's port. Default: 6379.
     pub port: u16,
@@ -25,40 +37,38 @@ pub struct RedisConfig {
     pub password: Option<String>,
     /// The database's number. Default: 0.
     pub database: i64,
-    /// The TTL of locks that name none. Default: 15 s.
-    pub ttl: Duration,
-    /// What every key starts with. Default: nothing.
+    /// The TTL of locks without one of their own, 200 ms to 24 h. Default: 15 s.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
+    /// Prefix of every key. Default: empty.
     pub prefix: String,
     /// How names become keys. Default: [`Layout::Escaped`].
     pub layout: Layout,
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
-    /// What a given client says besides the above.
+    /// The further settings of a given client.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) transport: Transport,
 }
 
-/// How names become keys.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Layout {
-    /// Percent-encoded; letters, digits, `-`, `_` and `.` stay as they are.
-    Escaped,
-    /// As they are, for foreign clients that use such keys.
-    Native,
-}
-
 /// How attempts wait.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Mode {
     /// In a queue, woken by a push.
+    #[default]
     Queue,
-    /// By asking again: no order. For servers without pub/sub or RESP3, and for comparison.
+    /// By polling, without order. For servers without pub/sub or RESP3, and for comparison.
     Simple,
 }
 
 impl RedisConfig {
-    /// A server at an address; everything else by default.
+    /// Uses the server at an address; everything else has its default.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self {
             host: host.into(),
@@ -66,20 +76,20 @@ impl RedisConfig {
             user: None,
             password: None,
             database: 0,
-            ttl: Duration::from_secs(15),
+            ttl: None,
             prefix: String::new(),
-            layout: Layout::Escaped,
-            mode: Mode::Queue,
+            layout: Layout::default(),
+            mode: Mode::default(),
             transport: Transport::default(),
         }
     }
 
-    /// The server of a client, with its login, its database, and its way there: TCP, TLS, or a Unix
-    /// socket; everything else by default. Nothing is sent.
+    /// Uses the server of a client, with its login, its database and its transport: TCP, TLS, or a
+    /// Unix socket. Everything else has its default. Sends nothing.
     ///
-    /// The locks make a connection of their own from that; [the front page](crate#your-own-client)
-    /// says why, and what of the client counts. A changed [`host`](Self::host), `port`, `user`,
-    /// `password` or `database` counts in the place of the client's.
+    /// The locks open a connection of their own; [the front page](crate#your-own-client) says why,
+    /// and which settings of the client are used. A changed [`host`](Self::host), `port`, `user`,
+    /// `password` or `database` replaces the client's.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
@@ -106,18 +116,36 @@ impl RedisConfig {
         }
     }
 
-    /// Sets the options of the connection that the locks make: who resolves names, and with the
-    /// client library's feature `token-based-authentication` who gives passwords that change. Its
-    /// timeouts, its receiver of pushes and the size of its buffer do not count, for locks need
+    /// Sets the options of the connection that the locks open: the name resolver, and with the
+    /// client library's feature `token-based-authentication` the provider of changing passwords.
+    /// Its timeouts, its receiver of pushes and the size of its buffer are ignored: locks need
     /// their own.
     pub fn connection(mut self, options: AsyncConnectionConfig) -> Self {
         self.transport.options = options;
         self
     }
 
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`database`](Self#structfield.database).
+    pub fn database(mut self, database: i64) -> Self {
+        self.database = database;
+        self
+    }
+
+    /// Sets [`mode`](Self#structfield.mode).
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
     /// Sets [`ttl`](Self#structfield.ttl), 200 ms to 24 h.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
+        self.ttl = Some(ttl);
         self
     }
 
@@ -133,7 +161,7 @@ impl RedisConfig {
         self
     }
 
-    /// Reads a URL; the crate's documentation lists its options.
+    /// Reads a URL; [the front page](crate#options) lists its options.
     ///
     /// # Errors
     ///
@@ -144,11 +172,8 @@ impl RedisConfig {
         if !["redis", "valkey"].contains(&url.scheme()) {
             return Err(url.error("expected redis://.. or valkey://.. (TLS is not supported yet)"));
         }
-        let hosts = url.hosts(6379);
-        let [host] = hosts.as_slice() else {
-            return Err(url.error("expected one host (clusters are not supported yet)"));
-        };
-        let (host, port) = split(host).ok_or_else(|| url.error("expected HOST:PORT"))?;
+        let several = "expected one host (clusters are not supported yet)";
+        let (host, port) = one_host(url, DEFAULT_PORT, several)?;
         let database = match url.path() {
             "" => 0,
             path => path
@@ -162,26 +187,27 @@ impl RedisConfig {
             user: url.user().map(str::to_owned),
             password: url.password().map(str::to_owned),
             database,
-            ttl: options.duration("ttl")?.unwrap_or(default.ttl),
+            ttl: options.duration("ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
-            layout: options
-                .choice("layout", &[("escaped", Layout::Escaped), ("native", Layout::Native)])?
-                .unwrap_or(default.layout),
+            layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
             mode: options
                 .choice("mode", &[("queue", Mode::Queue), ("simple", Mode::Simple)])?
-                .unwrap_or(default.mode),
+                .unwrap_or_default(),
             ..default
         };
         options.finish()?;
         Ok(config)
     }
+
+    pub(crate) fn default_ttl(&self) -> Duration {
+        self.ttl.unwrap_or(DEFAULT_TTL)
+    }
 }
 
-/// The brackets of an IPv6 address belong to the URL, not to the address.
-fn split(host: &str) -> Option<(&str, u16)> {
-    let (host, port) = host.rsplit_once(':')?;
-    let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-    Some((host, port.parse().ok()?))
+impl Default for RedisConfig {
+    fn default() -> Self {
+        Self::new("127.0.0.1", DEFAULT_PORT)
+    }
 }
 
 impl fmt::Debug for RedisConfig {
@@ -215,7 +241,7 @@ mod tests {
         let c = c.unwrap();
         assert_eq!((c.host.as_str(), c.port, c.database), ("::1", 7000, 3));
         assert_eq!((c.user.as_deref(), c.password.as_deref()), (Some("me"), Some("s")));
-        assert_eq!((c.ttl, c.prefix.as_str()), (Duration::from_secs(2), "app:"));
+        assert_eq!((c.ttl, c.prefix.as_str()), (Some(Duration::from_secs(2)), "app:"));
         assert_eq!((c.layout, c.mode), (Layout::Native, Mode::Simple));
     }
 

@@ -1,4 +1,4 @@
-//! From the client library's errors to ours.
+//! Converts the client library's errors.
 //!
 //! | what happened | error | effect |
 //! |---|---|---|
@@ -7,48 +7,40 @@
 //! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Unavailable` | none |
 //! | `MISCONF`, `NOREPLICAS` | `Unavailable` | none |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `HELLO` or `AUTH` | `Denied` | none |
-//! | a command that the user may not run inside of a script | `Denied`, and what was done is undone | none |
+//! | a command that the user may not run inside a script | `Denied`, and its effects are undone | none |
 //! | `OOM`, `NOSCRIPT`, no RESP3, a node of a cluster | `Rejected` | none |
-//! | a record of the token floor that is none | `Rejected`, and names the key | none |
-//! | every other answer of the server, an answer that makes no sense | `Rejected` | unknown |
+//! | a broken record of the token floor | `Rejected`, and names the key | none |
+//! | every other error from the server, an unexpected answer | `Rejected` | unknown |
 //!
-//! Redis 6.2 answers `ERR Error running script (..): .. -READONLY ..` when a command inside of a
-//! script is refused, 7.0 and later `READONLY .. script: .., on @user_script:7.`. Both mean the
-//! same: a script's first write is the one that is refused, so it had no effect.
+//! Redis 6.2 answers `ERR Error running script (..): .. -READONLY ..` when a command inside a
+//! script is refused. 7.0 and later answer `READONLY .. script: .., on @user_script:7.`. In both
+//! cases the script's first write was refused, so it had no effect.
 //!
-//! `WRONGTYPE` never gets here: to the scripts, a key of another type is a foreign holder's.
+//! `WRONGTYPE` does not occur: the scripts take a key of another type for a foreign holder's.
 
-use std::fmt;
-
-use lock_core::{BoxError, Effect, Error};
+use lock_core::{
+    BoxError, Effect, Error,
+    keep::errors::{self, denied, rejected},
+};
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
-use crate::wire::script;
+use crate::wire::lua;
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
 
-/// Whether the connection is of no use after such an error, and the request's fate is unknown.
+/// Whether this error leaves the connection unusable and the request's effect unknown.
 pub(crate) fn is_broken(error: &RedisError) -> bool {
     error.is_connection_dropped() || error.is_timeout() || error.is_io_error()
 }
 
 /// Whether the server says that the same request may succeed soon.
 pub(crate) fn is_passing(error: &RedisError) -> bool {
-    const PASSING: [&str; 8] = [
-        "LOADING",
-        "MASTERDOWN",
-        "READONLY",
-        "CLUSTERDOWN",
-        "TRYAGAIN",
-        "BUSY",
-        "MISCONF",
-        "NOREPLICAS",
-    ];
-    code(error).is_some_and(|code| PASSING.contains(&code))
+    let passing = "LOADING MASTERDOWN READONLY CLUSTERDOWN TRYAGAIN BUSY MISCONF NOREPLICAS";
+    code(error).is_some_and(|code| passing.split(' ').any(|passing| passing == code))
 }
 
-/// Whether a connection to such a server is of no use: it reads nothing, or another one is the
+/// Whether a connection to the server is useless: it answers no reads, or another server is the
 /// primary.
 pub(crate) fn is_elsewhere(error: &RedisError) -> bool {
     is_passing(error) && !matches!(code(error), Some("MISCONF" | "NOREPLICAS"))
@@ -59,7 +51,7 @@ pub(crate) fn is_replica(error: &RedisError) -> bool {
     matches!(code(error), Some("READONLY" | "MASTERDOWN"))
 }
 
-/// Whether no patience helps.
+/// Whether the server denies access, so that a retry is useless.
 pub(crate) fn is_denied(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
     error.kind() == ErrorKind::AuthenticationFailed
@@ -69,8 +61,8 @@ pub(crate) fn is_denied(error: &RedisError) -> bool {
             .any(|text| detail.contains(text))
 }
 
-/// The first word of what the server says; of a script's error on 6.2, what the command inside
-/// said.
+/// The first word of the server's error. For a script's error on 6.2 it is the one of the command
+/// inside.
 fn code(error: &RedisError) -> Option<&str> {
     let inside = error.detail().filter(|detail| detail.starts_with("Error running script"));
     let said = inside.and_then(|detail| detail.split_once(": -")).map(|(_, said)| said);
@@ -80,107 +72,72 @@ fn code(error: &RedisError) -> Option<&str> {
     }
 }
 
-/// The table above.
+/// Converts an error as the table above says.
 pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
     if is_denied(&error) {
-        return Error::Denied { store: STORE, op, source: error.into() };
+        return denied(STORE, op, error);
     }
     if is_passing(&error) || error.is_connection_refusal() {
         return unavailable(op, Effect::None, error);
     }
     if is_broken(&error) {
-        // What connecting sends changes no lock.
+        // The requests of connecting change no lock.
         let effect = if op == "connect" { Effect::None } else { Effect::Unknown };
         return unavailable(op, effect, error);
     }
     let untouched = matches!(code(&error), Some("OOM" | "NOSCRIPT"))
         || matches!(error.kind(), ErrorKind::RESP3NotSupported | ErrorKind::InvalidClientConfig);
     let effect = if untouched { Effect::None } else { Effect::Unknown };
-    Error::Rejected { store: STORE, op, effect, source: error.into() }
+    rejected(STORE, op, effect, error)
 }
 
-/// The same, which names the key of the token floor where it is about that.
+/// Same as [`convert`]. Names the key of the token floor if the error is about it.
 pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> Error {
-    let Some(key) = script::floor_in(command) else { return convert(op, error) };
+    let Some(key) = lua::floor_in(command) else { return convert(op, error) };
     if error.to_string().contains("BROKENFLOOR") {
         let key = key.escape_ascii().to_string().replace(r"\xff", r"\xFF");
         let source = format!(
             "the key {key} is the record of the token floor, and somebody has overwritten it; delete it, and \
              raise the floor again"
         );
-        return Error::Rejected { store: STORE, op, effect: Effect::None, source: source.into() };
+        return rejected(STORE, op, Effect::None, source);
     }
-    // Before a script begins: which of its keys it is, the server does not say.
+    // Refused before the script begins. The server does not say which of its keys is missing.
     let lacks_a_key = error.code() == Some("NOPERM") && error.to_string().contains("key");
     match convert(op, error) {
         Error::Denied { source, .. } if lacks_a_key => {
             let pattern = String::from_utf8_lossy(key).replace(char::REPLACEMENT_CHARACTER, "?");
-            Error::Denied { store: STORE, op, source: LacksKey { pattern, source }.into() }
+            denied(STORE, op, LacksKey { pattern, source })
         }
         error => error,
     }
 }
 
-/// What the server said, and which key may be missing.
-#[derive(Debug)]
+/// The server's error, and a pattern of the key that the user may lack.
+#[derive(Debug, thiserror::Error)]
+#[error("{source} (beside the locks' keys the login needs ~{pattern}, the token floor's)")]
 struct LacksKey {
     pattern: String,
     source: BoxError,
 }
 
-impl fmt::Display for LacksKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pattern, source } = self;
-        write!(f, "{source} (beside the locks' keys the login needs ~{pattern}, the token floor's)")
-    }
-}
-
-impl std::error::Error for LacksKey {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.source)
-    }
-}
-
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
-    Error::Unavailable { store: STORE, op, effect, source: source.into() }
-}
-
-/// The same error for one more caller.
-pub(crate) fn again(error: &Error) -> Error {
-    match error {
-        Error::Unavailable { op, effect, source, .. } => {
-            unavailable(op, *effect, source.to_string())
-        }
-        Error::Denied { op, source, .. } => {
-            Error::Denied { store: STORE, op, source: source.to_string().into() }
-        }
-        Error::Rejected { op, effect, source, .. } => {
-            let source = source.to_string().into();
-            Error::Rejected { store: STORE, op, effect: *effect, source }
-        }
-        _ => closed(),
-    }
+    errors::unavailable(STORE, op, effect, source)
 }
 
 pub(crate) fn closed() -> Error {
     Error::closed(STORE)
 }
 
-/// For an attempt that somebody or something else has removed from the queue.
-pub(crate) fn gone() -> Error {
-    Error::PlaceLost { store: STORE }
-}
-
-/// For a node that keeps only a part of all keys.
+/// The error for a node of a cluster, which keeps only a part of all keys.
 pub(crate) fn cluster() -> RedisError {
     let why = "the node has cluster-enabled yes, and distlock does not support Redis Cluster yet";
     (ErrorKind::InvalidClientConfig, why).into()
 }
 
-/// A script's answer that it cannot have given.
+/// The error for an answer that the script cannot give.
 pub(crate) fn unexpected(op: &'static str, value: &Value) -> Error {
-    let source = format!("unexpected answer {value:?}").into();
-    Error::Rejected { store: STORE, op, effect: Effect::Unknown, source }
+    rejected(STORE, op, Effect::Unknown, format!("unexpected answer {value:?}"))
 }
 
 #[cfg(test)]
@@ -201,15 +158,9 @@ mod tests {
     }
 
     const MISCONF_6: &str = "MISCONF Redis is configured to save RDB snapshots, but it is currently \
-        not able to persist on disk. Commands that may modify the data set are disabled, because \
-        this instance is configured to report errors during writes if RDB snapshotting fails \
-        (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the \
-        RDB error.";
+        not able to persist on disk.";
     const MISCONF_7: &str = "MISCONF Redis is configured to save RDB snapshots, but it's currently \
-        unable to persist to disk. Commands that may modify the data set are disabled, because this \
-        instance is configured to report errors during writes if RDB snapshotting fails \
-        (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the \
-        RDB error.";
+        unable to persist to disk.";
     const MISCONF_AOF: &str = "MISCONF Errors writing to the AOF file: No space left on device";
     const READONLY: &str = "READONLY You can't write against a read only replica.";
     const MASTERDOWN: &str =
@@ -218,14 +169,14 @@ mod tests {
     const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
     const SCRIPT: &str = "f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791";
 
-    /// What 6.2 says when a command inside of a script is refused.
+    /// The error of 6.2 when a command inside a script is refused.
     fn inside_6(what: &str) -> RedisError {
         said(&format!(
             "ERR Error running script (call to {SCRIPT}): @user_script:4: @user_script: 4: {what} "
         ))
     }
 
-    /// The same of 7.0 and later.
+    /// The same error of 7.0 and later.
     fn inside_7(what: &str) -> RedisError {
         said(&format!("{what} script: {SCRIPT}, on @user_script:4."))
     }
@@ -272,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_inside_of_a_script_is_refused_for_counts() {
+    fn a_refusal_inside_a_script_counts_like_one_outside() {
         use Effect::{None, Unknown};
         for (what, kind) in [
             (READONLY, "unavailable"),

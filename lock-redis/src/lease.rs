@@ -1,19 +1,19 @@
-//! What Redis granted.
+//! The lease of a granted lock.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadline::safe_until};
-use redis::{Cmd, Value};
+use lock_core::{
+    Clock, Error, FencingToken, Instant, Lease, Result, Validity,
+    keep::{attempt::End, grant::Grants, lease::Kept, wait::Waits},
+};
 
 use crate::{
     acquire::detach,
     error::{self, STORE},
+    layout::kind::{EXCLUSIVE, SHARED},
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script, turns::Lane},
+    wire::script,
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.
@@ -21,25 +21,13 @@ use crate::{
 pub struct RedisLease {
     session: Arc<Session>,
     attempt: Arc<Attempt>,
-    token: AtomicU64,
-    /// How many values were published.
-    version: AtomicU64,
-    validity: Validity,
+    kept: Kept,
 }
 
 impl RedisLease {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        attempt: Arc<Attempt>,
-        token: u64,
-        validity: Validity,
-    ) -> Self {
-        Self { session, attempt, token: token.into(), version: 0.into(), validity }
-    }
-
-    /// The lock's key. For a guarded write of your own: as long as the lock is held alone, the key
-    /// has this lease's [`value`](Self::value), so a script that compares it makes Redis itself
-    /// refuse a holder that has lost the lock. What is held shared or by permits is refused, too.
+    /// The lock's key. Use it for a guarded write: while the lock is held alone, the key has this
+    /// lease's [`value`](Self::value). A script that compares them makes Redis itself refuse a
+    /// holder that has lost the lock. It also refuses a lock that is held shared or by permits.
     ///
     /// ```no_run
     /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
@@ -67,32 +55,48 @@ impl RedisLease {
         self.attempt.key.lock()
     }
 
-    /// What the [`key`](Self::key) has as its value while the lock is held alone.
+    /// The value of the [`key`](Self::key) while the lock is held alone.
     pub fn value(&self) -> &[u8] {
         self.attempt.ticket.text()
     }
 
-    /// Sends a request that changes what was granted.
-    async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
-        let deadline = CLOCK.now() + self.attempt.ttl / 2;
-        let (_, value) = self
-            .session
-            .insist(Lane::First, op, command, self.attempt.patience(), deadline, None)
-            .await?;
-        match value {
-            Value::Int(answer) => Ok(answer),
-            value => Err(error::unexpected(op, &value)),
+    async fn convert(&self, op: &'static str, word: &str) -> Result<i64> {
+        let Attempt { key, ticket, .. } = &*self.attempt;
+        let command = script::convert(key, ticket, self.token(), word);
+        self.session.change(&self.attempt, op, &command).await
+    }
+}
+
+impl Grants for Session {
+    fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
+        let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
+        if earlier.ok_or_else(error::closed)? {
+            self.due.notify_one();
         }
+        Ok(())
     }
 
-    fn gone(&self) -> Error {
-        self.validity.lose(LossReason::EntryGone);
-        Error::Lost { name: self.attempt.name.clone(), reason: LossReason::EntryGone }
+    fn forget(&self, attempt: &Attempt) {
+        self.book().attempts.forget(attempt);
+    }
+
+    fn hold(
+        self: &Arc<Self>,
+        attempt: &Arc<Attempt>,
+        sent: Instant,
+        token: u64,
+    ) -> Result<Box<dyn Lease>, End> {
+        let kept = Kept::new(attempt, token, attempt.hold(sent)?);
+        Ok(Box::new(RedisLease { session: self.clone(), attempt: attempt.clone(), kept }))
+    }
+
+    fn clean_up_all(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
+        attempts.iter().for_each(|attempt| self.clean_up(attempt));
     }
 }
 
 impl Drop for RedisLease {
-    /// What was lost is not released, and must not stay in the session's book.
+    /// A lost lock is not released, and must not stay in the session's book.
     fn drop(&mut self) {
         self.session.forget(&self.attempt);
     }
@@ -101,29 +105,25 @@ impl Drop for RedisLease {
 #[async_trait]
 impl Lease for RedisLease {
     fn token(&self) -> FencingToken {
-        FencingToken::new(self.token.load(Ordering::Acquire))
+        self.kept.token()
     }
 
     fn validity(&self) -> &Validity {
-        &self.validity
+        self.kept.validity()
     }
 
     async fn downgrade(&self) -> Result<()> {
         self.attempt.share(true);
-        let command = script::downgrade(&self.attempt.key, &self.attempt.ticket, self.token());
-        match self.convert("downgrade", &command).await? {
-            1 => Ok(()),
-            _ => Err(self.gone()),
-        }
+        let done = self.convert("downgrade", SHARED).await? == 1;
+        done.then_some(()).ok_or_else(|| self.kept.gone())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let command = script::upgrade(&self.attempt.key, &self.attempt.ticket, self.token());
-        match self.convert("upgrade", &command).await? {
+        match self.convert("upgrade", EXCLUSIVE).await? {
             0 => Ok(false),
-            -1 => Err(self.gone()),
+            -1 => Err(self.kept.gone()),
             token => {
-                self.token.store(token.unsigned_abs(), Ordering::Release);
+                self.kept.upgraded(token.unsigned_abs());
                 self.attempt.share(false);
                 Ok(true)
             }
@@ -136,14 +136,10 @@ impl Lease for RedisLease {
             let what = "publish a value by a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        // An answer may be lost, and a caller may not wait for it: the server takes a newer value
-        // for the newer one whatever comes first, and each of them once.
-        let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
-        let command = script::publish(key, ticket, version, self.session.database, value);
-        match self.convert("publish", &command).await? {
-            1 => Ok(()),
-            _ => Err(self.gone()),
-        }
+        let (version, database) = (self.kept.next_version(), self.session.database);
+        let command = script::publish(key, ticket, version, database, value);
+        let done = self.session.change(&self.attempt, "publish", &command).await? == 1;
+        done.then_some(()).ok_or_else(|| self.kept.gone())
     }
 
     async fn detach(&self) -> Result<String> {
@@ -151,21 +147,16 @@ impl Lease for RedisLease {
     }
 
     async fn renew(&self) -> Result<()> {
-        if let Some(sent) = self.session.renew(&self.attempt).await? {
-            self.validity.extend(safe_until(sent, self.attempt.ttl));
-            return Ok(());
-        }
-        Err(self.gone())
+        self.kept.renewed(self.session.renew(&self.attempt).await?)
     }
 
-    /// It has a time limit of its own in the store.
+    /// The lock's key expires in the store.
     fn ends_by_itself(&self) -> bool {
         true
     }
 
     async fn release(&self) -> Result<()> {
-        // By then the key has expired, whatever renewals are still on their way.
-        let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
-        self.session.withdraw(&self.attempt, deadline).await
+        let expiry = self.kept.expired_by(Clock::Boot.now());
+        self.session.withdraw(&self.attempt, expiry).await
     }
 }

@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
-    Ticket, TokenFloor, Wake, Wish, only_exclusive,
+    Guarantees, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result, Ticket,
+    TokenFloor, Wake, Wish,
+    keep::grant::{lease, leases},
+    only_exclusive,
 };
 use redis::Client;
 use tokio::sync::mpsc;
@@ -18,16 +20,14 @@ use crate::{
     election::observe,
     error::STORE,
     layout::key::{Key, floor},
-    lease::RedisLease,
     session::{Session, attempt::Attempt},
-    wire::clock::CLOCK,
 };
 
 /// When tokens may fail to rise.
 const FENCING: &str = "unless the server's clock is set back while the name's last token is lost \
                        (a failover, a flush, a restart without its data), or by more than has \
                        passed since the last grant, if that is a day or more";
-/// How late a waiter may notice that a holder's key has expired.
+/// The longest delay until a waiter notices that a holder's key has expired.
 const SLACK: Duration = Duration::from_millis(500);
 
 /// Locks on one Redis server.
@@ -53,7 +53,7 @@ impl RedisLock {
     /// Dropping the future closes the connection.
     pub async fn connect(config: RedisConfig) -> Result<Self> {
         let mut guarantees = guarantees(&config);
-        guarantees.check_ttl(config.ttl)?;
+        guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
         guarantees.survives.restart = session.is_durable().await;
         let has_replicas = session.has_replicas().await;
@@ -66,7 +66,7 @@ impl RedisLock {
         Ok(Self { session, config, guarantees })
     }
 
-    /// Connects to the server of a client, with its login, database, and way there. The same as
+    /// Connects to the server of a client, with its login, database and transport. Same as
     /// [`connect`](Self::connect) with [`RedisConfig::from_client`].
     ///
     /// ```no_run
@@ -95,16 +95,6 @@ impl RedisLock {
         let ticket = self.session.ticket(caller.id());
         Attempt::new(self.session.mode, key, ticket, request)
     }
-
-    /// Makes a lease of a grant.
-    ///
-    /// # Errors
-    ///
-    /// As [`Attempt::hold`].
-    fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
-        let validity = attempt.hold(sent)?;
-        Ok(Box::new(RedisLease::new(self.session.clone(), attempt.clone(), token, validity)))
-    }
 }
 
 fn guarantees(config: &RedisConfig) -> Guarantees {
@@ -126,7 +116,7 @@ fn guarantees(config: &RedisConfig) -> Guarantees {
     guarantees.greatest_token = FencingToken::new((1 << 53) - 1);
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.ttl = TTL;
-    guarantees.default_ttl = config.ttl;
+    guarantees.default_ttl = config.default_ttl();
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
     guarantees.detach = true;
@@ -140,7 +130,7 @@ impl DistributedLock for RedisLock {
     }
 
     fn clock(&self) -> Clock {
-        CLOCK
+        Clock::Boot
     }
 
     fn reach(&self) -> Option<Reach> {
@@ -153,17 +143,13 @@ impl DistributedLock for RedisLock {
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.attempt(&request, &caller);
-        self.session.enter(&attempt)?;
-        let granted = match self.config.mode {
-            Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
-            Mode::Simple => simple::acquire(&self.session, &attempt, &request, &caller).await,
+        let granted = async {
+            match self.config.mode {
+                Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
+                Mode::Simple => simple::acquire(&self.session, &attempt, &request, &caller).await,
+            }
         };
-        let held = granted.and_then(|(sent, token)| {
-            let held = self.hold(&attempt, sent, token);
-            // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| acquire::clean_up(&self.session, &attempt))
-        });
-        held.inspect_err(|_| self.session.forget(&attempt))
+        lease(&self.session, &attempt, granted).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
@@ -171,21 +157,7 @@ impl DistributedLock for RedisLock {
         only_exclusive(STORE, &wishes)?;
         let attempts: Vec<_> =
             wishes.iter().map(|(request, caller)| self.attempt(request, caller)).collect();
-        let granted = match attempts.iter().try_for_each(|attempt| self.session.enter(attempt)) {
-            Ok(()) => set::acquire(&self.session, &attempts, &wishes, caller).await,
-            Err(closed) => Err(closed),
-        };
-        let held = granted.and_then(|granted| {
-            let Some((sent, tokens)) = granted else { return Ok(None) };
-            let hold = |(attempt, token)| self.hold(attempt, sent, token);
-            let held: Result<_> = attempts.iter().zip(tokens).map(hold).collect();
-            let clean_up = |attempt| acquire::clean_up(&self.session, attempt);
-            held.map(Some).inspect_err(|_| attempts.iter().for_each(clean_up))
-        });
-        if !matches!(held, Ok(Some(_))) {
-            attempts.iter().for_each(|attempt| self.session.forget(attempt));
-        }
-        held
+        leases(&self.session, &attempts, set::acquire(&self.session, &attempts, caller)).await
     }
 
     async fn adopt(
@@ -195,14 +167,8 @@ impl DistributedLock for RedisLock {
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.attempt(&request, &caller);
-        self.session.enter(&attempt)?;
-        let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket).await;
-        let held = adopted.and_then(|sent| {
-            let held = self.hold(&attempt, sent, ticket.token().value());
-            // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| acquire::clean_up(&self.session, &attempt))
-        });
-        held.inspect_err(|_| self.session.forget(&attempt))
+        let adopted = detach::adopt(&self.session, &attempt, &caller, &ticket);
+        lease(&self.session, &attempt, adopted).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
@@ -230,12 +196,12 @@ impl DistributedLock for RedisLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.session.token_floor("token floor", &floor(&self.config), None).await
+        self.session.token_floor("token floor", floor(&self.config), None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let op = "raise the token floor";
-        self.session.token_floor(op, &floor(&self.config), Some(above)).await
+        self.session.token_floor(op, floor(&self.config), Some(above)).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -1,58 +1,44 @@
-//! What operators ask for: who holds a lock and who waits for it, the names in use, to take a lock
-//! away, and how far tokens have come.
+//! Requests of operators: holder and waiters of a lock, the names in use, revoking, the token
+//! floor. All of them fail as [`Session::insist`] does.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lock_core::{Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
-use redis::{Cmd, Value, cmd};
+use lock_core::{Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
+use redis::{Cmd, FromRedisValue, Value, cmd};
 use uuid::Uuid;
 
 use crate::{
     config::RedisConfig,
     error,
-    layout::key::{Key, QUEUE, lock_of},
-    session::Session,
-    wire::{
-        clock::CLOCK,
-        script,
-        snapshot::{Snapshot, diagnosed},
-        turns::Lane,
+    layout::{
+        key::{Key, KeyName, QUEUE, lock_of},
+        ticket::Ticket,
     },
+    session::Session,
+    wire::{answer, script, snapshot::Snapshot, turns::Lane},
 };
 
-/// How long one question waits for its answer.
+/// Time limit of one question.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Of how many attempts one request asks for the places.
+/// Number of attempts for whose places one request asks.
 const PLACES: usize = 1000;
 
 impl Session {
-    /// Who holds a lock, and who waits for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Returns the holders of a lock, then its waiters.
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let value = self.question("inspect", &script::inspect(key)).await?;
-        let snapshot =
-            Snapshot::read(&value).ok_or_else(|| error::unexpected("inspect", &value))?;
+        let snapshot = self.look("inspect", key, "all", &[]).await?;
         let clients = self.descriptions(snapshot.clients()).await?;
         Ok(snapshot.entries(&clients))
     }
 
-    /// Who is in the way of these attempts of this client, and the place of each.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Returns a holder that blocks these attempts of this client, and the place of each attempt.
     pub(crate) async fn diagnose(&self, key: &Key, attempts: &[Uuid]) -> Result<Diagnosis> {
         let tickets: Vec<_> = attempts.iter().map(|attempt| self.ticket(*attempt)).collect();
         let (mut places, mut rest) = (Vec::new(), &tickets[..]);
         loop {
             let (now, later) = rest.split_at(rest.len().min(PLACES));
-            let value = self.question("diagnose", &script::diagnose(key, now)).await?;
-            let (snapshot, found) =
-                diagnosed(&value).ok_or_else(|| error::unexpected("diagnose", &value))?;
-            places.extend(found);
+            let snapshot = self.look("diagnose", key, "places", now).await?;
+            places.extend(&snapshot.places);
             rest = later;
             if rest.is_empty() {
                 let clients = self.descriptions(snapshot.clients()).await?;
@@ -62,11 +48,7 @@ impl Session {
         }
     }
 
-    /// The names that start with `prefix` and that somebody holds or waits for.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Returns the names that start with `prefix` and have a holder or a waiter.
     pub(crate) async fn names(&self, config: &RedisConfig, prefix: &str) -> Result<Vec<LockName>> {
         let wanted = |lock: &[u8]| {
             Key::name_of(config, lock).filter(|name| name.as_str().starts_with(prefix))
@@ -74,7 +56,8 @@ impl Session {
         let held = [&literally(&Key::start_of(config, prefix))[..], b"*"].concat();
         let held = self.keys(&held).await?;
         let mut names: BTreeSet<_> = held.iter().filter_map(|key| wanted(key)).collect();
-        // Between a holder and the next one there may be a moment, and who waits may be dead.
+        // A name may have no holder for a moment, so queues count too. But their waiters may be
+        // dead.
         let queues = self.keys(&[b"*", QUEUE].concat()).await?;
         for name in queues.iter().filter_map(|queue| wanted(lock_of(queue)?)) {
             if !names.contains(&name) && !self.inspect(&Key::new(config, &name)).await?.is_empty() {
@@ -87,82 +70,79 @@ impl Session {
     async fn keys(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (mut cursor, mut keys) = (b"0".to_vec(), Vec::new());
         loop {
-            let (next, page) = self.page("names", pattern, &cursor).await?;
+            let mut scan = cmd("SCAN");
+            scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
+            let page: Vec<Vec<u8>>;
+            (cursor, page) = self.question("names", &scan, parsed).await?;
             keys.extend(page);
-            if next == b"0" {
+            // The cursor after the last step.
+            if cursor == b"0" {
                 return Ok(keys);
             }
-            cursor = next;
         }
     }
 
-    /// One step of a SCAN: the next cursor, which is `0` after the last step, and keys.
+    /// Removes an attempt of any client. Returns whether there was one.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
-    async fn page(
-        &self,
-        op: &'static str,
-        pattern: &[u8],
-        cursor: &[u8],
-    ) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
-        let mut scan = cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
-        let value = self.question(op, &scan).await?;
-        redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))
-    }
-
-    /// Removes an attempt of whatever client. Answers whether there was one.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also if
-    /// there is none any more, and a request without an answer may have removed it.
+    /// Same as [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also
+    /// if the attempt is gone, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
-        let (deadline, command) = (CLOCK.now() + LIMIT * 2, script::revoke(key, attempt));
-        match self.insist_and_tell(Lane::First, "revoke", &command, LIMIT, deadline, None).await {
-            (_, Ok((_, Value::Int(1)))) => Ok(true),
-            (Effect::None, Ok((_, Value::Int(0)))) => Ok(false),
-            (effect, Ok((_, Value::Int(0)))) => {
+        let (deadline, command) = (Clock::Boot.now() + LIMIT * 2, script::revoke(key, attempt));
+        let (op, read) = (("revoke", Lane::First), |value: &Value| Some(answer::int(value)? == 1));
+        match self.insist_and_tell(op, &command, LIMIT, deadline, None, read).await {
+            (_, Ok((_, true))) => Ok(true),
+            (Effect::None, Ok((_, false))) => Ok(false),
+            (effect, Ok((_, false))) => {
                 let why =
                     "the attempt is gone; whether by this call is not known, as an answer was lost";
                 Err(error::unavailable("revoke", effect, why))
             }
-            (_, Ok((_, value))) => Err(error::unexpected("revoke", &value)),
             (_, Err(error)) => Err(error),
         }
     }
 
-    /// How far tokens have come, after the floor with this key was raised, if it is to be.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Raises the floor with this key to `above`, if one is given. Returns how far tokens have
+    /// come.
     pub(crate) async fn token_floor(
         &self,
         op: &'static str,
-        key: &[u8],
+        key: KeyName<'_>,
         above: Option<FencingToken>,
     ) -> Result<TokenFloor> {
-        let value = self.question(op, &script::floor(key, above)).await?;
-        let (above, newest): (u64, u64) =
-            redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))?;
+        let (above, newest) = self.question(op, &script::floor(key, above), parsed).await?;
         Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
     }
 
-    /// Asks something that may be asked twice.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    async fn question(&self, op: &'static str, command: &Cmd) -> Result<Value> {
-        let deadline = CLOCK.now() + LIMIT * 2;
-        self.insist(Lane::Turn, op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
+    async fn look(
+        &self,
+        op: &'static str,
+        key: &Key,
+        what: &str,
+        attempts: &[Ticket],
+    ) -> Result<Snapshot> {
+        self.question(op, &script::read(key, what, attempts), Snapshot::read).await
+    }
+
+    /// Sends a command that may be executed twice, and reads its answer.
+    async fn question<T>(
+        &self,
+        op: &'static str,
+        command: &Cmd,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T> {
+        let deadline = Clock::Boot.now() + LIMIT * 2;
+        let answer = self.insist((op, Lane::Turn), command, LIMIT, deadline, read).await;
+        answer.map(|(_, answer)| answer)
     }
 }
 
-/// A pattern that matches this text only.
+fn parsed<T: FromRedisValue>(value: &Value) -> Option<T> {
+    redis::from_redis_value_ref(value).ok()
+}
+
+/// Returns a pattern that matches this text only.
 fn literally(text: &[u8]) -> Vec<u8> {
     let escaped = |byte: &u8| match byte {
         b'*' | b'?' | b'[' | b']' | b'\\' => vec![b'\\', *byte],

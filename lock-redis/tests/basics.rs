@@ -1,4 +1,4 @@
-//! One client and a few: grants, queue, counts, descriptions.
+//! One client and a few clients: grants, queue, counts, descriptions.
 
 mod lab;
 
@@ -101,7 +101,7 @@ async fn a_try_never_overtakes_and_leaves_nothing() {
     assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
     assert_eq!(server.keys().await.unwrap(), before);
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
-    // The key vanishes while somebody waits: it is the waiter's turn, not the trier's.
+    // The key vanishes while a waiter is queued: it is the waiter's turn, not the try's.
     server.command(&[b"DEL", b"orders"]).await.unwrap();
     assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
     waiter.granted().await.release().await.unwrap();
@@ -143,7 +143,7 @@ async fn tokens_rise_also_when_keys_are_deleted() {
 async fn tokens_rise_also_when_the_clock_is_set_back() {
     let (server, driver) = one_driver().await;
     let mut last = acquire(&driver, "orders", TTL).await.unwrap();
-    // The last token is an hour ahead of the clock now.
+    // Now the last token is an hour ahead of the clock.
     let ahead = last.token().value() + 3_600_000_000;
     let fence = companion("orders", "fence");
     server.command(&[b"SET", &fence, ahead.to_string().as_bytes()]).await.unwrap();
@@ -163,7 +163,7 @@ async fn tokens_rise_also_when_the_clock_is_set_back() {
 }
 
 #[tokio::test]
-async fn the_queue_tells_who_and_since_when() {
+async fn the_queue_shows_holder_and_waiters_with_their_times() {
     let (server, driver) = one_driver().await;
     assert!(driver.inspect(&name("orders")).await.unwrap().is_empty());
     let before = wall_clock();
@@ -196,7 +196,7 @@ async fn the_queue_tells_who_and_since_when() {
 }
 
 #[tokio::test]
-async fn a_timed_out_wait_says_who_holds() {
+async fn a_timed_out_wait_names_the_holder() {
     let server = server().await;
     let locks = locks(&server.url()).await;
     let guard = locks.lock("orders").unwrap().holder("the day shift").acquire().await.unwrap();
@@ -214,7 +214,7 @@ async fn a_fixed_term_ends_on_the_server() {
     let ttl = Duration::from_secs(2);
     let lease = acquire_fixed(&driver, "orders", ttl).await.unwrap();
     lease.renew().await.unwrap();
-    // Nobody renews it further, so the next one gets it although nobody releases it.
+    // Without further renewals it expires, so the next one gets it although it is not released.
     let next = acquire(&driver, "orders", ttl).await.unwrap();
     assert!(next.token() > lease.token());
     assert!(driver.clock().now() >= lease.validity().until());
@@ -253,7 +253,7 @@ async fn deleted_keys_are_noticed_by_waiters() {
 }
 
 #[tokio::test]
-async fn a_deleted_queue_strands_nobody() {
+async fn a_deleted_queue_strands_no_waiter() {
     let (server, driver) = one_driver().await;
     for key in ["queue", "waiting"] {
         let lease = acquire(&driver, "orders", TTL).await.unwrap();
@@ -346,14 +346,14 @@ async fn refused_in_time(url: &str) -> Error {
 }
 
 #[tokio::test]
-async fn a_full_memory_is_told_and_stops_no_hand_over() {
+async fn a_full_memory_is_an_error_and_stops_no_hand_over() {
     let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
     let full = acquire(&driver, "other", TTL).await;
     assert!(matches!(full, Err(Error::Rejected { .. })), "{full:?}");
-    // Not even a new connection is in the way.
+    // A new connection does not prevent it.
     server.command(&[b"CLIENT", b"KILL", b"TYPE", b"pubsub"]).await.unwrap();
     lease.release().await.unwrap();
     let lease = waiter.granted().await;

@@ -1,4 +1,4 @@
-//! Bursts: thousands of requests of one client at a time, and what they do to what it holds.
+//! Bursts: thousands of requests of one client at a time, and their effect on the locks it holds.
 
 mod lab;
 
@@ -45,8 +45,8 @@ async fn a_burst_of_acquires_ends_nothing_that_is_held() {
         let ended = within(task).await;
         assert!(!ended.is_err_and(|error| error.is_panic()));
     }
-    // Renewed every third of its TTL, it has more than half of it left but for a machine so slow
-    // that every task is late: four steps of a renewal are, one after the other.
+    // Renewed every third of its TTL, it always has more than half of it left. A slow machine
+    // delays each task, and a renewal is four tasks in a row.
     assert!(least + late * 4 > ttl / 2, "{least:?}, tasks are late by {late:?}");
     if held.is_valid() {
         held.release().await.unwrap();
@@ -54,13 +54,13 @@ async fn a_burst_of_acquires_ends_nothing_that_is_held() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_burst_waits_in_this_process_and_what_is_cancelled_there_is_never_sent() {
+async fn a_burst_waits_in_this_process_and_a_cancelled_part_is_never_sent() {
     let (server, proxy, far) = behind_a_proxy().await;
     acquire(&far, "warm", TTL).await.unwrap().release().await.unwrap();
     let before = calls(&server).await;
     proxy.delay(Duration::from_millis(500));
     let attempts: Vec<_> = (0..BURST).map(|i| start(&far, &format!("n{i}"))).collect();
-    // All have asked, or wait for their turn.
+    // Now all have sent a request, or wait for their turn.
     let sent = proxy.stats().chunks_up;
     until(async || proxy.stats().chunks_up > sent).await;
     attempts.iter().for_each(|waiter| waiter.attempt.cancel());
@@ -70,7 +70,7 @@ async fn a_burst_waits_in_this_process_and_what_is_cancelled_there_is_never_sent
     within(join_all(granted.iter().map(|lease| lease.release()))).await;
     nothing_is_left(&server).await;
     let calls = calls(&server).await - before;
-    // What was in flight, and its releases.
+    // The requests in flight, and their releases.
     assert!(calls <= 600, "{calls}");
 }
 
@@ -78,7 +78,7 @@ fn start(driver: &Arc<RedisLock>, lock: &str) -> Waiter {
     Waiter::start(driver, lock, TTL)
 }
 
-/// On one thread, where tasks start in the order in which they are spawned.
+/// Uses one thread, so that tasks start in the order in which they are spawned.
 #[tokio::test]
 async fn a_burst_is_served_in_order() {
     let (server, proxy, far) = behind_a_proxy().await;
@@ -101,7 +101,7 @@ async fn releases_of_an_outage_are_few_requests_after_it() {
     let (server, proxy, far) = behind_a_proxy().await;
     let names: Vec<_> = (0..LOCKS).map(|i| format!("n{i}")).collect();
     let leases = join_all(names.iter().map(async |name| {
-        // Not one that waits for 20 s: the machine may be busy.
+        // No short TTL: the machine may be busy, and a request may wait for 20 s.
         far.acquire(request(name, TTL * 4), Attempt::new()).await.unwrap()
     }));
     let leases = leases.await;
@@ -109,7 +109,7 @@ async fn releases_of_an_outage_are_few_requests_after_it() {
     proxy.refuse();
     let mut releases: Vec<_> = leases.iter().map(|lease| lease.release()).collect();
     let mut all = std::pin::pin!(join_all(releases.drain(..)));
-    // They find out that nothing answers.
+    // Time to notice that the server does not answer.
     let early = tokio::time::timeout(Duration::from_millis(500), &mut all).await;
     assert!(early.is_err());
     proxy.heal();
@@ -117,7 +117,7 @@ async fn releases_of_an_outage_are_few_requests_after_it() {
         released.unwrap();
     }
     let calls = calls(&server).await - before;
-    // 50 of 200 each, what was under way before, and rounds.
+    // 50 of 200 each, the requests already under way, and rounds.
     assert!(calls <= 150, "{calls}");
     nothing_is_left(&server).await;
 }

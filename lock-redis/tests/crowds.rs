@@ -21,7 +21,7 @@ async fn a_thousand_waiters_are_served_in_order() {
     }
     until(async || queue_length(&server, "orders").await == 1000).await;
     let mut tokens = Vec::new();
-    // They did not queue up in the order in which they were started: the server knows it.
+    // They did not queue up in the order in which they were started. The server knows the order.
     let order: Vec<_> = driver.inspect(&name("orders")).await.unwrap();
     let mut by_attempt: std::collections::HashMap<_, _> =
         waiters.into_iter().map(|waiter| (waiter.attempt.id(), waiter)).collect();
@@ -84,10 +84,10 @@ async fn come_and_go(driver: Arc<RedisLock>) {
     }
 }
 
-/// Attempts of all kinds come, convert, are revoked, are cancelled and go. Whenever one looks, exactly
-/// those hold the lock whom the queue rule admits.
+/// Attempts of all kinds come, convert, are revoked, are cancelled and go. At every look, exactly
+/// the attempts that the queue rule admits hold the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_holds_is_who_the_rule_admits() {
+async fn the_holders_are_the_attempts_that_the_rule_admits() {
     let server = server().await;
     let drivers = [driver(&server.url()).await, driver(&server.url()).await];
     let mut workers: Vec<_> =

@@ -1,4 +1,4 @@
-//! What dead waiters leave in a queue, and what that does to the living.
+//! Dead waiters in a queue, and their effect on the living ones.
 
 mod lab;
 
@@ -9,14 +9,14 @@ use lock_lab::Redis;
 use lock_redis::RedisLock;
 
 const TTL: Duration = Duration::from_secs(60);
-/// Longer than any test, far shorter than what a renewal sets.
+/// Longer than any test, far shorter than the expiry that a renewal sets.
 const SHORTENED: u64 = 100_000;
 
 async fn pttl(server: &Redis, key: &[u8]) -> i64 {
     server.command(&[b"PTTL", key]).await.unwrap().parse().unwrap()
 }
 
-/// Shortens the life of a queue's keys, as if nobody had kept them alive for two days.
+/// Shortens the life of a queue's keys, as if no waiter had kept them alive for two days.
 async fn age(server: &Redis, lock: &str) {
     for what in ["queue", "waiting"] {
         let age: &[&[u8]] = &[b"PEXPIRE", &companion(lock, what), b"90000"];
@@ -30,7 +30,7 @@ async fn is_kept(server: &Redis, lock: &str) -> bool {
         && pttl(server, &companion(lock, "waiting")).await > left
 }
 
-/// Starts waiters that end without a word once their client is cut off.
+/// Starts waiters that end without a request when their client is cut off.
 async fn crowd(driver: &Arc<RedisLock>, server: &Redis, lock: &str, ttl: Duration, count: usize) {
     let before = queue_length(server, lock).await;
     for _ in 0..count {
@@ -93,7 +93,7 @@ async fn the_dead_behind_a_living_first_waiter_are_removed_in_few_rounds() {
     let before = server.counters().await.unwrap();
     until(async || queue_length(&server, "orders").await == 2).await;
     let rounds = server.counters().await.unwrap().since(&before).get("cmd.evalsha");
-    // One page of 32 per round, a lap before they are dead, and what a slow machine adds.
+    // One page of 32 per round, one lap before they are dead, and a margin for a slow machine.
     assert!(rounds < 40, "{rounds}");
     let records = server.command(&[b"HLEN", &companion("orders", "waiting")]).await.unwrap();
     assert_eq!(records, "2");

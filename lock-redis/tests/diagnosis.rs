@@ -1,4 +1,4 @@
-//! Why waits were in vain, and what it costs to say so.
+//! The reason of a timed-out wait, and its cost.
 
 mod lab;
 
@@ -11,13 +11,14 @@ use lock_core::{Attempt, Clock, DistributedLock, Error, Kind, Locks};
 const TTL: Duration = Duration::from_secs(30);
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// How long the end of a wait asks what was in the way.
+/// Time limit of the diagnosis at the end of a wait.
 const ASKS: Duration = Duration::from_secs(1);
-/// Tasks that are later than this leave no time for the some twenty steps of that, proxy included.
+/// If tasks are later than this, there is no time for the diagnosis: some twenty steps, with the
+/// proxy's.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// Waits in vain, which must be a timeout, and returns whether it names the holder and a place.
-/// It does so unless it had no answer for as long as it asks.
+/// Waits until the timeout. Returns whether the error names the holder and a place. It must, unless
+/// the diagnosis had no answer within its time limit.
 async fn in_vain(locks: &Locks) -> bool {
     let started = Clock::Boot.now();
     let error = locks.lock("orders").unwrap().ttl(TTL).wait(LIMIT).acquire().await.unwrap_err();
@@ -33,7 +34,7 @@ async fn in_vain(locks: &Locks) -> bool {
     true
 }
 
-/// Has all of these wait in vain at the same time.
+/// Makes all clients wait in vain at the same time.
 async fn all_name_the_holder(clients: impl Iterator<Item = Locks>) {
     let beat = Beat::start();
     let waits: Vec<_> =
@@ -73,7 +74,7 @@ async fn three_hundred_clients_that_wait_in_vain_name_the_holder() {
 }
 
 #[tokio::test]
-async fn a_diagnosis_says_what_the_whole_queue_says() {
+async fn a_diagnosis_agrees_with_the_whole_queue() {
     let (server, one, two) = two_drivers().await;
     for kind in [Kind::Exclusive, Kind::Shared, permits(1, 2)] {
         let held = acquire_as(kind, &one, "orders", TTL).await.unwrap();
@@ -93,7 +94,7 @@ async fn a_diagnosis_says_what_the_whole_queue_says() {
         assert_eq!(diagnosis.places.len(), ids.len());
         let own = ids.iter().position(|id| *id == first.attempt.id()).unwrap();
         assert_eq!(diagnosis.places[own], Some(1), "{kind:?}");
-        // A place is known of the own attempts only.
+        // A place is known only for the client's own attempts.
         let held_by_one = queue[0].attempt.and_then(|id| ids.iter().position(|i| *i == id));
         assert_eq!(diagnosis.places[held_by_one.unwrap()], Some(0), "{kind:?}");
         assert_eq!(diagnosis.places.last(), Some(&None));

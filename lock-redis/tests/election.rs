@@ -1,4 +1,4 @@
-//! Elections: what they cost, what observers hear, what remains.
+//! Elections: cost, observers, and remains.
 
 mod lab;
 
@@ -63,7 +63,7 @@ async fn values_are_any_bytes() {
             leader.publish(value).await.unwrap();
             let pushed = next(&mut changes).await.unwrap();
             assert_eq!(pushed.value, value);
-            // Seen by a look it is the same in everything.
+            // A look shows the same leader, field by field.
             assert_eq!(next(&mut observe(&there, native).await).await, Some(pushed));
             let next_leader = Candidate::queued(&there, native, value, TTL).await;
             leader.release().await.unwrap();
@@ -129,7 +129,7 @@ async fn a_revoked_leader_is_over_at_once() {
     nothing_is_left(&server).await;
 }
 
-/// The value is renewed with the lock, and lives no longer.
+/// The value is renewed with the lock, and lives no longer than the lock.
 #[tokio::test]
 async fn a_value_lives_as_long_as_its_lock() {
     let (server, driver) = one_driver().await;
@@ -138,7 +138,7 @@ async fn a_value_lives_as_long_as_its_lock() {
     let first = leader.validity().until();
     until(async || leader.validity().until() > first + ttl).await;
     leader.renew().await.unwrap();
-    // In one command: a round may come at any time.
+    // In one command, because a round may come at any time.
     let script = b"return {redis.call('PEXPIRETIME', KEYS[1]), redis.call('PEXPIRETIME', KEYS[2])}";
     let both: &[&[u8]] = &[b"EVAL", script, b"2", b"orders", &companion("orders", "leader")];
     let ends = server.command(both).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_value_lives_as_long_as_its_lock() {
     nothing_is_left(&server).await;
 }
 
-/// Nobody else asks, and nobody tells.
+/// No other client makes a request, and no push is sent.
 #[tokio::test]
 async fn a_leader_that_expires_is_reported_in_time() {
     let (_server, driver) = one_driver().await;
@@ -174,7 +174,7 @@ async fn a_leader_that_expires_is_reported_in_time() {
 }
 
 #[tokio::test]
-async fn who_holds_without_a_value_leads_with_an_empty_one() {
+async fn a_holder_without_a_value_leads_with_an_empty_one() {
     let (server, driver) = one_driver().await;
     let mut changes = observe(&driver, "orders").await;
     assert_eq!(next(&mut changes).await, None);
@@ -191,7 +191,7 @@ async fn who_holds_without_a_value_leads_with_an_empty_one() {
     assert_eq!(next_value(&mut changes).await.as_deref(), Some("heir"));
     heir.leads().await.release().await.unwrap();
     assert_eq!(next(&mut changes).await, None);
-    // Not told, but seen.
+    // No push, but a look finds it.
     let plain = acquire(&driver, "orders", TTL).await.unwrap();
     assert_eq!(next(&mut changes).await.unwrap().token, plain.token());
     plain.release().await.unwrap();
@@ -222,7 +222,7 @@ async fn a_foreign_holder_comes_after_the_last_leader_and_before_the_next() {
     let heir = Candidate::queued(&driver, "orders", b"b", TTL).await;
     server.command(&[b"DEL", b"orders"]).await.unwrap();
     let heir = heir.leads().await;
-    // There may have been nobody for a moment.
+    // There may have been no leader for a moment.
     let mut last = next(&mut changes).await;
     if last.is_none() {
         last = next(&mut changes).await;
@@ -236,9 +236,9 @@ async fn set_foreign(server: &Redis) {
     server.command(&[b"SET", b"orders", b"foreign", b"PX", b"600000"]).await.unwrap();
 }
 
-/// Channels are shared by all databases.
+/// All databases share the channels.
 #[tokio::test]
-async fn databases_do_not_hear_each_other() {
+async fn databases_do_not_get_each_others_pushes() {
     let server = server().await;
     let (zero, one) = (driver(&server.url()).await, driver(&format!("{}/1", server.url())).await);
     let mut changes = observe(&zero, "orders").await;
@@ -248,7 +248,7 @@ async fn databases_do_not_hear_each_other() {
     assert_eq!(next_value(&mut others).await.as_deref(), Some("one"));
     let leader = campaign(&zero, "orders", b"zero", TTL).await;
     assert_eq!(next_value(&mut changes).await.as_deref(), Some("zero"));
-    // Handed over by a lock that knows of no election.
+    // Here the lock that hands over has no value.
     leader.release().await.unwrap();
     assert_eq!(next(&mut changes).await, None);
     let plain = acquire(&one, "plain", TTL).await.unwrap();

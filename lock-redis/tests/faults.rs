@@ -66,7 +66,7 @@ async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
     let ttl = Duration::from_secs(3);
     let lease = acquire(&near, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&far, &server, "orders", ttl).await;
-    // The push and all answers are held back until the grant has expired and somebody else holds.
+    // The push and all answers are held back until the grant has expired and another attempt holds.
     proxy.half_open();
     lease.release().await.unwrap();
     proxy.cut();
@@ -74,11 +74,11 @@ async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
     proxy.heal();
     let result = waiter.ended().await;
     if let Ok(late) = &result {
-        // Only as a waiter who comes after the present holder.
+        // Only as a waiter after the present holder.
         assert!(late.token() > holder.token());
         assert!(holder.validity().has_ended());
     }
-    // On a slow machine it has heard nothing for a TTL before it hears of its end.
+    // On a slow machine it has no answer for a TTL before it learns of its end.
     assert!(lost_its_place(&result) || is_unavailable(&result), "{result:?}");
     holder.renew().await.unwrap();
     holder.release().await.unwrap();
@@ -141,11 +141,12 @@ async fn holders_and_waiters_survive_a_restart_that_keeps_the_data() {
 }
 
 #[tokio::test]
-async fn a_restart_without_data_is_told_to_holders_and_waiters() {
+async fn a_restart_without_data_ends_holders_and_waiters() {
     let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
-    // Its answer comes after the waiter's, which would ask again, and be granted, if it had none.
+    // The waiter has its answer before this one. Without an answer it would ask again and be
+    // granted.
     driver.inspect(&name("orders")).await.unwrap();
     let token = lease.token();
     server.restart().await.unwrap();
@@ -173,7 +174,7 @@ async fn a_server_that_stays_away_is_an_error_after_a_ttl() {
 }
 
 #[tokio::test]
-async fn a_cancelled_acquire_that_nobody_answered_leaves_nothing() {
+async fn a_cancelled_acquire_without_an_answer_leaves_nothing() {
     let (server, proxy, far, near) = far_and_near().await;
     for lock in ["free", "held"] {
         let held = match lock {
@@ -182,7 +183,7 @@ async fn a_cancelled_acquire_that_nobody_answered_leaves_nothing() {
         };
         proxy.half_open();
         let waiter = Waiter::start(&far, lock, Duration::from_secs(3));
-        // The server has acted, and nobody hears of it.
+        // The server has acted, but its answer is lost.
         until(async || {
             let queued = queue_length(&server, lock).await == 1;
             queued || held.is_none() && !left_behind(&server).await.is_empty()
@@ -190,7 +191,7 @@ async fn a_cancelled_acquire_that_nobody_answered_leaves_nothing() {
         .await;
         waiter.attempt.cancel();
         proxy.heal();
-        // The answer came after all: lock-core would release it.
+        // The answer arrived after all: lock-core would release the lease.
         if let Ok(lease) = waiter.ended().await {
             lease.release().await.unwrap();
         }
@@ -204,7 +205,7 @@ async fn a_cancelled_acquire_that_nobody_answered_leaves_nothing() {
 #[tokio::test]
 async fn a_request_on_its_way_is_stopped_when_its_attempt_is_withdrawn() {
     let (server, proxy, far) = behind_a_proxy().await;
-    // Long enough for the client to give up the connection, make another and withdraw on it.
+    // Long enough for the client to give up the connection, make another one and withdraw on it.
     let late = Duration::from_secs(3);
     let before = proxy.stats();
     proxy.delay(late);
@@ -215,7 +216,7 @@ async fn a_request_on_its_way_is_stopped_when_its_attempt_is_withdrawn() {
     assert!(waiter.ended().await.is_err());
     until(async || server.counters().await.unwrap().get("cmd.evalsha") > 0).await;
     let withdrawn = server.counters().await.unwrap();
-    // Waits for something that does not happen: the request is due by now.
+    // The request must not arrive in this time, though it is due.
     tokio::time::sleep(late).await;
     let calls = server.counters().await.unwrap().since(&withdrawn);
     assert_eq!(calls.get("cmd.evalsha"), 0, "{calls}");
@@ -241,7 +242,7 @@ async fn a_request_of_a_stopped_server_is_not_executed_after_its_withdrawal() {
 #[tokio::test]
 async fn a_dead_waiter_in_the_middle_is_passed_over() {
     let (server, proxy, dying, near) = far_and_near().await;
-    // Their TTL is far longer than this takes: rounds of their own would be counted.
+    // Their TTL is far longer than this test, because their rounds would be counted.
     let lease = acquire(&near, "orders", TTL * 6).await.unwrap();
     let first = Waiter::queued(&near, &server, "orders", TTL * 6).await;
     let dead = Waiter::queued(&dying, &server, "orders", Duration::from_secs(3)).await;
@@ -252,7 +253,7 @@ async fn a_dead_waiter_in_the_middle_is_passed_over() {
     let before = server.counters().await.unwrap();
     first.granted().await.release().await.unwrap();
     last.granted().await.release().await.unwrap();
-    // The lock was never parked on the dead one: no round, no push but one.
+    // The dead waiter never had the lock: no round, and only one push.
     let calls = server.counters().await.unwrap().since(&before);
     assert_eq!((calls.get("cmd.evalsha"), calls.get("cmd.publish")), (2, 1), "{calls}");
     nothing_is_left(&server).await;
@@ -263,7 +264,7 @@ async fn a_dead_holder_is_followed_within_its_ttl() {
     let (server, proxy, dying, near) = far_and_near().await;
     let ttl = Duration::from_secs(3);
     let _held = acquire(&dying, "orders", ttl).await.unwrap();
-    // Their own TTL is far longer, so that no round of theirs helps in time.
+    // Their own TTL is far longer, so that none of their rounds helps in time.
     let first = Waiter::queued(&near, &server, "orders", TTL * 6).await;
     let second = Waiter::queued(&near, &server, "orders", TTL * 6).await;
     proxy.cut();
@@ -318,7 +319,7 @@ async fn a_key_of_another_type_is_a_foreign_holder() {
 }
 
 #[tokio::test]
-async fn a_renewal_never_touches_what_somebody_else_holds() {
+async fn a_renewal_never_touches_the_lock_of_another_holder() {
     let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", Duration::from_secs(3)).await.unwrap();
     server.command(&[b"SET", b"orders", b"token", b"PX", b"60000"]).await.unwrap();
@@ -345,14 +346,14 @@ async fn a_late_answer_among_others_is_no_outage() {
     let ttl = Duration::from_secs(2);
     let held = acquire(&far, "held", ttl).await.unwrap();
     let before = proxy.stats().connections_total;
-    // Longer than a request waits in silence, a third of the TTL.
+    // Longer than the time limit of a request without any answer, a third of the TTL.
     proxy.delay(Duration::from_millis(400));
     let end = Clock::Boot.now() + ttl * 3;
     let others: Vec<_> = (0..20)
         .map(|i| {
             let far = far.clone();
             tokio::spawn(async move {
-                // So that answers come all the time.
+                // Makes answers come all the time.
                 tokio::time::sleep(Duration::from_millis(40) * i).await;
                 while Clock::Boot.now() < end {
                     let lease = acquire(&far, &format!("n{i}"), TTL).await.unwrap();

@@ -1,4 +1,4 @@
-//! The last token of a name: how long it stays, and what follows when it is gone.
+//! The last token of a name: its lifetime, and the tokens after it is gone.
 
 mod lab;
 

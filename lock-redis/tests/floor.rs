@@ -1,4 +1,4 @@
-//! The token floor: what a raise ends, what counts from it, and a record that is broken.
+//! The token floor: locks that a raise ends, tokens above it, and a broken record.
 
 mod lab;
 
@@ -20,7 +20,7 @@ use lock_redis::RedisLock;
 const TTL: Duration = Duration::from_secs(15);
 const FLOOR: &[u8] = b"\xFFfloor";
 
-/// Above everything that the store may have handed out.
+/// Returns a token above all that the store may have granted.
 async fn above_all(driver: &RedisLock) -> FencingToken {
     FencingToken::new(driver.token_floor().await.unwrap().newest.value() + 1_000_000)
 }
@@ -29,7 +29,7 @@ async fn hold(locks: &Locks) -> LockGuard {
     within(locks.lock("orders").unwrap().ttl(TTL).acquire()).await.unwrap()
 }
 
-/// Two clients hand a lock to each other by tickets, until they are told to stop or one of them fails.
+/// Two clients hand a lock to each other by tickets, until `stop` is set or one of them fails.
 async fn hand_to_hand(mut clients: [Locks; 2], stop: Arc<AtomicBool>) -> Result<LockGuard, Error> {
     let mut guard = hold(&clients[1]).await;
     while !stop.load(Ordering::SeqCst) {
@@ -72,7 +72,7 @@ async fn a_ticket_at_or_below_the_floor_is_over() {
         let url = format!("{}{options}", server.url());
         let (operator, [one, other]) = (driver(&url).await, [locks(&url).await, locks(&url).await]);
         let ticket = hold(&one).await.detach().await.unwrap();
-        // The first step of a raise, whose process ends then.
+        // The first step of a raise. Its process ends then.
         operator.raise_token_floor(ticket.token()).await.unwrap();
         let refused = within(other.adopt(&ticket)).await.unwrap_err();
         let over = matches!(refused, Error::Lost { reason: LossReason::TicketOver, .. });
@@ -81,13 +81,13 @@ async fn a_ticket_at_or_below_the_floor_is_over() {
         for entry in queue.into_iter().filter_map(|entry| entry.attempt) {
             assert!(one.revoke("orders", entry).await.unwrap());
         }
-        // Above the floor it goes on as before, until that is raised.
+        // Above the floor it is handed on as before, until the floor is raised.
         let ticket = hold(&one).await.detach().await.unwrap();
         let guard = within(other.adopt(&ticket)).await.unwrap();
         operator.raise_token_floor(guard.token()).await.unwrap();
         let refused = within(guard.detach()).await.unwrap_err();
         assert!(refused.is_lost(), "{options}: {refused:?}");
-        // Its client gives it back.
+        // Its client releases it.
         until(async || one.inspect("orders").await.unwrap().is_empty()).await;
     }
 }
@@ -135,11 +135,11 @@ fn is_between(what: Option<SystemTime>, begin: SystemTime, end: SystemTime) {
 }
 
 #[tokio::test]
-async fn since_when_somebody_holds_is_told_after_a_raise() {
+async fn the_time_of_a_grant_is_shown_after_a_raise() {
     let (_server, driver) = one_driver().await;
     let start = wall_clock();
     let now = start.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as u64;
-    // Less ahead of the time than a clock may be.
+    // Less ahead of the time than a server's clock may be.
     driver.raise_token_floor(FencingToken::new(now + 30_000_000)).await.unwrap();
     for kind in [Kind::Exclusive, Kind::Shared] {
         let lease = acquire_as(kind, &driver, "orders", TTL).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_broken_record_is_named_and_nothing_is_granted() {
         until(async || server.command(&[b"EXISTS", b"orders"]).await.unwrap() == "0").await;
         held.renew().await.unwrap();
     }
-    // Nobody has lost a place.
+    // The holder and the waiter have kept their places.
     server.command(&[b"DEL", FLOOR]).await.unwrap();
     held.release().await.unwrap();
     waiter.granted().await.release().await.unwrap();
@@ -195,7 +195,7 @@ async fn a_broken_record_is_named_and_nothing_is_granted() {
 }
 
 #[tokio::test]
-async fn a_login_without_the_floor_s_key_is_told_so() {
+async fn a_login_without_the_floors_key_is_denied() {
     let server = server().await;
     let say = async |words: &str| {
         let words: Vec<_> = words.split_whitespace().map(str::as_bytes).collect();

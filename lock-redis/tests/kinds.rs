@@ -24,7 +24,7 @@ async fn every_kind_is_two_commands() {
     }
 }
 
-/// One release lets them all in, by one push each and not a single request.
+/// One release lets them all in, with one push each and no further request.
 #[tokio::test]
 async fn ten_waiters_enter_by_one_release() {
     let (server, one, two) = two_drivers().await;
@@ -99,7 +99,7 @@ async fn the_key_lives_as_long_as_its_longest_holder() {
 }
 
 #[tokio::test]
-async fn the_queue_tells_kinds_and_how_long_each_entry_lives() {
+async fn the_queue_shows_the_kind_and_the_time_left_of_each_entry() {
     let (server, driver) = one_driver().await;
     let mut described = request_of(permits(2, 3), "orders", TTL);
     described.holder = "the night shift".into();
@@ -158,7 +158,7 @@ async fn a_conversion_changes_nothing_but_the_kind() {
     nothing_is_left(&server).await;
 }
 
-/// Rounds come by while the lock is held alone, beside others, and alone again.
+/// Rounds come while the lock is held alone, beside others, and alone again.
 #[tokio::test]
 async fn a_converted_lock_is_renewed() {
     let (server, driver) = one_driver().await;
@@ -180,7 +180,7 @@ async fn a_converted_lock_is_renewed() {
 }
 
 #[tokio::test]
-async fn permits_are_not_upgraded_and_what_is_lost_is_not_converted() {
+async fn permits_are_not_upgraded_and_a_lost_lock_is_not_converted() {
     let (server, driver) = one_driver().await;
     let permit = acquire_as(permits(1, 1), &driver, "orders", TTL).await.unwrap();
     assert!(!permit.try_upgrade().await.unwrap());
@@ -223,7 +223,7 @@ async fn a_try_of_any_kind_leaves_nothing() {
     nothing_is_left(&server).await;
 }
 
-/// Who waits for permits counts as well, also behind others.
+/// A waiter for permits counts as well, also behind others.
 #[tokio::test]
 async fn another_limit_is_refused_beside_waiters() {
     let (server, driver) = one_driver().await;

@@ -59,11 +59,12 @@ async fn a_conversion_that_comes_late_changes_nothing() {
     lease.downgrade().await.unwrap();
     assert!(lease.try_upgrade().await.unwrap());
     let ticket = server.command(&[b"GET", b"orders"]).await.unwrap();
-    let late = lock_redis_script("downgrade");
+    let late = lock_redis_script("convert");
     let queue = companion("orders", "queue");
     let token = before.value().to_string();
+    let (ticket_now, token) = (ticket.as_bytes(), token.as_bytes());
     let call: &[&[u8]] =
-        &[b"EVAL", late.as_bytes(), b"2", b"orders", &queue, ticket.as_bytes(), token.as_bytes()];
+        &[b"EVAL", late.as_bytes(), b"2", b"orders", &queue, ticket_now, token, b"s"];
     assert_eq!(server.command(call).await.unwrap(), "0");
     assert_eq!(server.command(&[b"GET", b"orders"]).await.unwrap(), ticket);
     lease.release().await.unwrap();
@@ -76,11 +77,15 @@ fn lock_redis_script(name: &str) -> String {
         let path = format!("{}/src/wire/scripts/{name}.lua", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
-    ["queue", "group", name].map(part).concat()
+    let whole = |line: &str| match line.strip_prefix("--@") {
+        Some(parts) => parts.split(' ').map(|name| part(&format!("library/{name}"))).collect(),
+        None => format!("{line}\n"),
+    };
+    part(name).lines().map(whole).collect()
 }
 
 #[tokio::test]
-async fn a_lost_key_ends_all_who_hold_it_and_nobody_later() {
+async fn a_lost_key_ends_all_its_holders_and_no_later_one() {
     let (server, driver) = one_driver().await;
     for kind in KINDS {
         let old = [(); 2].map(async |()| acquire_as(kind, &driver, "orders", TTL).await.unwrap());
@@ -101,7 +106,7 @@ async fn a_lost_key_ends_all_who_hold_it_and_nobody_later() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_foreign_client_overwrites_ends_all_who_hold_it() {
+async fn a_key_that_a_foreign_client_overwrites_ends_all_its_holders() {
     let (server, driver) = one_driver().await;
     let ttl = Duration::from_secs(3);
     let one = acquire_as(Kind::Shared, &driver, "orders", ttl).await.unwrap();
@@ -115,9 +120,9 @@ async fn a_key_that_a_foreign_client_overwrites_ends_all_who_hold_it() {
     assert_eq!(left_behind(&server).await, ["orders"]);
 }
 
-/// Companions that vanish alone strand nobody and let nobody in who does not belong there.
+/// If companions vanish alone, no waiter is stranded and no attempt is let in wrongly.
 #[tokio::test]
-async fn lost_companions_strand_nobody() {
+async fn lost_companions_strand_no_waiter() {
     let (server, driver) = one_driver().await;
     let ttl = Duration::from_secs(3);
     for key in ["holders", "members"] {
@@ -132,9 +137,10 @@ async fn lost_companions_strand_nobody() {
     }
 }
 
-/// Nobody's share ends before its holder has lost it, whatever the others do, and dead ones still go.
+/// No share ends before its holder has lost it, for any actions of the others, and dead ones still
+/// go.
 #[tokio::test]
-async fn holders_outlive_the_record_of_how_long_they_live() {
+async fn holders_outlive_the_record_of_their_expiry() {
     let (server, proxy, far, near) = far_and_near().await;
     let evict = async || {
         let evicted = server.command(&[b"DEL", &companion("orders", "holders")]).await.unwrap();
@@ -172,7 +178,7 @@ async fn holders_outlive_the_record_of_how_long_they_live() {
     }
 }
 
-/// Others live on and keep the key alive; rounds of those who wait are far away.
+/// Others live on and keep the key alive. The next rounds of the waiters are far away.
 #[tokio::test]
 async fn a_dead_holders_share_comes_back_within_its_ttl() {
     let (server, proxy, dying, near) = far_and_near().await;
@@ -198,7 +204,8 @@ async fn a_dead_holders_share_comes_back_within_its_ttl() {
     nothing_is_left(&server).await;
 }
 
-/// A writer that dies between readers who hold and a reader who waits stops this one no longer.
+/// A writer dies between readers that hold and a reader that waits. It does not stop that reader
+/// any longer.
 #[tokio::test]
 async fn a_dead_writer_between_readers_is_passed_over_within_its_ttl() {
     let (server, proxy, dying, near) = far_and_near().await;

@@ -1,4 +1,5 @@
-//! Observers: broken networks, servers that lose their data, nobody who listens, and what remains.
+//! Observers: broken networks, servers that lose their data, observers that do not read, and
+//! remains.
 
 mod lab;
 
@@ -39,7 +40,7 @@ async fn the_last_observer_of_a_name_leaves_no_subscription() {
     nothing_is_left(&server).await;
 }
 
-/// The subscription of one that comes must not be ended by one that goes.
+/// An observer that leaves must not end the subscription of one that comes.
 #[tokio::test]
 async fn observers_that_come_and_go_do_not_disturb_each_other() {
     let (server, driver) = one_driver().await;
@@ -56,7 +57,7 @@ async fn observers_that_come_and_go_do_not_disturb_each_other() {
 }
 
 #[tokio::test]
-async fn an_observer_that_does_not_read_disturbs_nobody_and_is_told_the_last() {
+async fn an_observer_that_does_not_read_disturbs_no_other_and_gets_the_last() {
     let (_server, driver) = one_driver().await;
     let (mut deaf, mut hears) =
         (observe(&driver, "orders").await, observe(&driver, "orders").await);
@@ -103,7 +104,8 @@ async fn lost_answers_are_asked_for_again_and_nothing_is_told_twice() {
     nothing_is_left(&server).await;
 }
 
-/// Connections that break at any moment: never an older value after a newer one, and the last one is told.
+/// Connections that break at any moment: never an older value after a newer one, and the last one
+/// is reported.
 #[tokio::test]
 async fn a_connection_that_breaks_again_and_again_loses_no_last_value() {
     let (_server, proxy, far, near) = far_and_near().await;
@@ -129,7 +131,7 @@ async fn a_connection_that_breaks_again_and_again_loses_no_last_value() {
     assert_eq!(next(&mut changes).await, None);
 }
 
-/// The connection does not break, and nothing comes through: found out by looking.
+/// The connection does not break, but nothing gets through. A look finds this out.
 #[tokio::test]
 async fn a_dead_connection_is_noticed_by_an_observer_that_only_listens() {
     let (_server, proxy, far, near) = far_and_near().await;
@@ -165,7 +167,7 @@ async fn deleted_keys_are_seen() {
     assert_eq!(next(&mut changes).await, None);
     let leader = campaign(&driver, "orders", b"a", TTL).await;
     assert_eq!(next_value(&mut changes).await.as_deref(), Some("a"));
-    // Its value only: it still leads, and says something new.
+    // Only its value is deleted: it still leads, and publishes a new one.
     server.command(&[b"DEL", &companion("orders", "leader")]).await.unwrap();
     leader.publish(b"b").await.unwrap();
     let mut value = next_value(&mut changes).await;
@@ -174,7 +176,7 @@ async fn deleted_keys_are_seen() {
     }
     assert_eq!(value.as_deref(), Some("b"));
     server.command(&[b"FLUSHALL"]).await.unwrap();
-    // The leader's next renewal tells; an observer may see it before.
+    // The leader's next renewal announces it; an observer may see it before.
     assert!(leader.renew().await.is_err());
     assert_eq!(next(&mut changes).await, None);
 }
@@ -204,7 +206,7 @@ async fn closing_and_dropping_a_client_ends_its_observers() {
 }
 
 #[tokio::test]
-async fn who_may_not_observe_is_told_so() {
+async fn a_client_without_the_right_to_observe_is_denied() {
     let server = server().await;
     let user = "ACL SETUSER few on >pass ~* &distlock:* +@all";
     let words: Vec<_> = user.split_whitespace().map(str::as_bytes).collect();
@@ -215,7 +217,7 @@ async fn who_may_not_observe_is_told_so() {
     server.command(&[b"ACL", b"SETUSER", b"few", b"-subscribe"]).await.unwrap();
     let denied = within(driver.observe(&name("orders"))).await;
     assert!(matches!(denied, Err(Error::Denied { .. })), "{denied:?}");
-    // Its next look.
+    // The error comes with the next look.
     let denied = within(changes.recv()).await;
     assert!(matches!(denied, Some(Err(Error::Denied { .. }))), "{denied:?}");
     assert!(within(changes.recv()).await.is_none());

@@ -1,4 +1,4 @@
-//! Names in use, and locks that are taken away.
+//! Names in use, and revoked locks.
 
 mod lab;
 
@@ -9,7 +9,7 @@ use lock_core::{DistributedLock, Effect, Error, Kind, LossReason};
 use lock_redis::RedisLock;
 use uuid::Uuid;
 
-/// So long that no round tells in time.
+/// So long that no round shows it in time.
 const TTL: Duration = Duration::from_secs(60);
 const AT_ONCE: Duration = Duration::from_secs(5);
 
@@ -18,14 +18,14 @@ async fn names(driver: &RedisLock, prefix: &str) -> Vec<String> {
     names.iter().map(|name| name.as_str().to_owned()).collect()
 }
 
-/// The attempts that the server shows, holders first.
+/// Returns the attempts that the server shows, holders first.
 async fn attempts(driver: &RedisLock, lock: &str) -> Vec<Uuid> {
     let queue = driver.inspect(&name(lock)).await.unwrap();
     queue.iter().filter_map(|entry| entry.attempt).collect()
 }
 
 #[tokio::test]
-async fn names_are_told_by_prefix_in_every_layout() {
+async fn names_are_listed_by_prefix_in_every_layout() {
     let server = server().await;
     for options in ["prefix=a*%5Bx", "prefix=app:&layout=native", "mode=simple", "prefix=."] {
         let driver = driver(&format!("{}?{options}", server.url())).await;
@@ -61,7 +61,7 @@ async fn other_prefixes_and_companions_are_no_names_and_foreign_locks_are() {
 }
 
 #[tokio::test]
-async fn who_only_waits_counts_if_it_is_alive() {
+async fn a_name_with_only_a_waiter_counts_if_the_waiter_is_alive() {
     let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
@@ -84,7 +84,7 @@ async fn holders_of_every_kind_are_told_and_the_next_is_served() {
         assert_eq!(told, Ok(LossReason::EntryGone), "{kind}");
         let next = next.granted().await;
         assert!(!mine.revoke(&name("orders"), attempt).await.unwrap());
-        // Late, and about something that is not its own any more.
+        // A late release of a lock that it does not hold any more.
         victim.release().await.unwrap();
         next.renew().await.unwrap();
         next.release().await.unwrap();
@@ -108,9 +108,9 @@ async fn one_of_several_holders_is_removed_and_the_others_stay() {
     nothing_is_left(&server).await;
 }
 
-/// A writer that is removed from between readers lets the next one in.
+/// When a writer between readers is removed, the next reader is let in.
 #[tokio::test]
-async fn a_waiter_is_told_and_who_fits_then_enters() {
+async fn a_revoked_waiter_ends_and_the_next_one_that_fits_enters() {
     let (server, mine, theirs) = two_drivers().await;
     let holds = acquire_as(Kind::Shared, &mine, "orders", TTL).await.unwrap();
     let victim = Waiter::queued(&theirs, &server, "orders", TTL).await;
@@ -124,7 +124,7 @@ async fn a_waiter_is_told_and_who_fits_then_enters() {
 }
 
 #[tokio::test]
-async fn a_victim_in_the_simple_mode_is_told_by_its_next_renewal() {
+async fn a_victim_in_the_simple_mode_ends_at_its_next_renewal() {
     let server = server().await;
     let simple = driver(&format!("{}?mode=simple", server.url())).await;
     let queue = driver(&server.url()).await;
@@ -139,9 +139,9 @@ async fn a_victim_in_the_simple_mode_is_told_by_its_next_renewal() {
     }
 }
 
-/// What became of the first request is not known then.
+/// The effect of the first request is unknown then.
 #[tokio::test]
-async fn a_revoke_whose_answer_was_lost_does_not_say_that_there_was_nothing() {
+async fn a_revoke_with_a_lost_answer_has_an_unknown_effect() {
     let (server, proxy, far, near) = far_and_near().await;
     warm(&near).await;
     let victim = acquire(&near, "orders", TTL).await.unwrap();
@@ -156,11 +156,11 @@ async fn a_revoke_whose_answer_was_lost_does_not_say_that_there_was_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_else_is_revoked() {
+async fn no_other_holder_is_revoked() {
     let (server, driver) = one_driver().await;
     let attempt = Uuid::new_v4();
     assert!(!driver.revoke(&name("orders"), attempt).await.unwrap());
-    // A foreign value that only ends like it.
+    // A foreign value with the same end as a ticket of this attempt.
     let value = attempt.simple().to_string();
     server.command(&[b"SET", b"orders", value.as_bytes(), b"PX", b"60000"]).await.unwrap();
     assert!(!driver.revoke(&name("orders"), attempt).await.unwrap());

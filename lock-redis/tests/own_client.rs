@@ -1,4 +1,4 @@
-//! Locks from a client that the caller has made: its login, its database, its way to the server.
+//! Locks from a client that the caller has made: its login, its database, its transport.
 
 mod lab;
 
@@ -24,7 +24,7 @@ async fn say(server: &Redis, command: &str) {
     assert_eq!(server.command(&words).await.unwrap(), "OK", "{command}");
 }
 
-/// What a program does with its client besides locks.
+/// The program's other use of its client.
 async fn works(client: &Client, key: &str) {
     let mut connection = within(client.get_multiplexed_async_connection()).await.unwrap();
     let () = connection.set(key, "mine").await.unwrap();
@@ -36,7 +36,7 @@ async fn acquire_of(locks: &Locks, name: &str) -> LockGuard {
     within(locks.lock(name).unwrap().acquire()).await.unwrap()
 }
 
-/// One holds and loses, the other waits and is let in; then the other way round.
+/// One client holds and loses, the other waits and is let in; then the other way round.
 async fn contend(one: &Locks, other: &Locks) {
     let held = acquire_of(one, "orders").await;
     assert!(other.lock("orders").unwrap().try_acquire().await.unwrap().is_none());
@@ -85,7 +85,7 @@ async fn the_login_and_the_database_of_a_client_count() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_client_and_of_its_connections_is_nothing_to_the_locks() {
+async fn the_end_of_a_client_and_of_its_connections_does_not_affect_the_locks() {
     let server = server().await;
     let client = Client::open(server.url()).unwrap();
     let own = Locks::new(RedisLock::with_client(&client).await.unwrap());
@@ -102,14 +102,14 @@ async fn the_end_of_a_client_and_of_its_connections_is_nothing_to_the_locks() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_denied_and_not_told() {
+async fn a_wrong_password_is_denied_and_not_shown() {
     let server = Redis::builder().appendonly(false).password("right").start().await.unwrap();
     let client = Client::open(format!("redis://:wr0ng@{}", server.addr())).unwrap();
     let refused = RedisLock::with_client(&client).await.unwrap_err();
     assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
     let config = RedisConfig::from_client(&client);
     assert!(!format!("{config:?} {refused:?}").contains("wr0ng"), "{config:?}");
-    // What the configuration says counts in the place of the client's.
+    // The configuration's values replace the client's.
     let mut config = config;
     config.password = Some("right".to_owned());
     let own = Locks::new(RedisLock::connect(config).await.unwrap());
@@ -117,7 +117,7 @@ async fn a_wrong_password_is_denied_and_not_told() {
 }
 
 #[tokio::test]
-async fn a_unix_socket_is_a_way() {
+async fn a_unix_socket_works() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("redis.sock");
     let options = Redis::builder().appendonly(false).arg("--unixsocket").arg(&path);
@@ -137,7 +137,7 @@ async fn a_unix_socket_is_a_way() {
     works(&client, "after").await;
 }
 
-/// Has a server take TLS as well, on a port of its own.
+/// Makes a server accept TLS as well, on a port of its own.
 async fn tls_port(server: &Redis, folder: &std::path::Path) -> (u16, String) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -187,7 +187,7 @@ async fn the_certificates_of_a_client_count() {
     assert!(refused.to_string().contains("invalid peer certificate"), "{refused}");
 }
 
-/// Knows one name.
+/// A resolver that knows one name.
 struct Resolver(SocketAddr);
 
 impl AsyncDNSResolver for Resolver {
@@ -206,7 +206,7 @@ impl AsyncDNSResolver for Resolver {
 async fn the_options_of_a_connection_count() {
     let server = server().await;
     let client = Client::open("redis://locks.example".into_connection_info().unwrap()).unwrap();
-    // Its timeouts would end every wait.
+    // The options' timeouts would end every wait.
     let options = AsyncConnectionConfig::new()
         .set_dns_resolver(Resolver(server.addr()))
         .set_response_timeout(Some(Duration::from_nanos(1)));

@@ -1,4 +1,4 @@
-//! What a server says that does not want to write now, or is not what it was.
+//! Servers that refuse writes for a while, or change their role.
 
 mod lab;
 
@@ -21,7 +21,7 @@ async fn say(server: &Redis, words: &str) {
     assert_eq!(server.command(&words).await.unwrap(), "OK", "{words:?}");
 }
 
-/// Acquires while the server refuses to write, and again while somebody mends it.
+/// Acquires while the server refuses writes, and again while the test repairs it.
 async fn is_an_outage_that_passes(server: &Redis, mend: &str) {
     let driver = driver(&server.url()).await;
     let refused = acquire(&driver, "orders", SHORT).await.unwrap_err();
@@ -40,6 +40,19 @@ async fn too_few_replicas_are_an_outage_that_passes() {
     let server = server().await;
     say(&server, "CONFIG SET min-replicas-to-write 1").await;
     is_an_outage_that_passes(&server, "CONFIG SET min-replicas-to-write 0").await;
+}
+
+#[tokio::test]
+async fn a_cancelled_attempt_asks_a_server_that_refuses_no_more() {
+    let (server, driver) = one_driver().await;
+    say(&server, "CONFIG SET min-replicas-to-write 1").await;
+    // It would ask for longer than the test waits.
+    let waits = Waiter::start(&driver, "orders", PATIENCE * 3);
+    tokio::time::sleep(SHORT).await;
+    assert!(!waits.task.is_finished());
+    waits.attempt.cancel();
+    let refused = waits.ended().await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { effect: Effect::None, .. }), "{refused}");
 }
 
 #[tokio::test]
@@ -133,14 +146,17 @@ async fn only_the_scripts_that_are_needed_are_loaded() {
     assert_eq!(loaded().await, 3);
     acquire(&driver, "orders", TTL).await.unwrap().release().await.unwrap();
     assert_eq!(loaded().await, 3);
+    // A reader uses the same scripts as all others.
     acquire_as(Kind::Shared, &driver, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(loaded().await, 3);
+    driver.inspect(&name("orders")).await.unwrap();
     assert_eq!(loaded().await, 4);
     let other = lab::driver(&server.url()).await;
-    acquire_as(Kind::Shared, &other, "orders", TTL).await.unwrap().release().await.unwrap();
+    other.inspect(&name("orders")).await.unwrap();
     assert_eq!(loaded().await, 4);
 }
 
-/// Asking again and again grows rarer, but a new foreign holder is a new question.
+/// Polls become less frequent, but start anew with each new foreign holder.
 #[tokio::test]
 async fn the_release_of_a_foreign_holder_that_followed_another_is_seen_soon() {
     let (server, driver) = one_driver().await;
@@ -151,14 +167,14 @@ async fn the_release_of_a_foreign_holder_that_followed_another_is_seen_soon() {
     set(b"one").await;
     let waiter = Waiter::queued(&driver, &server, "orders", TTL * 4).await;
     let polls = async || server.counters().await.unwrap().get("cmd.evalsha");
-    // By then it asks every second.
+    // By then it polls every second.
     let before = polls().await;
     until(async || polls().await >= before + 6).await;
     set(b"two").await;
     let (before, start) = (polls().await, Clock::Boot.now());
     until(async || polls().await >= before + 4).await;
     let took = Clock::Boot.now().since(start);
-    // 1 s until it sees the second one, then 50, 100 and 200 ms; else four times 1 s.
+    // 1 s until it sees the second holder, then 50, 100 and 200 ms; else four times 1 s.
     assert!(took < Duration::from_millis(2500), "{took:?}");
     server.command(&[b"DEL", b"orders"]).await.unwrap();
     waiter.granted().await.release().await.unwrap();

@@ -34,7 +34,7 @@ async fn all(driver: &RedisLock, names: &[&str], ttl: Duration) -> Vec<Box<dyn L
     try_all(driver, names, ttl).await.unwrap().expect("one of the locks is busy")
 }
 
-/// A set that is asked for in a task of its own.
+/// Asks for a set in a task of its own.
 fn start(driver: &Arc<RedisLock>, ttl: Duration) -> (Attempt, tokio::task::JoinHandle<Set>) {
     let attempt = Attempt::new();
     let (driver, wishes) = (driver.clone(), wishes(&NAMES, ttl, &attempt));
@@ -72,7 +72,7 @@ async fn three_locks_are_taken_by_one_command_and_released_by_three() {
     }
 }
 
-/// As many as one request takes, and one more, which are taken in order.
+/// The most names that one request takes; with one more they are taken in order.
 #[tokio::test]
 async fn as_many_as_promised_are_taken_by_one_command() {
     let (server, driver) = one_driver().await;
@@ -90,8 +90,7 @@ async fn as_many_as_promised_are_taken_by_one_command() {
     }
 }
 
-/// Whoever is in the way, and wherever: by another lock, another kind, another mode, a foreign
-/// client.
+/// For any holder of any of the names: another lock, another kind, another mode, a foreign client.
 #[tokio::test]
 async fn one_busy_name_is_enough_and_nothing_is_changed() {
     let server = server().await;
@@ -128,7 +127,7 @@ async fn refused_and_unchanged(server: &Redis, drivers: [&RedisLock; 2], taken: 
 
 /// The lock's key has vanished: it is the waiter's turn.
 #[tokio::test]
-async fn who_waits_is_not_overtaken_and_gets_the_lock() {
+async fn a_waiter_is_not_overtaken_and_gets_the_lock() {
     let server = server().await;
     for driver in modes(&server).await {
         let waits = lab::driver(&server.url()).await;
@@ -147,7 +146,7 @@ async fn who_waits_is_not_overtaken_and_gets_the_lock() {
 }
 
 #[tokio::test]
-async fn dead_waiters_are_in_nobodys_way() {
+async fn dead_waiters_block_no_set() {
     let (server, driver) = one_driver().await;
     for lock in NAMES {
         server.command(&[b"RPUSH", &companion(lock, "queue"), b"nobody"]).await.unwrap();
@@ -157,7 +156,7 @@ async fn dead_waiters_are_in_nobodys_way() {
 }
 
 #[tokio::test]
-async fn tokens_rise_and_are_what_the_queue_tells() {
+async fn tokens_rise_and_the_queue_shows_them() {
     let (server, driver) = one_driver().await;
     let mut request: Request = request("b", TTL);
     request.holder = "the night shift".into();
@@ -202,7 +201,7 @@ async fn a_lost_answer_is_asked_for_again() {
     }
 }
 
-/// The server has granted all, nobody has heard of it, and then one name goes to somebody else.
+/// The server has granted all, the answer is lost, and then one name goes to another attempt.
 #[tokio::test]
 async fn a_set_that_is_incomplete_when_it_is_asked_for_again_is_given_back() {
     let (server, proxy, far, near) = far_and_near().await;
@@ -226,7 +225,7 @@ async fn a_set_that_is_incomplete_when_it_is_asked_for_again_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_cancelled_set_that_nobody_answered_leaves_nothing() {
+async fn a_cancelled_set_without_an_answer_leaves_nothing() {
     let (server, proxy, far) = behind_a_proxy().await;
     warm(&far).await;
     for answered in [true, false] {
@@ -235,13 +234,13 @@ async fn a_cancelled_set_that_nobody_answered_leaves_nothing() {
         until(async || exists(&server, "c").await).await;
         attempt.cancel();
         if !answered {
-            // No answer, no connection, and nobody who waits for one.
+            // No answer, no connection, and no caller that waits for one.
             proxy.refuse();
             assert!(is_unavailable(&within(asking).await.unwrap()));
             proxy.heal();
         } else {
             proxy.heal();
-            // The answer came after all: lock-core would release it.
+            // The answer arrived after all: lock-core would release the leases.
             if let Some(leases) = within(asking).await.unwrap().unwrap() {
                 release(leases).await;
             }
@@ -264,7 +263,7 @@ async fn a_server_that_stays_away_is_an_error_and_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn a_full_memory_is_told_and_nothing_is_left() {
+async fn a_full_memory_is_an_error_and_leaves_nothing() {
     let (server, driver) = one_driver().await;
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
     let full = try_all(&driver, &NAMES, TTL).await;
@@ -308,7 +307,7 @@ async fn a_fixed_term_ends_on_the_server() {
     let mut wishes = wishes(&NAMES, Duration::from_secs(2), &Attempt::new());
     wishes.iter_mut().for_each(|(request, _)| request.term = Term::Fixed);
     let leases = within(driver.try_all(wishes)).await.unwrap().unwrap();
-    // Nobody renews them, so the next ones get them although nobody releases them.
+    // They are not renewed, so the next attempts get them although they are not released.
     for (lease, lock) in leases.iter().zip(NAMES) {
         let next = acquire(&driver, lock, TTL).await.unwrap();
         assert!(next.token() > lease.token());
@@ -345,7 +344,7 @@ async fn cancelling_at_any_moment_leaves_nothing() {
     release(all(&drivers[0], &NAMES, TTL).await).await;
 }
 
-/// Answers how many sets it was granted.
+/// Returns the number of sets that it was granted.
 async fn come_and_go(driver: Arc<RedisLock>, worker: usize) -> usize {
     let mut granted = 0;
     for round in 0..60 {

@@ -2,33 +2,50 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use lock_core::{Result, StoreUrl};
+use lock_core::{
+    Result, StoreUrl,
+    keep::{
+        limits::{DEFAULT_TTL, LONGEST_TTL},
+        one_host::one_host,
+    },
+};
 
 #[cfg(feature = "sqlite")]
 use crate::wire::{own_client::AnyPool, sqlite};
 use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
 
-/// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
-pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(500)..=Duration::from_secs(24 * 3600);
+/// The allowed TTLs. Locks with shorter ones would be lost in a busy disk's pauses.
+pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(500)..=LONGEST_TTL;
 
-/// Where the database is. `Debug` does not show the password.
+/// Where the database is.
+///
+/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
+/// as in a URL. `Debug` does not show the password.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct SqlConfig {
-    /// The file or the server.
+    /// The file or the server. Default: the user's own file.
     pub target: Target,
     /// The TTL of locks that name none, 500 ms to 24 h. Default: 15 s.
-    pub ttl: Duration,
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
 }
 
-/// A file or a server.
+/// A file or a server: in a configuration file `target.file`, `target.mysql` or `target.postgres`.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum Target {
     /// SQLite.
     File {
-        /// The file's path. Default: `distlock/locks.db` in the user's state directory, which excludes
-        /// this user's processes only.
+        /// The file's path. Default: `distlock/locks.db` in the user's state directory, which
+        /// excludes this user's processes only.
         path: Option<PathBuf>,
     },
     /// MySQL or MariaDB.
@@ -36,35 +53,48 @@ pub enum Target {
     /// PostgreSQL.
     Postgres(Server),
     /// The database of a pool.
+    #[cfg_attr(feature = "serde", serde(skip))]
     Pool(OwnPool),
 }
 
-/// Where a server is, and who uses it. `Debug` does not show the password.
+/// Where a server is, and its login. `Debug` does not show the password.
 #[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[non_exhaustive]
 pub struct Server {
     /// The server's host name or address.
     pub host: String,
     /// The server's port. Default: 3306 of MySQL, 5432 of PostgreSQL.
     pub port: u16,
-    /// The user. Default: what the client library takes, mostly the operating system's.
+    /// The user. Default: the client library's, mostly the operating system's user.
+    #[cfg_attr(feature = "serde", serde(default))]
     pub user: Option<String>,
     /// The password.
+    #[cfg_attr(feature = "serde", serde(default))]
     pub password: Option<String>,
     /// The database. Default of PostgreSQL: named like the user; MySQL has none.
+    #[cfg_attr(feature = "serde", serde(default))]
     pub database: Option<String>,
     /// Whether to encrypt. Default: [`Tls::Prefer`].
+    #[cfg_attr(feature = "serde", serde(default))]
     pub tls: Tls,
-    /// A file with the certificates that sign the server's. Default: those that browsers trust.
+    /// A file with the certificates that sign the server's. Default: the certificates that browsers
+    /// trust.
+    #[cfg_attr(feature = "serde", serde(default))]
     pub ca: Option<PathBuf>,
 }
 
 /// Whether to encrypt the connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Tls {
     /// Never.
     Off,
-    /// If the server can. Does not protect against somebody between.
+    /// If the server can. It does not protect from a program between client and server.
+    #[default]
     Prefer,
     /// Always, with a certificate for the host that a known authority has signed.
     Verify,
@@ -76,11 +106,21 @@ impl SqlConfig {
         Self::new(Target::File { path })
     }
 
-    /// The database of a pool (a `&sqlx::PgPool`, `&MySqlPool` or `&SqlitePool`), with its login, TLS and
-    /// other options; everything else by default. Nothing is sent.
+    /// A database of MySQL or MariaDB; everything else by default.
+    pub fn mysql(server: Server) -> Self {
+        Self::new(Target::MySql(server))
+    }
+
+    /// A database of PostgreSQL; everything else by default.
+    pub fn postgres(server: Server) -> Self {
+        Self::new(Target::Postgres(server))
+    }
+
+    /// The database of a pool (a `&sqlx::PgPool`, `&MySqlPool` or `&SqlitePool`), with its login,
+    /// TLS and other options; everything else by default. Nothing is sent.
     ///
-    /// The locks make connections of their own; [the front page](crate#your-own-client) says why, and
-    /// what of the pool counts.
+    /// The locks make connections of their own; [the front page](crate#your-own-client) says why,
+    /// and which of the pool's options count.
     ///
     /// ```no_run
     /// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
@@ -99,21 +139,21 @@ impl SqlConfig {
 
     /// Sets [`ttl`](Self#structfield.ttl), 500 ms to 24 h.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
+        self.ttl = Some(ttl);
         self
     }
 
     fn new(target: Target) -> Self {
-        Self { target, ttl: Duration::from_secs(15) }
+        Self { target, ttl: None }
     }
 
-    /// Reads a URL; the crate's documentation lists its options.
+    /// Reads a URL; [the front page](crate#options) lists its options.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it is none of ours, names several hosts, or
-    /// lacks MySQL's database, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown
-    /// or wrong option.
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it is not a URL of this driver, names
+    /// several hosts, or lacks MySQL's database.
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or wrong option.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
         let ttl = options.duration("ttl")?;
@@ -140,12 +180,15 @@ impl SqlConfig {
             Dialect::Postgres => Target::Postgres(Server::from_url(url, &mut options, 5432)?),
         };
         options.finish()?;
-        let default = Self::new(target);
-        Ok(Self { ttl: ttl.unwrap_or(default.ttl), ..default })
+        Ok(Self { target, ttl })
     }
 
-    /// The SQLite file that is meant, which need not be there; `None` of a server, and if nobody knows where
-    /// the user's own one is to be.
+    pub(crate) fn default_ttl(&self) -> Duration {
+        self.ttl.unwrap_or(DEFAULT_TTL)
+    }
+
+    /// The path of the SQLite file, which need not exist. `None` for a server, and if the place of
+    /// the user's own file is not known.
     #[cfg(feature = "sqlite")]
     pub fn path(&self) -> Option<PathBuf> {
         let path = match &self.target {
@@ -168,15 +211,56 @@ impl SqlConfig {
     }
 }
 
+impl Default for SqlConfig {
+    fn default() -> Self {
+        Self::file(None)
+    }
+}
+
 impl Server {
+    /// A server at an address; everything else by default.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self {
+            host: host.into(),
+            port,
+            user: None,
+            password: None,
+            database: None,
+            tls: Tls::default(),
+            ca: None,
+        }
+    }
+
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`database`](Self#structfield.database).
+    pub fn database(mut self, database: impl Into<String>) -> Self {
+        self.database = Some(database.into());
+        self
+    }
+
+    /// Sets [`tls`](Self#structfield.tls).
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Sets [`ca`](Self#structfield.ca).
+    pub fn ca(mut self, ca: impl Into<PathBuf>) -> Self {
+        self.ca = Some(ca.into());
+        self
+    }
+
     fn from_url(
         url: &StoreUrl,
         options: &mut lock_core::Options<'_>,
         default_port: u16,
     ) -> Result<Self> {
-        let hosts = url.hosts(default_port);
-        let [host] = hosts.as_slice() else { return Err(url.error("expected one host")) };
-        let (host, port) = split(host).ok_or_else(|| url.error("expected HOST:PORT"))?;
+        let (host, port) = one_host(url, default_port, "expected one host")?;
         let modes = [("off", Tls::Off), ("prefer", Tls::Prefer), ("verify", Tls::Verify)];
         let tls = options.choice("tls", &modes)?.unwrap_or(Tls::Prefer);
         let ca = options.text("ca").map(PathBuf::from);
@@ -184,30 +268,22 @@ impl Server {
             return Err(url.error("option ca needs tls=verify"));
         }
         Ok(Self {
-            host: host.to_owned(),
-            port,
             user: url.user().map(str::to_owned),
             password: url.password().map(str::to_owned),
             database: Some(url.path()).filter(|path| !path.is_empty()).map(str::to_owned),
             tls,
             ca,
+            ..Self::new(host, port)
         })
     }
 }
 
-/// The file of a URL with two slashes: one from the root on, `sqlite:///var/locks.db`.
+/// The file of a URL with two slashes: a path from the root, as in `sqlite:///var/locks.db`.
 fn rooted(url: &StoreUrl) -> Result<PathBuf> {
     if url.has_host() || url.user().is_some() || url.path().is_empty() {
         return Err(url.error("a file has no host: write sqlite:PATH, or sqlite: alone"));
     }
     Ok(PathBuf::from(format!("/{}", url.path())))
-}
-
-/// The brackets of an IPv6 address belong to the URL, not to the address.
-fn split(host: &str) -> Option<(&str, u16)> {
-    let (host, port) = host.rsplit_once(':')?;
-    let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-    Some((host, port.parse().ok()?))
 }
 
 impl fmt::Debug for Server {
@@ -239,7 +315,7 @@ mod tests {
         assert_eq!((server.host.as_str(), server.port), ("::1", 7000));
         assert_eq!((server.user.as_deref(), server.password.as_deref()), (Some("me"), Some("s")));
         assert_eq!(server.database.as_deref(), Some("locks"));
-        assert_eq!((c.ttl, server.tls), (Duration::from_secs(2), Tls::Verify));
+        assert_eq!((c.ttl, server.tls), (Some(Duration::from_secs(2)), Tls::Verify));
         let Target::File { path } = config("sqlite:/var/lib/a%20b.db").unwrap().target else {
             panic!("no file")
         };

@@ -1,37 +1,40 @@
-//! From the client library's errors to ours.
+//! Converts the client library's errors to lock-core's.
 //!
 //! | what happened | error | effect |
 //! |---|---|---|
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`; SQLite 10: it ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
+//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`; SQLite 10: the server ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
 //! | MySQL 1040, 1203, 1205, 1213, 1226, 1969, 3024, 4031; PostgreSQL `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
-//! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: it takes no writes any more. The connections to it are ended, and the address is resolved anew | `Unavailable` | none |
+//! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: the server takes no writes any more. The client ends its connections to it, and resolves the address anew | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1049, 1142, 1227, 1698; PostgreSQL `28...`, `3D000`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
-use lock_core::{BoxError, Effect, Error};
+use lock_core::{
+    BoxError, Effect, Error,
+    keep::errors::{denied, rejected, unavailable},
+};
 use sqlx::error::DatabaseError;
 
 use crate::layout::dialect::Dialect;
 
-/// What a database says about a request that it refuses.
+/// Why a database refuses a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {
     /// The same request may succeed soon.
     Passing,
-    /// The same, and this one may have taken effect before.
+    /// The same request may succeed soon, and this one may have taken effect.
     Ended,
-    /// The same, elsewhere: this server takes no writes.
+    /// The same request may succeed elsewhere: this server takes no writes.
     ReadOnly,
-    /// No patience helps.
+    /// A retry does not help.
     Denied,
     /// A table is missing.
     NoTable,
     /// A column is missing.
     NoColumn,
-    /// There is such a column already.
+    /// The column is there already.
     SameColumn,
     Else,
 }
@@ -99,25 +102,23 @@ fn mysql_number(_: &dyn DatabaseError) -> u16 {
     0
 }
 
-/// The table above, for a request that was sent.
+/// Converts the error of a request that was sent: see the table above.
 pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
     let store = dialect.store();
     let refusal = error.as_database_error().map(|error| Refusal::of(dialect, error));
     let (is_distrust, is_nonsense) = (is_distrust(&error), is_nonsense(&error));
     let source = told(dialect, error);
     match refusal {
-        Some(Refusal::Passing | Refusal::ReadOnly) => {
-            unavailable(dialect, op, Effect::None, source)
-        }
-        Some(Refusal::Ended) => unavailable(dialect, op, Effect::Unknown, source),
-        Some(Refusal::Denied) => Error::Denied { store, op, source },
-        None if is_distrust => Error::Denied { store, op, source },
-        None if !is_nonsense => unavailable(dialect, op, Effect::Unknown, source),
-        _ => Error::Rejected { store, op, effect: Effect::Unknown, source },
+        Some(Refusal::Passing | Refusal::ReadOnly) => unavailable(store, op, Effect::None, source),
+        Some(Refusal::Ended) => unavailable(store, op, Effect::Unknown, source),
+        Some(Refusal::Denied) => denied(store, op, source),
+        None if is_distrust => denied(store, op, source),
+        None if !is_nonsense => unavailable(store, op, Effect::Unknown, source),
+        _ => rejected(store, op, Effect::Unknown, source),
     }
 }
 
-/// What the client library says, in words for people.
+/// The client library's error in plain words.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 struct Told {
@@ -125,8 +126,8 @@ struct Told {
     source: sqlx::Error,
 }
 
-/// Without what is of use to those who build the server or the library: PostgreSQL's line of its
-/// own source, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
+/// Puts the error into plain words. Leaves out details for builders of the server or the library:
+/// PostgreSQL's source line, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
 pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
     let text = match &error {
         sqlx::Error::Database(said) if dialect == Dialect::Postgres => {
@@ -140,46 +141,23 @@ pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
     Told { text, source: error }.into()
 }
 
-/// As [`convert`], for a request that was not sent.
+/// Same as [`convert`], for a request that was not sent.
 pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
     match convert(dialect, op, error) {
-        Error::Rejected { store, op, source, .. } => {
-            Error::Rejected { store, op, effect: Effect::None, source }
-        }
+        Error::Rejected { store, op, source, .. } => rejected(store, op, Effect::None, source),
         error => error,
     }
 }
 
-/// The error of a request that is refused for good, after others like it with this effect.
+/// The error of a request that is refused for good, if earlier sendings of it had this effect.
 pub(crate) fn after(effect: Effect, error: Error) -> Error {
     match (effect, error) {
-        (Effect::Unknown, Error::Denied { store, op, source }) => {
-            Error::Rejected { store, op, effect, source }
-        }
-        (Effect::Unknown, Error::Rejected { store, op, source, .. }) => {
-            Error::Rejected { store, op, effect, source }
-        }
+        (
+            Effect::Unknown,
+            Error::Denied { store, op, source } | Error::Rejected { store, op, source, .. },
+        ) => rejected(store, op, effect, source),
         (_, error) => error,
     }
-}
-
-/// The error of a request that was made for several attempts, for one more of them.
-pub(crate) fn same(dialect: Dialect, error: &Error) -> Error {
-    let (store, op) = (dialect.store(), "release");
-    match error {
-        Error::Closed { .. } => closed(dialect),
-        Error::Denied { source, .. } => Error::Denied { store, op, source: text(source) },
-        Error::Rejected { source, effect, .. } => {
-            Error::Rejected { store, op, effect: *effect, source: text(source) }
-        }
-        Error::Unavailable { source, .. } => unavailable(dialect, op, error.effect(), text(source)),
-        // Nothing else comes of a release.
-        error => unavailable(dialect, op, error.effect(), error.to_string()),
-    }
-}
-
-fn text(source: &BoxError) -> BoxError {
-    source.to_string().into()
 }
 
 /// Whether the same request may succeed soon, as the database says.
@@ -189,7 +167,7 @@ pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(is_passing)
 }
 
-/// Whether the column for grants is missing, and no other one.
+/// Whether the column `granted` is missing, and no other one.
 pub(crate) fn is_undated(dialect: Dialect, error: &sqlx::Error) -> bool {
     let is_undated = |said: &dyn DatabaseError| {
         Refusal::of(dialect, said) == Refusal::NoColumn && said.message().contains("granted")
@@ -197,8 +175,8 @@ pub(crate) fn is_undated(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(is_undated)
 }
 
-/// Whether the connection that says so is not to be used again: a new one may lead to another server, and
-/// adds the column that a file lacks.
+/// Whether the connection with this error must not be used again: a new one may lead to another
+/// server, and adds the column that a file lacks.
 pub(crate) fn is_spent(dialect: Dialect, error: &sqlx::Error) -> bool {
     let lacks = dialect == Dialect::Sqlite && is_undated(dialect, error);
     lacks || is_read_only(dialect, error)
@@ -209,30 +187,30 @@ pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
 }
 
-/// Whether nobody knows what has become of a script that was sent: no answer came, or the database
-/// took it for over in the middle.
+/// Whether the outcome of a script that was sent is unknown: no answer came, or the database ended
+/// it in the middle.
 pub(crate) fn may_have_run(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_none_or(|e| Refusal::of(dialect, e) == Refusal::Ended)
 }
 
-/// Whether no patience helps against what the database says.
+/// Whether a retry does not help against this error.
 pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
     is_nonsense(error)
         || is_distrust(error)
         || error.as_database_error().is_some() && !is_passing(dialect, error)
 }
 
-/// Whether the server did not prove who it is, or we would not tell it the password.
+/// Whether the server did not prove its identity, or the client would not send it the password.
 fn is_distrust(error: &sqlx::Error) -> bool {
     use sqlx::Error::{Configuration, Io, Tls};
     match error {
-        // TLS says so of a certificate that it does not accept.
+        // The TLS library reports a certificate that it does not accept like this.
         Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
         error => matches!(error, Tls(_) | Configuration(_)),
     }
 }
 
-/// Whether it is an answer that our tables cannot have given.
+/// Whether the answer cannot come from this driver's tables.
 fn is_nonsense(error: &sqlx::Error) -> bool {
     use sqlx::Error::{ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Decode};
     matches!(
@@ -241,35 +219,14 @@ fn is_nonsense(error: &sqlx::Error) -> bool {
     )
 }
 
-pub(crate) fn unavailable(
-    dialect: Dialect,
-    op: &'static str,
-    effect: Effect,
-    source: impl Into<BoxError>,
-) -> Error {
-    Error::Unavailable { store: dialect.store(), op, effect, source: source.into() }
-}
-
 pub(crate) fn closed(dialect: Dialect) -> Error {
     Error::closed(dialect.store())
 }
 
-/// For a server that cannot keep locks, as it is set up.
+/// The error for a server that cannot keep locks as it is set up.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn unfit(dialect: Dialect, why: &str) -> Error {
-    let (store, source) = (dialect.store(), why.into());
-    Error::Rejected { store, op: "connect", effect: Effect::None, source }
-}
-
-/// For an attempt that somebody or something else has removed from the queue.
-pub(crate) fn gone(dialect: Dialect) -> Error {
-    Error::PlaceLost { store: dialect.store() }
-}
-
-/// For a grant that was over before its client heard of it.
-pub(crate) fn late(dialect: Dialect) -> Error {
-    let why = "the grant was over before this client heard of it";
-    unavailable(dialect, "acquire", Effect::None, why)
+    rejected(dialect.store(), "connect", Effect::None, why)
 }
 
 #[cfg(test)]
@@ -287,41 +244,34 @@ mod tests {
         assert_eq!(Refusal::of_sqlite(1, "no such table: x"), NoTable);
         assert_eq!(Refusal::of_sqlite(1, "no such column: x"), NoColumn);
         assert_eq!(Refusal::of_sqlite(1, "table x has no column named y"), NoColumn);
-        for (code, expected) in [
-            ("40001", Passing),
-            ("40P01", Passing),
-            ("57P03", Passing),
-            ("57P05", Passing),
-            ("25006", ReadOnly),
-            ("57P01", Ended),
-            ("08006", Ended),
-            ("28P01", Denied),
-            ("42501", Denied),
-            ("3D000", Denied),
-            ("42P01", NoTable),
-            ("23505", Else),
-        ] {
-            assert_eq!(Refusal::of_postgres(code), expected, "{code}");
+        let postgres: [(&[&str], _); 6] = [
+            (&["40001", "40P01", "57P03", "57P05"], Passing),
+            (&["25006"], ReadOnly),
+            (&["57P01", "08006"], Ended),
+            (&["28P01", "42501", "3D000"], Denied),
+            (&["42P01"], NoTable),
+            (&["23505"], Else),
+        ];
+        for (codes, expected) in postgres {
+            codes
+                .iter()
+                .for_each(|code| assert_eq!(Refusal::of_postgres(code), expected, "{code}"));
         }
-        for (number, expected) in [
-            (1213, Passing),
-            (1205, Passing),
-            (3024, Passing),
-            (1290, ReadOnly),
-            (1836, ReadOnly),
-            (1317, Ended),
-            (1927, Ended),
-            (1045, Denied),
-            (1049, Denied),
-            (1146, NoTable),
-            (1062, Else),
-        ] {
-            assert_eq!(Refusal::of_mysql(number), expected, "{number}");
+        let mysql: [(&[u16], _); 6] = [
+            (&[1213, 1205, 3024], Passing),
+            (&[1290, 1836], ReadOnly),
+            (&[1317, 1927], Ended),
+            (&[1045, 1049], Denied),
+            (&[1146], NoTable),
+            (&[1062], Else),
+        ];
+        for (numbers, expected) in mysql {
+            numbers.iter().for_each(|n| assert_eq!(Refusal::of_mysql(*n), expected, "{n}"));
         }
     }
 
     #[test]
-    fn only_what_was_sent_may_have_taken_effect() {
+    fn a_broken_connection_leaves_the_effect_unknown() {
         let broken = sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
         assert_eq!(convert(Dialect::Postgres, "acquire", broken).effect(), Effect::Unknown);
     }

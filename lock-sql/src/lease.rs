@@ -1,20 +1,19 @@
-//! What the database granted.
+//! A lock that the database granted.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lock_core::{
-    Error, FencingToken, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
+    Clock, FencingToken, Instant, Kind, Lease, Result, Validity,
+    keep::{attempt::End, grant::Grants, lease::Kept, wait::Waits},
 };
 
 use crate::{
     acquire::detach,
+    error,
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script::Script, turns::Rank},
+    wire::{script::Script, turns::Rank},
 };
 
 /// A lock that is held: its attempt's row is admitted by the queue rule.
@@ -22,44 +21,58 @@ use crate::{
 pub struct SqlLease {
     session: Arc<Session>,
     attempt: Arc<Attempt>,
-    token: AtomicU64,
-    /// How many values were published.
-    version: AtomicU64,
-    validity: Validity,
+    kept: Kept,
 }
 
 impl SqlLease {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        attempt: Arc<Attempt>,
-        token: u64,
-        validity: Validity,
-    ) -> Self {
-        Self { session, attempt, token: token.into(), version: 0.into(), validity }
-    }
-
-    /// Sends a script that changes the row and answers it.
+    /// Sends a script that changes the row, and returns the row.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if there is none any more, and as [`Session::insist`].
+    /// [`Error::Lost`](lock_core::Error::Lost) if the row is gone. Otherwise same as
+    /// [`Session::insist`].
     async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
-        let (deadline, patience) = (CLOCK.now() + self.attempt.ttl / 2, self.attempt.patience());
+        let (deadline, patience) =
+            (Clock::Boot.now() + self.attempt.ttl / 2, self.attempt.patience());
         let (_, rows) =
             self.session.insist((op, Rank::HandOver), script, patience, deadline, None).await?;
-        let row = rows.into_iter().find(|row| !row.left.is_zero()).ok_or_else(|| self.gone())?;
+        let row = rows.entries.into_iter().find(|row| !row.left.is_zero());
+        let row = row.ok_or_else(|| self.kept.gone())?;
         self.session.changed(&self.attempt.name);
         Ok(row)
     }
+}
 
-    fn gone(&self) -> Error {
-        self.validity.lose(LossReason::EntryGone);
-        Error::Lost { name: self.attempt.name.clone(), reason: LossReason::EntryGone }
+impl Grants for Session {
+    fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
+        let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
+        if earlier.ok_or_else(|| error::closed(self.dialect()))? {
+            self.renewal_due.notify_one();
+        }
+        Ok(())
+    }
+
+    fn forget(&self, attempt: &Attempt) {
+        self.book().forget(attempt);
+    }
+
+    fn hold(
+        self: &Arc<Self>,
+        attempt: &Arc<Attempt>,
+        sent: Instant,
+        token: u64,
+    ) -> Result<Box<dyn Lease>, End> {
+        let kept = Kept::new(attempt, token, attempt.hold(sent, ())?);
+        Ok(Box::new(SqlLease { session: self.clone(), attempt: attempt.clone(), kept }))
+    }
+
+    fn clean_up_all(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
+        self.remove_later(attempts.to_vec());
     }
 }
 
 impl Drop for SqlLease {
-    /// What was lost is not released, and must not stay in the session's book.
+    /// A lost lock is not released, but must not stay in the session's book.
     fn drop(&mut self) {
         self.session.forget(&self.attempt);
     }
@@ -68,37 +81,33 @@ impl Drop for SqlLease {
 #[async_trait]
 impl Lease for SqlLease {
     fn token(&self) -> FencingToken {
-        FencingToken::new(self.token.load(Ordering::Acquire))
+        self.kept.token()
     }
 
     fn validity(&self) -> &Validity {
-        &self.validity
+        self.kept.validity()
     }
 
     async fn downgrade(&self) -> Result<()> {
-        let Attempt { name, id, .. } = &*self.attempt;
         let (token, client) = (self.token().value(), self.session.id);
-        let downgrade = |script: Script| script.downgrade(name, *id, token, client);
+        let (name, id) = (&self.attempt.name, self.attempt.id);
+        let downgrade = |script: Script| script.downgrade(name, id, token, client);
         self.change("downgrade", downgrade).await.map(drop)
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let Attempt { name, id, .. } = &*self.attempt;
-        let token = self.token().value();
-        let row = self.change("upgrade", |script| script.upgrade(name, *id, token)).await?;
+        let (name, id, token) = (&self.attempt.name, self.attempt.id, self.token().value());
+        let row = self.change("upgrade", |script| script.upgrade(name, id, token)).await?;
         let done = row.kind == Kind::Exclusive;
         if done {
-            self.token.store(row.token, Ordering::Release);
+            self.kept.upgraded(row.token);
         }
         Ok(done)
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        // An answer may be lost, and a caller may not wait for it: the newer value stays whatever
-        // comes first, and each is kept once.
-        let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
-        let Attempt { name, id, .. } = &*self.attempt;
-        let publish = |script: Script| script.publish(name, *id, version, value);
+        let (name, id, version) = (&self.attempt.name, self.attempt.id, self.kept.next_version());
+        let publish = |script: Script| script.publish(name, id, version, value);
         self.change("publish", publish).await.map(drop)
     }
 
@@ -108,21 +117,15 @@ impl Lease for SqlLease {
     }
 
     async fn renew(&self) -> Result<()> {
-        if let Some(sent) = self.session.renew(&self.attempt).await? {
-            self.validity.extend(safe_until(sent, self.attempt.ttl));
-            return Ok(());
-        }
-        Err(self.gone())
+        self.kept.renewed(self.session.renew(&self.attempt).await?)
     }
 
-    /// It has a time limit of its own in the store.
+    /// The entry has a time limit of its own in the store.
     fn ends_by_itself(&self) -> bool {
         true
     }
 
     async fn release(&self) -> Result<()> {
-        // By then the attempt has expired, whatever renewals are still on their way.
-        let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
-        self.session.withdraw(std::slice::from_ref(&self.attempt), false, deadline).await
+        self.session.withdraw(&self.attempt, self.kept.expired_by(Clock::Boot.now())).await
     }
 }

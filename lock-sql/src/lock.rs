@@ -5,8 +5,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request,
-    Result, Ticket, TokenFloor, Wake, Wish,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
+    Ticket, TokenFloor, Wake, Wish,
+    keep::grant::{lease, leases},
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -16,9 +17,8 @@ use crate::{
     config::{SqlConfig, TTL},
     election::observe,
     layout::dialect::Dialect,
-    lease::SqlLease,
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, own_client::OwnPool},
+    wire::own_client::OwnPool,
 };
 
 /// How late a waiter may notice that a holder has expired.
@@ -39,21 +39,24 @@ impl SqlLock {
     /// Connects, and creates the tables if there are none.
     ///
     /// # Errors
+    /// Within 4 s:
     ///
-    /// Within 4 s: [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be
-    /// reached or the file's directory is not there, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the
-    /// tables are missing and the user may not create them (see [`schema`](crate::schema)), or if
-    /// the file may not be written, [`Error::Rejected`](lock_core::Error::Rejected) if the file is
-    /// on a network file system or in another time namespace, or if the server cannot keep locks as
-    /// it is set up (see the crate's documentation),
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
+    /// - [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be reached or
+    ///   the file's directory is not there.
+    /// - [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the tables are
+    ///   missing and the user may not create them (see [`schema`](crate::schema)), or if the file
+    ///   may not be written.
+    /// - [`Error::Rejected`](lock_core::Error::Rejected) if the file is on a network file system or
+    ///   in another time namespace, or if the server cannot keep locks as it is set up (see the
+    ///   crate's documentation).
+    /// - [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection.
     pub async fn connect(config: SqlConfig) -> Result<Self> {
         let mut guarantees = guarantees(&config);
-        guarantees.check_ttl(config.ttl)?;
+        guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
         let outlives = session.outlives().await?;
         guarantees.survives.restart = outlives > 0;
@@ -63,8 +66,8 @@ impl SqlLock {
         Ok(Self { session, guarantees })
     }
 
-    /// Connects to the database of a pool, as it connects. The same as [`connect`](Self::connect) with
-    /// [`SqlConfig::from_client`].
+    /// Connects to the database of a pool, with the pool's options. The same as
+    /// [`connect`](Self::connect) with [`SqlConfig::from_client`].
     ///
     /// ```no_run
     /// # #[cfg(feature = "postgres")] {
@@ -80,8 +83,9 @@ impl SqlLock {
     ///
     /// # Errors
     ///
-    /// Same as [`connect`](Self::connect); also [`Error::InvalidOption`](lock_core::Error::InvalidOption)
-    /// if SQLite's database is no file yet, or in memory, or if a pool of MySQL names no database.
+    /// Same as [`connect`](Self::connect); also
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if SQLite's database is not a file
+    /// yet, or in memory, or if a pool of MySQL names no database.
     ///
     /// # Cancel safety
     ///
@@ -95,27 +99,10 @@ impl SqlLock {
         self.session.database.path()
     }
 
-    /// Breaks this client's way to the file.
+    /// Returns the faults that break this client's way to the file.
     #[cfg(all(feature = "properties", feature = "sqlite"))]
     pub fn faults(&self) -> crate::Faults {
         self.session.database.faults()
-    }
-}
-
-impl SqlLock {
-    /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the
-    /// same.
-    fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
-        match attempt.hold(sent) {
-            Ok(validity) => {
-                let (session, attempt) = (self.session.clone(), attempt.clone());
-                Ok(Box::new(SqlLease::new(session, attempt, token, validity)))
-            }
-            Err(end) => {
-                self.session.clean_up(vec![attempt.clone()]);
-                Err(acquire::ended(&self.session, attempt, end))
-            }
-        }
     }
 }
 
@@ -123,23 +110,17 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     let dialect = config.dialect();
     let mut guarantees = Guarantees::least(dialect.store());
     guarantees.kinds = LockKind::ALL;
-    guarantees.overlaps = match dialect {
-        // One file of one machine, by its boot clock.
-        Dialect::Sqlite => vec![Overlap::Revoked, Overlap::Deleted],
-        _ => vec![
-            Overlap::Revoked,
-            Overlap::Deleted,
-            Overlap::Restart,
-            Overlap::Failover,
-            Overlap::ClockJump,
-        ],
-    };
+    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
+    // SQLite is one file of one machine, by its boot clock.
+    if dialect != Dialect::Sqlite {
+        guarantees.overlaps.extend([Overlap::Restart, Overlap::Failover, Overlap::ClockJump]);
+    }
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Poll;
     guarantees.fencing = Fencing::Strict("a counter in the database");
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.ttl = TTL;
-    guarantees.default_ttl = config.ttl;
+    guarantees.default_ttl = config.default_ttl();
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
     guarantees.detach = true;
@@ -157,11 +138,11 @@ impl DistributedLock for SqlLock {
     }
 
     fn clock(&self) -> Clock {
-        CLOCK
+        Clock::Boot
     }
 
     fn reach(&self) -> Option<Reach> {
-        Some(self.session.database.reach())
+        Some(self.session.database.turns().reach.clone())
     }
 
     async fn acquire(
@@ -170,31 +151,15 @@ impl DistributedLock for SqlLock {
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
         let attempt = Attempt::new(self.session.dialect(), &request, &caller);
-        self.session.enter(&attempt)?;
-        let granted = acquire::acquire(&self.session, &attempt, &request, &caller).await;
-        let held = granted.and_then(|(sent, token)| self.hold(&attempt, sent, token));
-        held.inspect_err(|_| self.session.forget(&attempt))
+        let granted = acquire::acquire(&self.session, &attempt, &request, &caller);
+        lease(&self.session, &attempt, granted).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let dialect = self.session.dialect();
         let attempt = |(request, caller): &Wish| Attempt::new(dialect, request, caller);
         let attempts: Vec<_> = wishes.iter().map(attempt).collect();
-        let granted = match attempts.iter().try_for_each(|attempt| self.session.enter(attempt)) {
-            Ok(()) => set::acquire(&self.session, &attempts, &wishes).await,
-            Err(closed) => Err(closed),
-        };
-        let held = granted.and_then(|granted| {
-            let Some(granted) = granted else { return Ok(None) };
-            let hold =
-                |(attempt, (sent, token)): (&Arc<Attempt>, _)| self.hold(attempt, sent, token);
-            let held = attempts.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
-            held.inspect_err(|_| self.session.clean_up(attempts.clone()))
-        });
-        if !matches!(held, Ok(Some(_))) {
-            attempts.iter().for_each(|attempt| self.session.forget(attempt));
-        }
-        held
+        leases(&self.session, &attempts, set::acquire(&self.session, &attempts, &wishes)).await
     }
 
     async fn adopt(
@@ -204,10 +169,8 @@ impl DistributedLock for SqlLock {
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         let attempt = Attempt::new(self.session.dialect(), &request, &caller);
-        self.session.enter(&attempt)?;
-        let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket).await;
-        let held = adopted.and_then(|sent| self.hold(&attempt, sent, ticket.token().value()));
-        held.inspect_err(|_| self.session.forget(&attempt))
+        let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket);
+        lease(&self.session, &attempt, adopted).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

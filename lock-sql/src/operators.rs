@@ -1,18 +1,17 @@
-//! What operators ask for: who holds a lock, which names are in use, to take a lock away, and the
-//! token floor.
+//! Operators' requests: the holders of a lock, the names in use, to take a lock away, and the token
+//! floor. All of them fail as [`Session::insist`] does.
 
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Diagnosis, Entry, FencingToken, Holder, Instant, LockName, Result, TokenFloor, queue::admitted,
+    Clock, Diagnosis, Entry, FencingToken, Holder, LockName, Result, TokenFloor, queue::admitted,
 };
 use uuid::Uuid;
 
 use crate::{
-    layout::row::Row,
+    layout::row::{Row, Rows},
     session::Session,
     wire::{
-        clock::CLOCK,
         script::{HEAD, Script},
         turns::Rank,
     },
@@ -22,144 +21,98 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Holders and waiters of a name, in order.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        let inspect = |script: Script| script.inspect(name);
-        let (_, rows) =
-            self.insist(("inspect", Rank::Ask), inspect, LIMIT, patient(), None).await?;
+        let rows = self.ask("inspect", |script| script.inspect(name)).await?;
         let mut entries: Vec<_> = rows.iter().map(entry).collect();
         Entry::judge(&mut entries);
-        for (entry, row) in entries.iter_mut().zip(&rows) {
+        for (entry, row) in entries.iter_mut().zip(rows.iter()) {
             if entry.holds {
                 entry.holder.token = Some(FencingToken::new(row.token));
                 entry.holder.granted_at = row.granted;
             }
         }
-        // Who is dead and not removed yet lets nobody in, and holds nothing.
+        // An expired entry that is not removed yet blocks others, but holds nothing.
         entries.retain(|entry| entry.ttl_left != Some(Duration::ZERO));
         Ok(entries)
     }
 
     /// Whether the database takes writes.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
     pub(crate) async fn ping(&self) -> Result<()> {
-        self.insist(("ping", Rank::Ask), Script::ping, LIMIT, patient(), None).await.map(drop)
+        self.ask("ping", Script::ping).await.map(drop)
     }
 
-    /// Who is in the way of these attempts of this client, and their places. The place behind more
-    /// holders than [`HEAD`] is not known.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Returns the holder in the way of these attempts of this client, and their places. The place
+    /// behind more holders than [`HEAD`] is not known.
     pub(crate) async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        let diagnose = |script: Script| script.diagnose(name, attempts);
-        let (_, rows) =
-            self.insist(("inspect", Rank::Ask), diagnose, LIMIT, patient(), None).await?;
+        let rows = self.ask("inspect", |script| script.diagnose(name, attempts)).await?;
         Ok(diagnosis(&rows, attempts))
     }
 
     /// The names in use that start with `prefix`.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
     pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        let used = |script: Script| script.used(prefix);
-        let (_, rows) = self.insist(("names", Rank::Ask), used, LIMIT, patient(), None).await?;
-        let name = |row: &Row| LockName::new(std::str::from_utf8(&row.name).ok()?).ok();
+        let rows = self.ask("names", |script| script.used(prefix)).await?;
         Ok(rows.iter().filter_map(name).collect())
     }
 
-    /// What a commit outlives: see [`Script::durability`].
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Returns what a commit outlives: see [`Script::durability`].
     pub(crate) async fn outlives(&self) -> Result<u64> {
-        let (_, rows) =
-            self.insist(("connect", Rank::Ask), Script::durability, LIMIT, patient(), None).await?;
-        Ok(rows.first().map_or(0, |row| row.token))
+        let rows = self.ask("connect", Script::durability).await?;
+        Ok(rows.number(0).unwrap_or_default())
     }
 
-    /// Removes an entry of whatever client. Answers whether there was one.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Removes an entry of any client. Returns whether there was one.
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
-        let (_, rows) =
-            self.insist(("revoke", Rank::HandOver), revoke, LIMIT, patient(), None).await?;
+        let op = ("revoke", Rank::HandOver);
+        let (_, rows) = self.insist(op, revoke, LIMIT, Clock::Boot.now() + LIMIT * 2, None).await?;
         self.changed(name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
     }
 
-    /// How far tokens have come.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Returns the token floor, and the greatest token so far.
     pub(crate) async fn token_floor(&self) -> Result<TokenFloor> {
-        let op = ("token floor", Rank::Ask);
-        let (_, rows) = self.insist(op, Script::floor, LIMIT, patient(), None).await?;
-        Ok(floor(&rows))
+        Ok(floor(&self.ask("token floor", Script::floor).await?))
     }
 
-    /// Raises it, unless it is as high.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Raises the token floor, unless it is as high.
     pub(crate) async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        let op = ("raise the token floor", Rank::Ask);
         let raise = |script: Script| script.raise_floor(above);
-        let (_, rows) = self.insist(op, raise, LIMIT, patient(), None).await?;
-        Ok(floor(&rows))
+        Ok(floor(&self.ask("raise the token floor", raise).await?))
     }
 
-    /// Who holds or waits with a token that is not above the floor.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
+    /// Returns the holders and waiters with a token that is not above the floor.
     pub(crate) async fn below(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        let op = ("raise the token floor", Rank::Ask);
         let old = |script: Script| script.up_to(floor.above);
-        let (_, rows) = self.insist(op, old, LIMIT, patient(), None).await?;
-        let entry = |row: &Row| {
-            let name = LockName::new(std::str::from_utf8(&row.name).ok()?).ok()?;
-            Some((name, row.attempt))
-        };
-        Ok(rows.iter().filter_map(entry).collect())
+        let rows = self.ask("raise the token floor", old).await?;
+        Ok(rows.iter().filter_map(|row| Some((name(row)?, row.attempt))).collect())
+    }
+
+    async fn ask(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Rows> {
+        let deadline = Clock::Boot.now() + LIMIT * 2;
+        let answer = self.insist((op, Rank::Ask), script, LIMIT, deadline, None).await;
+        answer.map(|(_, rows)| rows)
     }
 }
 
-fn diagnosis(rows: &[Row], attempts: &[Uuid]) -> Diagnosis {
-    let (head, line): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.version == 0);
-    let holders = admitted(head.iter().map(|row| row.kind));
-    let places: HashMap<_, _> = line.iter().map(|row| (row.attempt, row.token)).collect();
+fn diagnosis(rows: &Rows, attempts: &[Uuid]) -> Diagnosis {
+    let holders = admitted(rows.iter().map(|row| row.kind));
+    let places: HashMap<_, _> = rows.numbers.iter().copied().collect();
     let place = |attempt| match usize::try_from(*places.get(attempt)?).ok()? {
         at if at <= holders => Some(0),
-        // There may be more of them.
+        // There may be more holders.
         _ if holders == HEAD => None,
         at => Some(at - holders),
     };
-    let holder = head.first().map(|row| {
+    let holder = rows.first().map(|row| {
         let token = (holders > 0).then(|| FencingToken::new(row.token));
         Holder::new(row.holder.clone(), token).queued(Some(row.since)).granted(row.granted)
     });
     Diagnosis::new(holder, attempts.iter().map(place).collect())
 }
 
-fn patient() -> Instant {
-    CLOCK.now() + LIMIT * 2
+/// The name in a row; `None` for one that is not a name, which this library has not written.
+fn name(row: &Row) -> Option<LockName> {
+    LockName::new(std::str::from_utf8(&row.name).ok()?).ok()
 }
 
 fn entry(row: &Row) -> Entry {
@@ -167,7 +120,7 @@ fn entry(row: &Row) -> Entry {
     Entry::new(Some(row.attempt), holder).with_kind(row.kind).with_ttl_left(row.left)
 }
 
-fn floor(rows: &[Row]) -> TokenFloor {
-    let token = |at: usize| FencingToken::new(rows.get(at).map_or(0, |row| row.token));
+fn floor(rows: &Rows) -> TokenFloor {
+    let token = |at: usize| FencingToken::new(rows.number(at).unwrap_or_default());
     TokenFloor::new(token(0), token(1))
 }

@@ -1,25 +1,28 @@
-//! What a URL says.
+//! The driver's configuration, and how a URL is read.
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Error, Result, StoreUrl};
+use lock_core::{Layout, LockName, Result, StoreUrl};
 use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
-    layout::path::{self, Layout},
+    error::invalid,
+    layout::path,
     wire::own_client::{self, DEFAULT_PORT},
 };
 
 const DEFAULT_PREFIX: &str = "/locks";
 
-/// Who may touch the nodes that this client creates.
+/// Which logins may touch the nodes that this client creates.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Access {
-    /// Everybody.
+    /// Any login, and clients without a login.
     #[default]
     Open,
-    /// Whoever has the same login.
+    /// Only this client's own login.
     Creator,
 }
 
@@ -32,30 +35,41 @@ impl Access {
     }
 }
 
-/// How to reach ZooKeeper, and where the locks are.
+/// How to reach ZooKeeper, and the directory of the locks. [The front page](crate#options) lists
+/// the options of a URL.
 ///
-/// `zookeeper://[user:password@]host[:2181][,host..][/chroot][?option=value&..]`
-///
-/// | option | meaning | default |
-/// |---|---|---|
-/// | `prefix` | directory of the locks, below the chroot | `/locks` |
-/// | `layout` | `escaped`: one directory per name, percent-encoded; `native`: the name is a path | `escaped` |
-/// | `ttl` | TTL of a lock whose builder names none | 15 s, or what the server grants for it |
-/// | `tick` | `tickTime` of the servers, for those that do not tell it: see the front page | as told, or guessed from the timeouts |
-/// | `acl` | `open`: everybody may touch our nodes; `creator`: our login only | `open` |
-///
-/// The login is used for ZooKeeper's `digest` scheme.
+/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
+/// and `tick` as in a URL. `Debug` does not show the password.
 #[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[non_exhaustive]
 pub struct ZkConfig {
-    /// Each perhaps with [`own_client::TLS`] in front.
-    pub(crate) hosts: Vec<String>,
-    pub(crate) chroot: String,
-    connector: Connector,
-    pub(crate) prefix: String,
-    pub(crate) layout: Layout,
-    pub(crate) access: Access,
-    pub(crate) ttl: Option<Duration>,
-    pub(crate) tick: Option<Duration>,
+    /// The servers, `host` or `host:port`, with `tcp+tls://` before a host that is reached by TLS.
+    /// Default: `127.0.0.1:2181`.
+    pub hosts: Vec<String>,
+    /// The path that contains all other paths, such as `/app`. Default: none.
+    pub chroot: String,
+    /// The user. Default: no login.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<String>,
+    /// The TTL of locks that set none. Default: 15 s, or what the server grants for it.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
+    pub ttl: Option<Duration>,
+    /// The directory of the locks, below the chroot: a path. Default: `/locks`.
+    pub prefix: String,
+    /// How names become directories. Default: [`Layout::Escaped`].
+    pub layout: Layout,
+    /// Which logins may touch our nodes. Default: [`Access::Open`].
+    pub access: Access,
+    /// The servers' `tickTime`, if they do not tell it. A tick that is too long costs time, one
+    /// that is too short costs safety. Default: as told, or guessed from the timeouts.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
+    pub tick: Option<Duration>,
+    /// A connector of the caller's, with its own logins.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    given: Option<Connector>,
 }
 
 impl ZkConfig {
@@ -64,12 +78,11 @@ impl ZkConfig {
     /// # Errors
     ///
     /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) or
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names what is wrong.
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names the mistake.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
         let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
-        let layouts = [("escaped", Layout::Escaped), ("native", Layout::Native)];
-        let layout = options.choice("layout", &layouts)?.unwrap_or_default();
+        let layout = options.choice("layout", Layout::CHOICES)?.unwrap_or_default();
         let (ttl, tick) = (options.duration("ttl")?, options.duration("tick")?);
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
@@ -82,24 +95,29 @@ impl ZkConfig {
         if !chroot.is_empty() {
             path::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
         }
-        let login = login(url)?;
-        if access == Access::Creator && login.is_none() {
+        let (user, password) = (url.user().map(str::to_owned), url.password().map(str::to_owned));
+        if user.is_some() != password.is_some() {
+            return Err(url.error("a login is user:password@"));
+        }
+        if access == Access::Creator && user.is_none() {
             return Err(url.error("acl=creator needs user:password@ in front of the host"));
         }
         let hosts = url.hosts(DEFAULT_PORT);
-        let connector = match login {
-            Some(login) => Client::connector().with_auth("digest", login.as_bytes()),
-            None => Client::connector(),
-        };
-        Ok(Self { hosts, chroot, connector, prefix, layout, access, ttl, tick })
+        Ok(Self { hosts, chroot, user, password, ttl, prefix, layout, access, tick, given: None })
     }
 
-    /// Sessions made by a connector, with its login, SASL and TLS; everything else by default. Nothing
-    /// is sent. [The front page](crate#your-own-client) says why it is no client, and what of the
-    /// connector counts.
+    /// A configuration for these servers, `host` or `host:port`; everything else by default.
+    pub fn new(hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { hosts: hosts.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// A configuration whose sessions a connector makes, with its login, SASL and TLS; everything
+    /// else by default. Nothing is sent. [The front page](crate#your-own-client) says why it takes
+    /// no client, and which settings of the connector count.
     ///
-    /// `cluster` is the client crate's connect string: `host[:2181][,host..][/chroot]`, with `tcp+tls://`
-    /// in front of a host that is reached by TLS. If all are, [`tick`](Self::tick) must be given.
+    /// `cluster` is the client crate's connect string: `host[:2181][,host..][/chroot]`, with
+    /// `tcp+tls://` before a host that is reached by TLS. If all hosts are,
+    /// [`tick`](Self#structfield.tick) must be given.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_zk as zookeeper; }
@@ -115,53 +133,39 @@ impl ZkConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if `cluster` is none,
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a session, is
-    /// detached, or fails eagerly.
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if `cluster` is no connect string,
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a
+    /// session, is detached, or fails eagerly.
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
         let (hosts, chroot) = own_client::parse(cluster)?;
         own_client::check(&connector)?;
-        Ok(Self {
-            hosts,
-            chroot,
-            connector,
-            prefix: DEFAULT_PREFIX.to_owned(),
-            layout: Layout::default(),
-            access: Access::default(),
-            ttl: None,
-            tick: None,
-        })
+        Ok(Self { hosts, chroot, given: Some(connector), ..Self::default() })
     }
 
-    /// Sets the TTL of a lock whose builder names none. Default: 15 s, or what the server grants for it.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
 
-    /// Sets the directory of the locks, below the chroot: a path. Default: `/locks`.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
+    lock_core::setters! {
+        /// Sets [`chroot`](Self#structfield.chroot).
+        chroot: impl Into<String> => chroot.into();
+        /// Sets [`ttl`](Self#structfield.ttl).
+        ttl: Duration => Some(ttl);
+        /// Sets [`prefix`](Self#structfield.prefix).
+        prefix: impl Into<String> => prefix.into();
+        /// Sets [`layout`](Self#structfield.layout).
+        layout: Layout => layout;
+        /// Sets [`access`](Self#structfield.access). [`Access::Creator`] needs a login.
+        access: Access => access;
+        /// Sets [`tick`](Self#structfield.tick).
+        tick: Duration => Some(tick);
     }
 
-    /// Sets how a name becomes a path. Default: [`Layout::Escaped`].
-    pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
-        self
-    }
-
-    /// Sets who may touch our nodes. [`Access::Creator`] needs a login. Default: [`Access::Open`].
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// Sets the servers' `tickTime`, which they are asked otherwise; too long a tick costs time, too
-    /// short a tick costs safety.
-    pub fn tick(mut self, tick: Duration) -> Self {
-        self.tick = Some(tick);
-        self
+    /// Returns the directory of a lock: see [`path::directory`].
+    pub(crate) fn directory(&self, name: &LockName) -> Result<String> {
+        path::directory(&self.prefix, self.layout, name)
     }
 
     /// The hosts that answer without TLS.
@@ -169,28 +173,46 @@ impl ZkConfig {
         self.hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).cloned().collect()
     }
 
-    /// What makes a session of this TTL. The rest of a connector's options would let a session end later
-    /// than its deadlines, or be good for nothing.
+    /// Returns the connector for sessions of this TTL. It overrides the other options of a given
+    /// connector: they would let a session end later than its deadlines, or make it useless.
     pub(crate) fn connector(&self, ttl: Duration) -> Connector {
-        let connector = self.connector.clone().with_session_timeout(ttl).with_readonly(false);
+        let mut connector = self.given.clone().unwrap_or_else(Client::connector);
+        if let (Some(user), Some(password)) = (&self.user, &self.password) {
+            connector = connector.with_auth("digest", format!("{user}:{password}").as_bytes());
+        }
+        let connector = connector.with_session_timeout(ttl).with_readonly(false);
         connector.with_connection_timeout(Duration::ZERO)
     }
 
-    /// What could be wrong with the prefix.
+    /// Checks the fields, which need not come from a URL, and gives each host its port.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`].
-    pub(crate) fn check_prefix(&self) -> Result<()> {
-        path::check_path(&self.prefix).map_err(|reason| Error::InvalidOption {
-            option: "prefix".to_owned(),
-            value: self.prefix.clone(),
-            allowed: format!("a path: {reason}"),
-        })
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names the field.
+    pub(crate) fn checked(mut self) -> Result<Self> {
+        for (option, path) in [("prefix", &self.prefix), ("chroot", &self.chroot)] {
+            if option != "chroot" || !path.is_empty() {
+                let path_is = |reason| invalid(option, path, format!("a path: {reason}"));
+                path::check_path(path).map_err(path_is)?;
+            }
+        }
+        if self.user.is_some() != self.password.is_some() {
+            return Err(invalid("login", "half of it", "a user and a password"));
+        }
+        if self.access == Access::Creator && self.user.is_none() && self.given.is_none() {
+            return Err(invalid("access", "creator", "open, without a user and a password"));
+        }
+        for host in &mut self.hosts {
+            *host = own_client::host_of(host).map_err(|reason| invalid("hosts", &*host, reason))?;
+        }
+        match self.hosts.is_empty() {
+            true => Err(invalid("hosts", "none", "at least one")),
+            false => Ok(self),
+        }
     }
 
-    /// What the client crate calls a connect string, with each host so often that there are at
-    /// least so many.
+    /// Returns the client crate's connect string. It repeats the hosts until there are at least
+    /// this many.
     pub(crate) fn ensemble(&self, hosts: usize) -> String {
         let rounds = hosts.div_ceil(self.hosts.len());
         let all = vec![self.hosts.join(","); rounds].join(",");
@@ -198,11 +220,20 @@ impl ZkConfig {
     }
 }
 
-fn login(url: &StoreUrl) -> Result<Option<String>> {
-    match (url.user(), url.password()) {
-        (None, None) => Ok(None),
-        (Some(user), Some(password)) => Ok(Some(format!("{user}:{password}"))),
-        _ => Err(url.error("a login is user:password@")),
+impl Default for ZkConfig {
+    fn default() -> Self {
+        Self {
+            hosts: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
+            chroot: String::new(),
+            user: None,
+            password: None,
+            ttl: None,
+            prefix: DEFAULT_PREFIX.to_owned(),
+            layout: Layout::default(),
+            access: Access::default(),
+            tick: None,
+            given: None,
+        }
     }
 }
 
@@ -211,6 +242,7 @@ impl fmt::Debug for ZkConfig {
         f.debug_struct("ZkConfig")
             .field("hosts", &self.hosts)
             .field("chroot", &self.chroot)
+            .field("user", &self.user)
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
             .field("access", &self.access)
@@ -249,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_bad_url_is_refused_with_the_reason() {
         for (url, expected) in [
             ("zookeeper://h?ttl=soon", "ttl"),
             ("zookeeper://h?prefix=locks", "prefix"),

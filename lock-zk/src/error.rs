@@ -1,29 +1,32 @@
-//! What the client's errors mean.
+//! The meaning of the client crate's errors.
 
-use lock_core::{BoxError, Effect, Error};
+use lock_core::{
+    BoxError, Effect, Error,
+    keep::errors::{self, denied, rejected},
+};
 use zookeeper_client::Error as ZkError;
 
 pub(crate) const STORE: &str = "zookeeper";
 
-/// What an error says about the request that got it.
+/// The meaning of an error for the failed request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Meaning {
-    /// The server answered: it did not do it.
+    /// The server answered, and did not do it.
     Answered,
-    /// The server answered: we may not.
+    /// The server answered: this login may not do it.
     Denied,
-    /// Nobody knows whether it was done.
+    /// It is not known whether it was done.
     Unanswered,
-    /// It was not done, and may be later.
+    /// It was not done, but may succeed later.
     NotNow,
-    /// The session is over, and whatever it owned goes with it.
+    /// The session is over, and everything that it owned goes with it.
     Over,
-    /// It was not done, and never will be like this.
+    /// It was not done, and never will be in this form.
     Refused,
 }
 
-/// The client reports a broken connection as any of five errors, whatever its documentation says:
-/// a closed one is `ConnectionLoss`, a reset or silent one `Custom`.
+/// Returns what an error means. The client reports a broken connection as any of five errors,
+/// unlike its documentation: a closed one is `ConnectionLoss`, a reset or silent one `Custom`.
 pub(crate) fn meaning(error: &ZkError) -> Meaning {
     match error {
         ZkError::NoNode | ZkError::NodeExists | ZkError::NotEmpty | ZkError::BadVersion => {
@@ -40,8 +43,8 @@ pub(crate) fn meaning(error: &ZkError) -> Meaning {
         | ZkError::QuotaExceeded
         | ZkError::Unimplemented
         | ZkError::UnexpectedErrorCode(_) => Meaning::Refused,
-        // ConnectionLoss, Custom, Timeout, UnexpectedError, UnmarshalError, and what is not known
-        // yet.
+        // ConnectionLoss, Custom, Timeout, UnexpectedError, UnmarshalError, and errors that are not
+        // known yet.
         _ => Meaning::Unanswered,
     }
 }
@@ -55,7 +58,7 @@ pub(crate) fn may_succeed_later(error: &ZkError) -> bool {
     matches!(meaning(error), Meaning::Unanswered | Meaning::NotNow)
 }
 
-/// Whether the server answered with this error, and so had the request.
+/// Whether the server answered with this error, and so received the request.
 pub(crate) fn is_an_answer(error: &ZkError) -> bool {
     meaning(error) == Meaning::Answered
 }
@@ -72,25 +75,29 @@ pub(crate) fn write_failed(op: &'static str, error: ZkError) -> Error {
 
 fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
     match meaning(&error) {
-        Meaning::Denied => Error::Denied { store: STORE, op, source: error.into() },
-        Meaning::Answered | Meaning::Refused => {
-            Error::Rejected { store: STORE, op, effect: Effect::None, source: error.into() }
-        }
+        Meaning::Denied => denied(STORE, op, error),
+        Meaning::Answered | Meaning::Refused => rejected(STORE, op, Effect::None, error),
         Meaning::NotNow => unavailable(op, Effect::None, error),
         Meaning::Over | Meaning::Unanswered => unavailable(op, unanswered, error),
     }
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
-    Error::Unavailable { store: STORE, op, effect, source: source.into() }
+    errors::unavailable(STORE, op, effect, source)
 }
 
-/// Nobody reads it.
+/// The error for an option with a wrong value.
+pub(crate) fn invalid(option: &str, value: impl Into<String>, allowed: impl Into<String>) -> Error {
+    let (value, allowed) = (value.into(), allowed.into());
+    Error::InvalidOption { option: option.to_owned(), value, allowed }
+}
+
+/// The result of an attempt whose caller has left: no caller reads it.
 pub(crate) fn cancelled() -> Error {
     unavailable("acquire", Effect::None, "the caller has left")
 }
 
-/// A waiter's node was deleted by somebody else: it lost its place, and is told.
+/// The error of a waiter that lost its place, since its node was deleted.
 pub(crate) fn vanished() -> Error {
     Error::PlaceLost { store: STORE }
 }
@@ -102,38 +109,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_row_of_the_table() {
+    fn each_error_has_its_meaning() {
+        use ZkError::*;
         let rows = [
-            (ZkError::NoNode, Meaning::Answered),
-            (ZkError::NodeExists, Meaning::Answered),
-            (ZkError::NotEmpty, Meaning::Answered),
-            (ZkError::BadVersion, Meaning::Answered),
-            (ZkError::NoAuth, Meaning::Denied),
-            (ZkError::AuthFailed, Meaning::Denied),
-            (ZkError::InvalidAcl, Meaning::Denied),
-            (ZkError::NoHosts, Meaning::NotNow),
-            (ZkError::NotReadOnly, Meaning::NotNow),
-            (ZkError::Throttled, Meaning::NotNow),
-            (ZkError::SessionExpired, Meaning::Over),
-            (ZkError::SessionMoved, Meaning::NotNow),
-            (ZkError::ClientClosed, Meaning::Over),
-            (ZkError::BadArguments(&"x"), Meaning::Refused),
-            (ZkError::MarshallingError, Meaning::Refused),
-            (ZkError::NoChildrenForEphemerals, Meaning::Refused),
-            (ZkError::QuotaExceeded, Meaning::Refused),
-            (ZkError::Unimplemented, Meaning::Refused),
-            (ZkError::UnexpectedErrorCode(-99), Meaning::Refused),
-            (ZkError::ConnectionLoss, Meaning::Unanswered),
-            (ZkError::Timeout, Meaning::Unanswered),
-            (ZkError::UnexpectedError("x".to_owned()), Meaning::Unanswered),
-            (ZkError::RuntimeInconsistent, Meaning::Unanswered),
+            (Meaning::Answered, vec![NoNode, NodeExists, NotEmpty, BadVersion]),
+            (Meaning::Denied, vec![NoAuth, AuthFailed, InvalidAcl]),
+            (Meaning::NotNow, vec![NoHosts, NotReadOnly, Throttled, SessionMoved]),
+            (Meaning::Over, vec![SessionExpired, ClientClosed]),
+            (Meaning::Refused, vec![BadArguments(&"x"), MarshallingError, NoChildrenForEphemerals]),
+            (Meaning::Refused, vec![QuotaExceeded, Unimplemented, UnexpectedErrorCode(-99)]),
+            (Meaning::Unanswered, vec![ConnectionLoss, Timeout, UnexpectedError("x".to_owned())]),
+            (Meaning::Unanswered, vec![RuntimeInconsistent]),
         ];
-        for (error, expected) in rows {
-            assert_eq!(meaning(&error), expected, "{error:?}");
+        for (expected, errors) in rows {
+            for error in errors {
+                assert_eq!(meaning(&error), expected, "{error:?}");
+            }
         }
     }
 
-    /// Of each write in it: so it is no proof that the leader still has the session.
+    /// The leader refuses each write of it, so it is no proof that the leader still has the
+    /// session.
     #[test]
     fn a_transaction_that_is_refused_because_the_session_is_over_is_no_answer() {
         let refused = |source| ZkError::from(MultiWriteError::OperationFailed { index: 0, source });

@@ -7,10 +7,11 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, Facts, FencingToken, Lease, LossReason, Request, Result, Validity,
+    Clock, Error, Facts, FencingToken, Lease, LossReason, Result, Validity,
     deadline::{margin, safe_until},
+    keep::poison::lock,
 };
-use zookeeper_client::{Acls, Error as ZkError};
+use zookeeper_client::Error as ZkError;
 
 use crate::{
     error,
@@ -18,36 +19,28 @@ use crate::{
         note::Became,
         values::{self, Values},
     },
-    session::{Session, attempt::Attempt, poison::lock},
+    session::{Session, attempt::Attempt, leftover::Leftover},
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
 pub struct ZkLease {
     pub(crate) session: Arc<Session>,
-    pub(crate) request: Request,
-    pub(crate) acls: Acls<'static>,
-    /// An upgrade brings another one.
+    /// An upgrade replaces it.
     attempt: Mutex<Arc<Attempt>>,
     validity: Validity,
-    /// What was said last. Also lets one change of the grant happen at a time: each means the
-    /// attempt of that moment.
+    /// The values that were said last. Its guard also lets one change of the grant happen at a
+    /// time, since each change is for the current attempt.
     said: tokio::sync::Mutex<Values>,
 }
 
 impl ZkLease {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        request: Request,
-        acls: Acls<'static>,
-        attempt: Arc<Attempt>,
-        validity: Validity,
-    ) -> Self {
-        let said = tokio::sync::Mutex::new(Values::new(request.value.clone()));
-        Self { session, request, acls, attempt: Mutex::new(attempt), validity, said }
+    pub(crate) fn new(session: Arc<Session>, attempt: Arc<Attempt>, validity: Validity) -> Self {
+        let said = tokio::sync::Mutex::new(Values::new(attempt.request.value.clone()));
+        Self { session, attempt: Mutex::new(attempt), validity, said }
     }
 
     /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no
-    /// other attempt ever has it, so it is the condition for a guarded write of your own: ZooKeeper
+    /// other attempt ever has it. So it is the condition for a guarded write of your own: ZooKeeper
     /// itself refuses a holder that has lost the lock. An upgrade moves the lock to a new node.
     ///
     /// ```no_run
@@ -71,9 +64,9 @@ impl ZkLease {
         lock(&self.attempt).clone()
     }
 
-    /// A holder who overran its term was told at the safe deadline, but nobody knows whether it has
-    /// stopped yet. It has until the term's real end, as it would have with a store that expires
-    /// terms by itself.
+    /// A holder that overran its term was told at the safe deadline, but may still be working. It
+    /// has until the term's real end to stop, the same as with a store that expires terms by
+    /// itself.
     async fn let_the_holder_stop(&self) {
         if let Some(LossReason::TermOver | LossReason::Expired) = self.validity.loss() {
             let end = self.validity.until() + margin(self.session.ttl());
@@ -82,15 +75,15 @@ impl ZkLease {
     }
 
     fn lost(&self, reason: LossReason) -> Error {
-        Error::Lost { name: self.request.name.clone(), reason }
+        Error::Lost { name: self.attempt().request.name.clone(), reason }
     }
 
-    /// What a call is told after the end of the session.
+    /// The error of a call after the end of the session.
     fn ended(&self) -> Error {
         self.lost(self.validity.loss().unwrap_or(LossReason::SessionEnded))
     }
 
-    /// Writes into the grant's node what has become of it.
+    /// Writes a note into the grant's node.
     async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<()> {
         match self.session.write(attempt, note).await {
             Ok(true) => Ok(()),
@@ -104,7 +97,7 @@ impl ZkLease {
     }
 }
 
-/// A grant always has a node.
+/// Returns the path of a grant's node. A grant always has one.
 pub(crate) fn path(attempt: &Attempt) -> &str {
     attempt.node().map_or("", |node| &node.path)
 }
@@ -125,8 +118,9 @@ impl Lease for ZkLease {
         &self.validity
     }
 
-    /// A node's session never changes, and all locks of a client share one: to keep one of them alive
-    /// for another process would keep all of them, and to hand over the session would give away all.
+    /// A node's session never changes, and all locks of a client share one. To keep one lock alive
+    /// for another process would keep all of them, and to hand over the session would give all of
+    /// them away.
     async fn detach(&self) -> Result<String> {
         let what = "leave a lock to another process: its node lives by the session that made it, which \
                     all locks of this client share";
@@ -157,8 +151,8 @@ impl Lease for ZkLease {
         }
         match (upgraded, self.validity.loss()) {
             (Ok(true), _) => {
+                *said = Values::new(acquire.attempt.request.value.clone());
                 *lock(&self.attempt) = acquire.attempt;
-                *said = Values::new(acquire.request.value);
                 Ok(true)
             }
             (_, Some(reason)) => Err(self.lost(reason)),
@@ -172,7 +166,7 @@ impl Lease for ZkLease {
         let (attempt, all) = (self.attempt(), said.with(value));
         let became = attempt.is_shared().then_some(Became::Shared);
         let written = self.write(&attempt, &attempt.note(became, &all)).await;
-        // Without an answer somebody may have seen it: the next one has another number.
+        // Without an answer an observer may have seen it: the next value has another number.
         if matches!(written, Ok(()) | Err(Error::Unavailable { .. })) {
             *said = all;
         }
@@ -183,15 +177,12 @@ impl Lease for ZkLease {
         loop {
             let attempt = self.attempt();
             let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
-            let asked = tokio::select! {
-                biased;
-                asked = exchange.confirm(path(&attempt)) => asked,
-                () = self.session.over() => return Err(self.ended()),
-            };
-            match asked {
+            let asked = exchange.confirm(path(&attempt));
+            let asked = self.session.over.run_until_cancelled(asked).await;
+            match asked.ok_or_else(|| self.ended())? {
                 Ok(()) => {
-                    attempt.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
-                    let held = attempt.renew(Clock::Boot.now(), self.session.safe_until());
+                    attempt.set_term_end(safe_until(exchange.sent, self.session.ttl()));
+                    let held = attempt.renew(Clock::Boot.now(), self.session.deadline.safe_until());
                     let reason = || self.validity.loss().unwrap_or(LossReason::Expired);
                     return if held { Ok(()) } else { Err(self.lost(reason())) };
                 }
@@ -219,7 +210,7 @@ impl Lease for ZkLease {
         self.let_the_holder_stop().await;
         let _said = self.said.lock().await;
         let attempt = self.attempt();
-        // Whoever waits right behind in this process need not wait for the server.
+        // A waiter right behind in this process need not wait for the server.
         attempt.pass();
         let removed = match self.validity.loss() {
             // All locks of the session were lost at the same moment, and their nodes go together.
@@ -227,7 +218,7 @@ impl Lease for ZkLease {
             _ => self.session.remove(path(&attempt)).await.map_err(Some),
         };
         if removed.is_err() && !self.session.is_over() {
-            self.session.departures.node(path(&attempt));
+            self.session.left.add(Leftover::Node(path(&attempt).to_owned()));
         }
         self.session.forget(attempt.id);
         match removed {

@@ -1,12 +1,12 @@
-//! The driver.
+//! The driver: connects, and tells what ZooKeeper guarantees.
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing,
-    FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
-    Reach, Request, Result, StoreUrl, Survives, TokenFloor, Wake, Wish, duration::shown,
+    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
+    Request, Result, TokenFloor, Wake, Wish, duration::shown, keep::limits::DEFAULT_TTL,
     only_exclusive,
 };
 use tokio::sync::mpsc;
@@ -20,8 +20,8 @@ use crate::{
     },
     config::ZkConfig,
     election::observe::observe,
-    error::{self, STORE, cancelled},
-    layout::{path::directory, values},
+    error::{self, STORE, cancelled, invalid},
+    layout::values,
     operators::{self, diagnose, inspect},
     session::{
         Session,
@@ -31,14 +31,12 @@ use crate::{
     wire::probe::{self, Timing},
 };
 
-/// How long a first connection may take in all.
+/// How long the first connection may take in all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
-/// The TTL of a lock whose builder and URL name none.
-const USUAL_TTL: Duration = Duration::from_secs(15);
-/// A proof of life is more than a tick old, so beside an ensemble shorter sessions leave no time to
+/// A proof of life is more than a tick old. So beside an ensemble shorter sessions leave no time to
 /// find another server.
 const LEAST_TICKS: u32 = 3;
-/// Shorter sessions leave the client no time to notice a broken connection and build another.
+/// Shorter sessions leave the client no time to notice a broken connection and make a new one.
 const SHORTEST_TTL: Duration = Duration::from_millis(500);
 
 /// Locks in ZooKeeper.
@@ -49,16 +47,7 @@ pub struct ZkLock {
 }
 
 impl ZkLock {
-    /// Connects by URL; see [`ZkConfig`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`ZkConfig::from_url`] and [`connect`](Self::connect).
-    pub async fn open(url: &StoreUrl) -> Result<Self> {
-        Self::connect(ZkConfig::from_url(url)?).await
-    }
-
-    /// Makes its sessions with a connector. The same as [`connect`](Self::connect) with
+    /// Connects with sessions that a connector makes. The same as [`connect`](Self::connect) with
     /// [`ZkConfig::from_connector`].
     ///
     /// ```no_run
@@ -73,7 +62,7 @@ impl ZkLock {
     ///
     /// # Errors
     ///
-    /// Those of [`ZkConfig::from_connector`] and [`connect`](Self::connect).
+    /// Same as [`ZkConfig::from_connector`] and [`connect`](Self::connect).
     ///
     /// # Cancel safety
     ///
@@ -82,26 +71,25 @@ impl ZkLock {
         Self::connect(ZkConfig::from_connector(connector, cluster)?).await
     }
 
-    /// Connects, learns which TTLs the server grants, and opens the session of the default TTL.
+    /// Connects, asks which TTLs the server grants, and opens the session of the default TTL.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] within 4 s if no server answers, [`Error::Denied`] if the login may
-    /// not read the locks' directory, [`Error::InvalidOption`] if the server does not grant the
-    /// TTL of the URL, [`Error::Rejected`] if the chroot does not exist.
+    /// [`Unavailable`](lock_core::Error::Unavailable) within 4 s if no server answers,
+    /// [`Denied`](lock_core::Error::Denied) if the login may not read the locks' directory,
+    /// [`InvalidOption`](lock_core::Error::InvalidOption) if the server does not grant the TTL of
+    /// the URL, [`Rejected`](lock_core::Error::Rejected) if the chroot does not exist.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing but sessions that end by themselves.
     pub async fn connect(config: ZkConfig) -> Result<Self> {
+        let config = config.checked()?;
         let hosts = config.hosts.join(", ");
-        match tokio::time::timeout(CONNECT_LIMIT, connect(config)).await {
-            Ok(connected) => connected,
-            Err(_) => {
-                let source = format!("no answer from {hosts} within {}", shown(CONNECT_LIMIT));
-                Err(error::unavailable("connect", Effect::None, source))
-            }
-        }
+        tokio::time::timeout(CONNECT_LIMIT, connect(config)).await.unwrap_or_else(|_| {
+            let source = format!("no answer from {hosts} within {}", shown(CONNECT_LIMIT));
+            Err(error::unavailable("connect", Effect::None, source))
+        })
     }
 
     async fn session(&self, ttl: Duration, attempt: &Attempt) -> Result<Arc<Session>> {
@@ -112,43 +100,32 @@ impl ZkLock {
         }
     }
 
-    /// A session for questions.
+    /// Returns any session, for requests that hold nothing.
     async fn any_session(&self) -> Result<Arc<Session>> {
         self.sessions.any(self.guarantees.default_ttl).await
     }
 
-    /// The wishes in one session, which one request needs.
-    fn acquires(
-        &self,
-        session: Arc<Session>,
-        caller: &Attempt,
-        wishes: &[Wish],
-    ) -> Result<AcquireSet> {
-        let acls = self.sessions.config().access.acls();
+    /// Makes the attempts of all wishes in one session, as one request needs it.
+    async fn set(&self, ttl: Duration, caller: &Attempt, wishes: &[Wish]) -> Result<AcquireSet> {
+        let session = self.session(ttl, caller).await?;
         let acquire = |(request, attempt): &Wish| {
-            let directory = self.directory(&request.name)?;
-            let (request, attempt) = (request.clone(), attempt.clone());
-            Ok(Acquire::new(session.clone(), directory, acls, request, attempt))
+            let directory = self.sessions.config.directory(&request.name)?;
+            Ok(Acquire::new(session.clone(), directory, request.clone(), attempt.clone()))
         };
         let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
-        Ok(AcquireSet::new(session.clone(), caller.clone(), all))
-    }
-
-    fn directory(&self, name: &LockName) -> Result<String> {
-        let config = self.sessions.config();
-        directory(&config.prefix, config.layout, name)
+        Ok(AcquireSet { session: session.clone(), caller: caller.clone(), all })
     }
 }
 
-/// Servers that are reached by TLS alone cannot be asked: their timeouts are taken for the usual ones.
+/// Returns the servers' timeouts and tick. Servers that are reached by TLS alone cannot be asked:
+/// the usual multiples of the tick count as their timeouts.
 async fn timing(config: &ZkConfig) -> Result<Timing> {
     match (config.plain_hosts().as_slice(), config.tick) {
         ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick }),
-        ([], None) => Err(Error::InvalidOption {
-            option: "tick".to_owned(),
-            value: "none".to_owned(),
-            allowed: "the tickTime of the servers, which cannot be asked by TLS".to_owned(),
-        }),
+        ([], None) => {
+            let allowed = "the tickTime of the servers, which cannot be asked by TLS";
+            Err(invalid("tick", "none", allowed))
+        }
         (plain, _) => {
             let told = probe::timing(plain).await;
             told.map_err(|error| error::unavailable("connect", Effect::None, error))
@@ -157,20 +134,18 @@ async fn timing(config: &ZkConfig) -> Result<Timing> {
 }
 
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
-    config.check_prefix()?;
     let timing = timing(&config).await?;
     let tick = config.tick.unwrap_or(timing.tick);
     let (least, most) = timing.timeouts.into_inner();
     let least = least.max(SHORTEST_TTL);
-    let usual = USUAL_TTL.max(tick * LEAST_TICKS).min(most).max(least);
+    let usual = DEFAULT_TTL.max(tick * LEAST_TICKS).min(most).max(least);
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
     let sessions = Sessions::new(config, tick);
     let session = sessions.get(default_ttl).await?;
-    let config = sessions.config();
     let (members, alone, access) = tokio::join!(
         members(&session),
-        probe::stands_alone(&config.hosts),
-        check_access(&session, config)
+        probe::stands_alone(&session.config.hosts),
+        check_access(&session)
     );
     access?;
     let alone = alone && members == Some(0);
@@ -179,7 +154,6 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     drop(session);
     let mut guarantees = Guarantees::least(STORE);
     guarantees.kinds = LockKind::ALL;
-    guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
     guarantees.survives.failover = members.is_some_and(|members| members >= 3);
     guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
@@ -213,14 +187,13 @@ impl DistributedLock for ZkLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        let directory = self.directory(&request.name)?;
+        let directory = self.sessions.config.directory(&request.name)?;
         values::check(request.value.as_deref().unwrap_or_default())?;
-        let acls = self.sessions.config().access.acls();
         let session = self.session(request.ttl, &attempt).await?;
-        let acquire = Acquire::new(session, directory, acls, request, attempt.clone());
+        let acquire = Acquire::new(session, directory, request, attempt.clone());
         match acquire.run().await {
             Err(_) if acquire.may_begin_again() => {
-                let session = self.session(acquire.ttl(), &attempt).await?;
+                let session = self.session(acquire.attempt.request.ttl, &attempt).await?;
                 acquire.again(session).run().await
             }
             result => result,
@@ -233,37 +206,36 @@ impl DistributedLock for ZkLock {
         let (Some(ttl), Some((_, caller))) = (ttl, wishes.first().cloned()) else {
             return Ok(Some(Vec::new()));
         };
-        let set = self.acquires(self.session(ttl, &caller).await?, &caller, &wishes)?;
+        let set = self.set(ttl, &caller, &wishes).await?;
         match set.run().await {
             Err(_) if set.may_begin_again() => {
-                let session = self.session(ttl, &caller).await?;
-                self.acquires(session, &caller, &wishes)?.run().await
+                self.set(ttl, &caller, &wishes).await?.again().run().await
             }
             result => result,
         }
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         inspect(&*self.any_session().await?, &directory).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         diagnose(&*self.any_session().await?, &directory, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         observe(&self.sessions, self.guarantees.default_ttl, directory).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        operators::names(&*self.any_session().await?, self.sessions.config(), prefix).await
+        operators::names(&*self.any_session().await?, prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        let directory = self.directory(name)?;
+        let directory = self.sessions.config.directory(name)?;
         let session = self.any_session().await?;
         let revoked = session.revoke(&directory, attempt).await?;
         // Another client's node does not go with our session.
@@ -271,17 +243,17 @@ impl DistributedLock for ZkLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.any_session().await?.token_floor(self.sessions.config()).await
+        self.any_session().await?.token_floor().await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        let (session, config) = (self.any_session().await?, self.sessions.config());
-        session.raise_floor(config, above).await?;
-        session.token_floor(config).await
+        let session = self.any_session().await?;
+        session.raise_floor(above).await?;
+        session.token_floor().await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        self.any_session().await?.before_floor(self.sessions.config()).await
+        self.any_session().await?.before_floor().await
     }
 
     async fn close(&self) -> Result<()> {

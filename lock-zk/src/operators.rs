@@ -1,33 +1,29 @@
-//! What operators ask for: who holds a lock, which names are in use, to take a lock away, and to
-//! see and raise the token floor.
+//! Requests of operators: the holders and waiters of a lock, the names in use, taking a lock away,
+//! and seeing and raising the token floor.
+
+mod floor;
 
 use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
-use lock_core::{Diagnosis, Entry, Error, FencingToken, Kind, LockName, Result, TokenFloor};
+use lock_core::{Diagnosis, Entry, Kind, Layout, LockName, Result};
 use uuid::Uuid;
-use zookeeper_client::{Acls, CreateMode, Error as ZkError, Stat};
+use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     config::ZkConfig,
     error,
-    layout::{
-        child,
-        floor::{Above, broken},
-        listing,
-        note::Note,
-        path::{Layout, directory},
-    },
+    layout::{child, listing, note::Note},
     session::Session,
     wire::turns::Turn,
 };
 
-/// Beyond this place only the attempts are told, not what they say about themselves.
+/// How many entries of a queue are read. Of the later ones only the attempts are told.
 const MOST_NOTES: usize = 256;
 /// How many directories are listed at the same time.
 const AT_ONCE: usize = 64;
 
-/// Holders and waiters of a lock's directory, the holders first. None has a `ttl_left`: a node
-/// lives as long as its session, and ZooKeeper tells no client how long another's session still
-/// does.
+/// Returns the holders and waiters of a lock's directory, the holders first. None has a `ttl_left`:
+/// a node lives as long as its session, and ZooKeeper tells no client how long another client's
+/// session still lives.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
     let names = listing::in_order(session.list(directory, Turn::Look).await?);
     let notes = names.iter().take(MOST_NOTES).map(|name| async move {
@@ -59,8 +55,8 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
     Ok(entries)
 }
 
-/// Whether nobody has come or gone since the only entry was made, so that it was granted at once.
-/// ZooKeeper has no history, and when a node was deleted is written nowhere.
+/// Whether no attempt has come or gone since the only entry was made, so that it was granted at
+/// once. ZooKeeper has no history, and does not record when a node was deleted.
 async fn came_last(session: &Session, directory: &str, only: &Stat) -> Result<bool> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
     match exchange.stat(directory).await {
@@ -69,8 +65,8 @@ async fn came_last(session: &Session, directory: &str, only: &Stat) -> Result<bo
     }
 }
 
-/// Who is in the way, and where these attempts stand: with one list, and the data of the first
-/// node.
+/// Returns which holder is in the way, and the places of these attempts. Costs one list, and a read
+/// of the first node.
 pub(crate) async fn diagnose(
     session: &Session,
     directory: &str,
@@ -80,7 +76,7 @@ pub(crate) async fn diagnose(
     let mut entries: Vec<_> = names.iter().map(|name| listing::unread(name)).collect();
     if let (Some(name), Some(entry)) = (names.first(), entries.first_mut()) {
         let exchange = session.begin_in_turn(Turn::Look).await?;
-        // Only the first one can be something else than its name says: a writer that shares by now.
+        // Only the first entry can differ from its name: a writer that shares the lock by now.
         if let Ok((note, stat)) = exchange.data(&format!("{directory}/{name}")).await {
             *entry = listing::read(name, &note, &stat, session.above().await?);
         }
@@ -89,20 +85,16 @@ pub(crate) async fn diagnose(
     Ok(Diagnosis::of(&entries, attempts))
 }
 
-/// A directory of locks, or one above such.
+/// A directory of a lock, or one above such directories.
 struct Directory {
     path: String,
     name: LockName,
     is_used: bool,
 }
 
-/// The names with an entry that start with `prefix`, in order.
-pub(crate) async fn names(
-    session: &Session,
-    config: &ZkConfig,
-    prefix: &str,
-) -> Result<Vec<LockName>> {
-    let levels = directories(session, config, prefix).await?;
+/// Returns the names with an entry that start with `prefix`, in order.
+pub(crate) async fn names(session: &Session, prefix: &str) -> Result<Vec<LockName>> {
+    let levels = directories(session, prefix).await?;
     let used = levels.into_iter().flatten().filter(|directory| directory.is_used);
     let names = used.map(|directory| directory.name);
     let mut names: Vec<_> = names.filter(|name| name.as_str().starts_with(prefix)).collect();
@@ -110,12 +102,9 @@ pub(crate) async fn names(
     Ok(names)
 }
 
-/// The directories of locks whose names may start with `prefix`, level by level.
-async fn directories(
-    session: &Session,
-    config: &ZkConfig,
-    prefix: &str,
-) -> Result<Vec<Vec<Directory>>> {
+/// Returns the directories of locks whose names may start with `prefix`, level by level.
+async fn directories(session: &Session, prefix: &str) -> Result<Vec<Vec<Directory>>> {
+    let config = &session.config;
     let (mut levels, mut level) = (Vec::new(), session.list(&config.prefix, Turn::Look).await?);
     while !level.is_empty() {
         let wanted = level.into_iter().filter_map(|path| lock_at(config, &path, prefix));
@@ -139,20 +128,20 @@ async fn directories(
     Ok(levels)
 }
 
-/// The lock whose directory this is, if it or one below it may have a name with the prefix.
+/// Returns the lock of this directory, if its name or one below it may start with the prefix.
 fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, String)> {
     let name = match config.layout {
         Layout::Escaped => LockName::from_escaped(path)?,
-        Layout::Native => LockName::new(path).ok()?,
+        _ => LockName::new(path).ok()?,
     };
     let above = || prefix.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     let may = name.as_str().starts_with(prefix) || (config.layout == Layout::Native && above());
-    let directory = may.then(|| directory(&config.prefix, config.layout, &name).ok())??;
+    let directory = may.then(|| config.directory(&name).ok())??;
     Some((name, directory))
 }
 
 impl Session {
-    /// Deletes the entry of an attempt of whatever client; answers whether there was one.
+    /// Deletes the entry of any client's attempt. Returns whether there was one.
     pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
         loop {
             let queue = listing::in_order(self.list_after_sync(directory, Turn::First).await?);
@@ -167,11 +156,11 @@ impl Session {
             if !moved {
                 return Ok(false);
             }
-            // Its grant has gone to another node since the list, or it has released.
+            // Since the list the grant has moved to another node, or the holder has released it.
         }
     }
 
-    /// The node of an upgrade says in its note whose grant it took over.
+    /// Deletes the node of an upgrade that took over this attempt's grant, as its note says.
     async fn revoke_upgraded(
         &self,
         directory: &str,
@@ -181,146 +170,11 @@ impl Session {
         for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
             let path = format!("{directory}/{name}");
             let data = self.data(&path, Turn::First).await?.unwrap_or_default();
-            if Note::attempt(&data) == Some(attempt) && self.remove(&path).await? {
+            let upgraded = Note::read(&data).and_then(|note| note.attempt);
+            if upgraded == Some(attempt) && self.remove(&path).await? {
                 return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    /// The record as it is, if there is one.
-    async fn record(&self) -> Result<Option<(Above, Stat)>> {
-        loop {
-            let exchange = self.begin()?;
-            match exchange.data(&self.floor.path).await {
-                Ok((data, stat)) => {
-                    return Ok(Some((Above::read(&self.floor.path, &data, &stat)?, stat)));
-                }
-                Err(ZkError::NoNode) => return Ok(None),
-                Err(error) => self.again("token floor", error).await?,
-            }
-        }
-    }
-
-    /// How far tokens have come.
-    pub(crate) async fn token_floor(&self, config: &ZkConfig) -> Result<TokenFloor> {
-        let newest = match self.newest_made(config).await {
-            Err(Error::Denied { .. }) => self.newest_seen(config).await?,
-            newest => newest?,
-        };
-        // Read last: a raise meanwhile makes it too great rather than too small.
-        let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
-        Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(newest)))
-    }
-
-    /// A transaction that no earlier one is newer than: a node is made for a moment.
-    async fn newest_made(&self, config: &ZkConfig) -> Result<i64> {
-        let path = format!("{}-{}", self.floor.path, Uuid::new_v4().simple());
-        let options = CreateMode::Ephemeral.with_acls(config.access.acls());
-        let stat = loop {
-            let exchange = self.begin()?;
-            match exchange.create(&path, b"", &options).await {
-                Ok((stat, _)) => break stat,
-                Err(ZkError::NoNode) => {
-                    self.make_prefix(&config.prefix, config.access.acls()).await?
-                }
-                // Made by a request that was not answered.
-                Err(ZkError::NodeExists) => {
-                    if let Some(stat) = self.stat(&path).await? {
-                        break stat;
-                    }
-                }
-                Err(error) => self.again("token floor", error).await?,
-            }
-        };
-        self.remove(&path).await?;
-        Ok(stat.czxid)
-    }
-
-    /// The newest transaction that has made an entry, or a later one, for a login that may only read:
-    /// each directory knows when an entry was made in it last, and that above it when it was deleted.
-    async fn newest_seen(&self, config: &ZkConfig) -> Result<i64> {
-        let synced = self.begin()?.sync(&config.prefix).await;
-        synced.map_err(|error| crate::error::read_failed("token floor", error))?;
-        let mut newest = 0;
-        // What is deleted meanwhile is known to the one above it, which is asked later.
-        for level in directories(self, config, "").await?.into_iter().rev() {
-            let mut changed = stream::iter(level)
-                .map(|directory| async move { self.changed(&directory.path).await })
-                .buffer_unordered(AT_ONCE);
-            while let Some(changed) = changed.try_next().await? {
-                newest = newest.max(changed);
-            }
-        }
-        let ends = config.prefix.rmatch_indices('/').map(|(end, _)| end.max(1));
-        for end in std::iter::once(config.prefix.len()).chain(ends) {
-            newest = newest.max(self.changed(&config.prefix[..end]).await?);
-        }
-        Ok(newest)
-    }
-
-    /// When a child of this node was made or deleted last; 0 if there is no such node.
-    async fn changed(&self, path: &str) -> Result<i64> {
-        Ok(self.stat(path).await?.map_or(0, |stat| stat.pzxid))
-    }
-
-    /// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first
-    /// one's.
-    pub(crate) async fn raise_floor(&self, config: &ZkConfig, to: FencingToken) -> Result<()> {
-        let (data, acls) = (to.to_string(), config.access.acls());
-        let options = CreateMode::Persistent.with_acls(acls);
-        loop {
-            let record = self.record().await?;
-            if record.map_or(0, |(above, _)| above.number) >= to.value() {
-                return Ok(());
-            }
-            let (path, data) = (&*self.floor.path, data.as_bytes());
-            // A lock's directory, perhaps: servers delete those when their last child has gone.
-            if record.is_some_and(|(above, stat)| above.since == 0 && stat.cversion > 0) {
-                return Err(broken(format!("{path} has had children; delete it, and try again")));
-            }
-            let exchange = self.begin()?;
-            let written = match record {
-                Some((_, stat)) => exchange.replace_data(path, data, stat.version).await.map(drop),
-                None => exchange.create(path, data, &options).await.map(drop),
-            };
-            match (written, record) {
-                (Err(ZkError::NoNode), None) => self.make_prefix(&config.prefix, acls).await?,
-                // Whatever it is, the record tells.
-                (Ok(()) | Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
-                (Err(error), _) => self.again("raise the token floor", error).await?,
-            }
-        }
-    }
-
-    async fn make_prefix(&self, prefix: &str, acls: Acls<'static>) -> Result<()> {
-        let exchange = self.begin()?;
-        match exchange.mkdir(prefix, &CreateMode::Persistent.with_acls(acls)).await {
-            Ok(()) | Err(ZkError::NodeExists) => Ok(()),
-            Err(error) => self.again("create the locks' directory", error).await,
-        }
-    }
-
-    /// The attempts with nodes that were made before the floor was raised the last time.
-    pub(crate) async fn before_floor(&self, config: &ZkConfig) -> Result<Vec<(LockName, Uuid)>> {
-        let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
-        let mut found = Vec::new();
-        for name in names(self, config, "").await? {
-            let directory = directory(&config.prefix, config.layout, &name)?;
-            for child in listing::in_order(self.list(&directory, Turn::Look).await?) {
-                let exchange = self.begin_in_turn(Turn::Look).await?;
-                match exchange.data(&format!("{directory}/{child}")).await {
-                    Ok((note, stat)) if above.is_after(&stat) => {
-                        let attempt = listing::read(&child, &note, &stat, above).attempt;
-                        found.extend(attempt.map(|attempt| (name.clone(), attempt)));
-                    }
-                    Ok(_) | Err(ZkError::NoNode) => {}
-                    Err(error) => {
-                        return Err(crate::error::read_failed("raise the token floor", error));
-                    }
-                }
-            }
-        }
-        Ok(found)
     }
 }

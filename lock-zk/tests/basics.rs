@@ -1,4 +1,4 @@
-//! What a lock does when nothing is broken.
+//! Locks when nothing is broken.
 
 mod support;
 
@@ -53,7 +53,7 @@ async fn waiters_are_served_in_order_also_across_clients_and_when_one_leaves() {
         let lock = locks.lock(&name).unwrap();
         waiters.push(queue_up(&here, lock, &name, position + 1).await);
     }
-    // One in the middle leaves; both neighbours are other clients'.
+    // A waiter in the middle leaves.
     waiters.remove(2).abort();
     eventually("its entry is gone", || async { here.inspect(&name).await.unwrap().len() == 6 })
         .await;
@@ -83,7 +83,7 @@ async fn a_waiter_in_the_middle_dies_with_its_client() {
 }
 
 #[tokio::test]
-async fn a_timed_out_wait_says_who_holds() {
+async fn a_timed_out_wait_names_the_holder() {
     let locks = open(&shared().await.url()).await;
     let name = fresh("blame");
     let lock = locks.lock(&name).unwrap().holder("the importer");
@@ -175,7 +175,8 @@ async fn a_session_that_only_asks_makes_room() {
     for ttl in 0..8 {
         held.push(lock(2000 + ttl).acquire().await.unwrap());
     }
-    // There and back this is longer than between two questions: each session always waits for one.
+    // The round trip takes longer than the time between two renewals: each session always waits for
+    // one.
     proxy.delay(Duration::from_millis(150));
     held.pop().unwrap().release().await.unwrap();
     let asked = proxy.stats().chunks_up;
@@ -254,7 +255,7 @@ async fn a_fixed_term_ends_on_time_and_can_be_renewed() {
     assert!(next.remaining() > SHORT * 8 / 10, "a full term: {:?}", next.remaining());
 }
 
-/// The driver itself says so, too, whose caller may have been slow.
+/// The driver itself refuses it, too: its caller may have been slow.
 #[tokio::test]
 async fn a_renewal_after_the_end_of_a_fixed_term_is_refused() {
     let driver = as_dyn(driver(&shared().await.url()).await.unwrap());
@@ -315,7 +316,7 @@ async fn a_driver_is_usable_as_a_trait_object() {
     let lease = driver.acquire(request, attempt.clone()).await.unwrap();
     assert_eq!(driver.inspect(&name).await.unwrap()[0].attempt, Some(attempt.id()));
     lease.release().await.unwrap();
-    // A retry of the same release is one too.
+    // A repeated release succeeds, too.
     lease.release().await.unwrap();
     assert!(driver.inspect(&name).await.unwrap().is_empty());
 }

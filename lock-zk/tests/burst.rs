@@ -14,7 +14,7 @@ use support::*;
 
 const BURST: usize = 4000;
 
-/// A burst waits in this process. What holds renews and releases before it.
+/// A burst waits in this process. Holders renew and release before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_does_not_wait_for_a_burst_of_acquires() {
     let server = server().await;
@@ -49,7 +49,7 @@ async fn a_release_does_not_wait_for_a_burst_of_acquires() {
     held.release().await.unwrap();
 }
 
-/// As many looks wait in this process, too.
+/// A burst of looks waits in this process, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_does_not_wait_for_a_burst_of_looks() {
     let server = server().await;
@@ -84,7 +84,7 @@ async fn a_release_does_not_wait_for_a_burst_of_looks() {
 
 /// Callers that leave the burst leave nothing, and let the others pass.
 #[tokio::test]
-async fn whoever_leaves_a_burst_sends_nothing() {
+async fn a_caller_that_leaves_a_burst_sends_nothing() {
     let server = server().await;
     let locks = open(&server.url()).await;
     server.stop();
@@ -100,7 +100,7 @@ async fn whoever_leaves_a_burst_sends_nothing() {
     server.resume();
     let (used, guard) =
         cost(&server, async { soon("the last", last).await.unwrap().unwrap() }).await;
-    // Those that were sent are removed again.
+    // Nodes whose creation was sent are removed again.
     assert!(used.get("packets_received") < BURST as u64, "{used}");
     guard.release().await.unwrap();
     eventually("nothing remains", || async {
@@ -120,7 +120,7 @@ async fn losing_1000_locks_at_once_sends_nothing_after_the_heal() {
         let names = (first..first + 50).map(|number| format!("lost{number}"));
         held.push(locks.all(names).unwrap().acquire().await.unwrap());
     }
-    // What was sent before the cut arrives after the heal.
+    // Requests that were sent before the cut arrive after the heal.
     eventually("all own nodes are watched", || async {
         // And the token floor.
         server.counters().await.unwrap().get("watches") == 1001

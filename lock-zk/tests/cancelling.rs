@@ -1,4 +1,4 @@
-//! Callers who leave at any moment.
+//! Callers that leave at any moment.
 
 mod support;
 
@@ -10,14 +10,14 @@ use support::*;
 const CALLERS: u64 = 2_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_leaves_at_a_random_moment_leaves_nothing() {
+async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
     let server = server().await;
     let locks = open(&server.url()).await;
     let mut tasks = tokio::task::JoinSet::new();
     for caller in 0..CALLERS {
         let lock = locks.lock(format!("name{}", caller % 7)).unwrap();
         tasks.spawn(async move {
-            // From "before anything was sent" to "after the grant".
+            // From "before a request was sent" to "after the grant".
             let patience = Duration::from_micros(caller * 7919 % 20_000);
             let acquire = async {
                 let guard = lock.acquire().await.unwrap();

@@ -1,4 +1,4 @@
-//! Bad input, and servers that are not there.
+//! Bad input, and servers that cannot be reached.
 
 mod support;
 
@@ -18,7 +18,7 @@ async fn refused(url: &str) -> Error {
     result.expect_err(url)
 }
 
-/// Opens it; a machine may be too busy for the limit, though not five times in turn.
+/// Connects. A machine may be too busy for the limit, though not five times in turn.
 async fn opened(url: &str) -> Locks {
     for _ in 0..4 {
         match driver(url).await {
@@ -30,7 +30,7 @@ async fn opened(url: &str) -> Locks {
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn a_refused_connection_is_an_error_with_the_address() {
     let server = server().await;
     let proxy = proxy(&server).await;
     proxy.refuse();
@@ -41,7 +41,7 @@ async fn nobody_listens() {
 }
 
 #[tokio::test]
-async fn nobody_answers() {
+async fn a_silent_server_is_unavailable() {
     let server = server().await;
     let proxy = proxy(&server).await;
     proxy.cut();
@@ -58,12 +58,12 @@ async fn one_of_several_hosts_is_enough() {
     let live = server.addr();
     let locks = opened(&format!("zookeeper://{},{live}", dead.addr())).await;
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
-    // Whichever host the client tries first.
+    // Which host the client tries first must not matter.
     opened(&format!("zookeeper://{},{live}?ttl=10s", silent.addr())).await;
 }
 
 #[tokio::test]
-async fn something_else_listens() {
+async fn a_server_that_is_no_zookeeper_is_an_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("zookeeper://{}", listener.local_addr().unwrap());
     let web = tokio::spawn(async move {
@@ -78,7 +78,7 @@ async fn something_else_listens() {
 }
 
 #[tokio::test]
-async fn wrong_urls() {
+async fn wrong_urls_are_refused() {
     for url in ["zookeeper://h?retries=3", "zookeeper://h?ttl=15", "zookeeper://h?prefix=x"] {
         refused(url).await;
     }
@@ -144,6 +144,6 @@ async fn an_unreachable_login_is_not_in_the_debug_output() {
     assert!(!format!("{config:?}").contains("secret"));
     let error = ZkLock::connect(config).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("secret"));
-    // The client crate is there for whoever wants to compare.
+    // The client crate is public, so that programs can compare with it.
     let _ = Client::connector();
 }

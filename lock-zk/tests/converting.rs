@@ -56,11 +56,11 @@ async fn unanswered_upgrade(
         nodes(2).await;
         proxy.half_open();
         proxy.delay(Duration::ZERO);
-        // Whoever got the answer asks to delete the old node next.
+        // A client that got the answer asks next to delete the old node.
         if tokio::time::timeout(delay * 3, nodes(1)).await.is_err() {
             return upgrade;
         }
-        // This machine stood still for so long that the answer came through.
+        // This machine stood still for so long that the answer got through.
         proxy.heal();
         let guard = soon("the upgrade", upgrade).await.unwrap().unwrap();
         guard.release().await.unwrap();
@@ -81,9 +81,9 @@ async fn an_unanswered_upgrade_is_found_again() {
     assert!(children(&raw, "/locks/up").await.is_empty());
 }
 
-/// The guard is dropped while nobody knows yet which node holds the lock.
+/// The guard is dropped while it is not known yet which node holds the lock.
 #[tokio::test]
-async fn an_unanswered_upgrade_of_a_caller_who_left_leaves_nothing() {
+async fn an_unanswered_upgrade_of_a_caller_that_left_leaves_nothing() {
     let server = server().await;
     let (proxy, raw) = (proxy(&server).await, raw(&server).await);
     let upgrade = unanswered_upgrade(&server, &proxy, &raw).await;
@@ -95,9 +95,10 @@ async fn an_unanswered_upgrade_of_a_caller_who_left_leaves_nothing() {
     assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
 }
 
-/// Somebody comes while an upgrade's node is on its way: one of them is first, and both work.
+/// Another attempt comes while an upgrade's node is on its way: one of them is first, and both
+/// succeed.
 #[tokio::test]
-async fn whoever_comes_during_an_upgrade_waits_for_it() {
+async fn an_attempt_during_an_upgrade_waits_for_it() {
     let server = server().await;
     let (proxy, raw) = (proxy(&server).await, raw(&server).await);
     let upgrade = unanswered_upgrade(&server, &proxy, &raw).await;

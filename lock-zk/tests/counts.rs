@@ -1,4 +1,4 @@
-//! How many requests things cost, counted by the server.
+//! How many requests each operation costs, counted by the server.
 
 mod support;
 
@@ -20,7 +20,7 @@ async fn an_uncontended_acquire_and_release_are_three_requests() {
 }
 
 #[tokio::test]
-async fn a_try_that_finds_somebody_changes_nothing() {
+async fn a_try_of_a_held_lock_changes_nothing() {
     let server = server().await;
     let locks = open(&server.url()).await;
     let lock = locks.lock("busy").unwrap();
@@ -55,7 +55,7 @@ async fn a_release_wakes_one_waiter() {
     // The holder's own watch, and the one waiter's.
     assert_eq!(used.get("fired.deleted"), 2, "{used}");
     assert_eq!(used.get("requests.update"), 1, "{used}");
-    // The delete and the asking; a ping of each client may come in between.
+    // The deletion and the query of the counters; a ping of each client may come in between.
     assert!(used.get("packets_received") <= 4, "{used}");
     drop(next);
     for waiter in others {

@@ -1,4 +1,4 @@
-//! Who leads, and what observers are told of it.
+//! Elections: the leader, and what observers are told of it.
 
 mod support;
 
@@ -10,7 +10,7 @@ async fn next(observer: &mut Observer) -> Option<Leader> {
     soon("a change", observer.next()).await.expect("the observer goes on").unwrap()
 }
 
-/// The value that is told next.
+/// Returns the value that is told next.
 async fn value(observer: &mut Observer) -> Option<String> {
     let leader = next(observer).await?;
     Some(String::from_utf8(leader.value).unwrap())
@@ -78,7 +78,7 @@ async fn a_foreign_holder_leads_with_its_data() {
 }
 
 #[tokio::test]
-async fn who_shares_the_lock_or_holds_permits_does_not_lead() {
+async fn a_holder_of_a_shared_lock_or_permits_does_not_lead() {
     let locks = open(&shared().await.url()).await;
     let name = fresh("shared");
     let mut observer = observe(&locks.election(&name).unwrap()).await;
@@ -99,7 +99,7 @@ async fn who_shares_the_lock_or_holds_permits_does_not_lead() {
 }
 
 #[tokio::test]
-async fn the_directory_comes_and_goes() {
+async fn an_observer_follows_a_directory_that_comes_and_goes() {
     let server = shared().await;
     let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("gone"));
     let election = locks.election(&name).unwrap();
@@ -110,13 +110,13 @@ async fn the_directory_comes_and_goes() {
         assert_eq!(value(&mut observer).await, said(round));
         leading.resign().await.unwrap();
         assert_eq!(next(&mut observer).await, None);
-        // What the server does with an empty container, and may have done by now.
+        // The server deletes an empty container, too, and may have done it by now.
         let deleted = raw.delete(&format!("/locks/{name}"), None).await;
         assert!(matches!(deleted, Ok(()) | Err(ZkError::NoNode)), "{deleted:?}");
     }
 }
 
-/// Out of reach for a moment: what was said meanwhile is told, in order.
+/// The observer is out of reach for a moment: values that were said meanwhile are told, in order.
 #[tokio::test]
 async fn an_observer_catches_up() {
     let server = server().await;
@@ -136,7 +136,7 @@ async fn an_observer_catches_up() {
             assert_eq!(value(&mut observer).await, said(&format!("{round}.{n}")));
         }
     }
-    // More than a node keeps: the oldest are left out, the newest never.
+    // More values than a node keeps: the oldest are left out, the newest never.
     proxy.reset();
     proxy.refuse();
     for n in 1..40 {
@@ -148,9 +148,9 @@ async fn an_observer_catches_up() {
     }
 }
 
-/// Nobody waits for an observer that does not look, and the newest value is told in the end.
+/// No proclamation waits for an observer that does not look. The newest value is told in the end.
 #[tokio::test]
-async fn an_observer_that_does_not_look_holds_nobody_up() {
+async fn an_observer_that_does_not_look_delays_no_proclamation() {
     let locks = open(&shared().await.url()).await;
     let election = locks.election(fresh("idle")).unwrap();
     let mut leading = election.campaign("0").await.unwrap();
@@ -186,7 +186,7 @@ async fn a_proclamation_whose_reply_is_lost_is_seen_once() {
 }
 
 #[tokio::test]
-async fn who_lost_the_lead_says_nothing_more() {
+async fn a_leader_that_lost_the_lead_says_nothing_more() {
     let locks = open(&shared().await.url()).await;
     let name = fresh("revoked");
     let election = locks.election(&name).unwrap();
@@ -213,7 +213,7 @@ async fn an_observer_survives_a_restart_of_the_server() {
     assert_eq!(next(&mut observer).await, None);
 }
 
-/// In its next session the observer sees the leader that came and the one that expired.
+/// In its next session the observer sees the leader that came, and then its end.
 #[tokio::test]
 async fn an_observer_outlives_its_session() {
     let server = server().await;
@@ -233,9 +233,9 @@ async fn an_observer_outlives_its_session() {
     assert_eq!(next(&mut observer).await, None);
 }
 
-/// Permissions that were taken away: the error is told once, and is the last word.
+/// Permissions were taken away: the error is told once, and ends the observer.
 #[tokio::test]
-async fn denied_is_told_once() {
+async fn an_observer_is_told_once_that_it_is_denied() {
     let server = shared().await;
     let (locks, name) = (open(&server.url()).await, fresh("denied"));
     let mut observer = observe(&locks.election(&name).unwrap()).await;
@@ -244,7 +244,7 @@ async fn denied_is_told_once() {
     let directory = format!("/locks/{name}");
     let theirs = foreign(&owner, &directory, "x-lock-").await;
     assert!(next(&mut observer).await.is_some());
-    // Empty, it would be deleted, and its permissions with it.
+    // An empty directory would be deleted, and its permissions with it.
     keep(server, &directory).await;
     owner.set_acl(&directory, Acls::creator_all().as_ref(), None).await.unwrap();
     owner.delete(&theirs, None).await.unwrap();
@@ -263,7 +263,7 @@ async fn owner(addr: String) -> Client {
     client
 }
 
-/// Neither on a leader, nor on an empty directory, nor on one that does not exist.
+/// No watch stays: on a leader, on an empty directory, or on one that does not exist.
 #[tokio::test]
 async fn observers_that_are_dropped_leave_nothing() {
     let server = server().await;
@@ -283,7 +283,8 @@ async fn observers_that_are_dropped_leave_nothing() {
             observers.push(observe(&election).await);
         }
     }
-    // One per session and node, however many observe it. The server may be deleting the empty one.
+    // One watch per session and node, for any number of observers. The server may be deleting the
+    // empty directory.
     eventually("all observe", || async { watches().await == 5 && tasks() == before + 9 }).await;
     observers.truncate(1);
     eventually("two watches are gone", || async { watches().await == 3 }).await;

@@ -1,4 +1,4 @@
-//! What an election costs, counted by the server.
+//! The costs of an election, counted by the server.
 
 mod support;
 
@@ -7,7 +7,7 @@ use lock_lab::ZooKeeper;
 use support::*;
 
 const MANY: usize = 10;
-/// Each client watches the token floor: one that leads, and the others.
+/// Each client watches the token floor: the leader, and the others.
 const FLOORS: u64 = 1 + MANY as u64;
 
 async fn watches(server: &ZooKeeper, count: u64) {
@@ -30,7 +30,8 @@ async fn campaign_and_resign_are_three_requests() {
     assert!(least <= 4, "{least} packets to see who leads");
 }
 
-/// One request, whoever waits: candidates are told of their turn, and not of what the leader says.
+/// One request, with any number of candidates: they are told of their turn, not of the leader's
+/// values.
 #[tokio::test]
 async fn a_proclamation_wakes_no_candidate() {
     let server = calm_server().await;
@@ -68,10 +69,10 @@ async fn tell(observers: &mut [Observer], value: Option<&str>) {
     }
 }
 
-/// One event and one read for each observer when the leader says something; two requests when
-/// another one leads.
+/// One event and one read for each observer when the leader says something; two requests when the
+/// leader changes.
 #[tokio::test]
-async fn what_a_change_costs_with_ten_observers() {
+async fn a_change_costs_each_observer_one_or_two_reads() {
     let server = calm_server().await;
     let here = open_calm(&server).await;
     keep(&server, "/locks/seen").await;

@@ -135,7 +135,7 @@ async fn an_unanswered_creation_is_found_again() {
 }
 
 #[tokio::test]
-async fn an_unanswered_creation_of_a_caller_who_left_is_swept() {
+async fn an_unanswered_creation_of_a_caller_that_left_is_swept() {
     let server = server().await;
     let proxy = proxy(&server).await;
     let (locks, raw) = (open(&server.url_via(&proxy)).await, raw(&server).await);

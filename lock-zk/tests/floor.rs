@@ -1,5 +1,5 @@
-//! The token floor is raised while something is under way: tokens of a name rise with its grants, also
-//! if whoever raises it gets no further than the record.
+//! The token floor is raised while requests are under way. Tokens of a name rise with its grants,
+//! even if the operator that raises the floor gets no further than the record.
 
 mod support;
 
@@ -21,11 +21,11 @@ struct Scene {
     other: Locks,
     /// Looks, and raises the floor.
     operator: Locks,
-    /// The tokens of what is granted, as it is granted.
+    /// The tokens of the grants, in order.
     granted: Arc<Mutex<Vec<FencingToken>>>,
 }
 
-/// What becomes of the answer that the proxy holds.
+/// When the answer arrives that the proxy holds.
 #[derive(Clone, Copy)]
 enum Answer {
     Late,
@@ -39,7 +39,7 @@ impl Scene {
         let late = open(&format!("{}?ttl=60s", server.url_via(&proxy))).await;
         let (other, operator) = (open_calm(&server).await, open_calm(&server).await);
         let scene = Self { server, proxy, late, other, operator, granted: Arc::default() };
-        // The session of each, and the directories.
+        // Opens the session of each, and makes the directories.
         for client in [&scene.late, &scene.other, &scene.operator] {
             client.lock("x").unwrap().acquire().await.unwrap().release().await.unwrap();
         }
@@ -55,7 +55,7 @@ impl Scene {
         .await;
     }
 
-    /// The first step of a raise, and no more. Answers the floor.
+    /// Does the first step of a raise, and no more. Returns the floor.
     async fn raise(&self) -> FencingToken {
         let newest = self.operator.token_floor().await.unwrap().newest.value();
         let floor = FencingToken::new(newest + 1_000_000);
@@ -63,7 +63,7 @@ impl Scene {
         floor
     }
 
-    /// As it is while `work` has one entry whose creation is not answered, before the floor is raised.
+    /// Raises the floor while `work` has one entry whose creation is not answered.
     async fn overtake<T: Send + 'static>(
         &self,
         answer: Answer,
@@ -71,8 +71,8 @@ impl Scene {
         mut behind: impl FnMut() -> tokio::task::JoinHandle<()>,
     ) -> (FencingToken, T) {
         let entries = self.operator.inspect("x").await.unwrap().len();
-        // Long enough to see the entry before its answer arrives, on most machines; what was asked
-        // before is answered.
+        // Long enough to see the entry before its answer arrives, on most machines. Earlier
+        // requests are answered.
         self.proxy.delay(Duration::from_secs(4));
         let work = tokio::spawn(work);
         self.entries(entries + 1).await;
@@ -107,7 +107,7 @@ async fn pass(guard: LockGuard, granted: &Mutex<Vec<FencingToken>>) {
     guard.release().await.unwrap();
 }
 
-/// The first one may also have learned of its entry before it learned of the raise.
+/// The client may also learn of the first entry before it learns of the raise.
 fn assert_rising(granted: &[FencingToken]) {
     assert!(granted.len() == 2 && granted[0] < granted[1], "{granted:?}");
 }
@@ -125,18 +125,18 @@ async fn overtaken(answer: Answer) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_entry_whose_answer_is_overtaken_goes_behind_those_it_came_before() {
+async fn an_entry_whose_answer_is_overtaken_goes_behind_later_ones() {
     overtaken(Answer::Late).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn so_does_one_that_is_found_after_its_answer_was_lost() {
+async fn an_entry_whose_answer_is_lost_goes_behind_later_ones() {
     overtaken(Answer::Never).await;
 }
 
-/// Who waits in the same client follows the first one's entry in memory.
+/// A waiter in the same client follows the first entry in memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_behind_it_in_the_same_client_is_not_forgotten() {
+async fn a_waiter_behind_an_overtaken_entry_of_its_client_gets_the_lock() {
     let scene = Scene::new().await;
     let (first, second) = (scene.passer(&scene.late), scene.passer(&scene.late));
     let work = async move {
@@ -156,7 +156,7 @@ async fn who_waits_behind_it_in_the_same_client_is_not_forgotten() {
     assert_rising(&scene.granted());
 }
 
-/// The nodes of a set are made by one request, and are all too old.
+/// One request makes the nodes of a set, so all of them are too old.
 async fn set(answer: Answer) {
     let scene = Scene::new().await;
     let (set, granted) = (scene.late.all(["x", "y"]).unwrap(), scene.granted.clone());
@@ -198,14 +198,14 @@ async fn an_upgrade_that_is_overtaken_changes_nothing() {
     };
     let behind = || tokio::spawn(scene.passer(&scene.other));
     let (floor, (upgraded, kept)) = scene.overtake(Answer::Late, work, behind).await;
-    // Unless it was answered before the floor was raised.
+    // It is upgraded only if it was answered before the floor was raised.
     assert!(kept < floor && upgraded == (kept > token), "{upgraded}: {kept} after {token}");
     assert_rising(&scene.granted());
 }
 
-/// What counts from an earlier floor is not shown with a token that it does not have.
+/// A holder from an earlier floor is not shown with a token that it does not have.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_was_there_before_is_not_shown_with_a_later_token() {
+async fn a_holder_from_before_a_raise_is_not_shown_with_a_later_token() {
     let scene = Scene::new().await;
     let mut leads = scene.late.election("x").unwrap().campaign("first").await.unwrap();
     let mut observer = scene.other.election("x").unwrap().observe().await.unwrap();
@@ -225,7 +225,7 @@ async fn who_was_there_before_is_not_shown_with_a_later_token() {
     tokio::time::timeout(Duration::from_secs(30), next.resign()).await.unwrap().unwrap();
 }
 
-/// What is below the floor's node, or looks like one of its kind, is no lock's.
+/// A name below the floor's node, or like one of its nodes, is no lock's.
 #[tokio::test]
 async fn no_name_hits_the_floors_nodes() {
     let server = server().await;
@@ -238,9 +238,9 @@ async fn no_name_hits_the_floors_nodes() {
     guard.release().await.unwrap();
 }
 
-/// A node that was made for the record, so that nobody else makes it, is none yet.
+/// A node that was made for the record, so that no other client makes it, is no record yet.
 #[tokio::test]
-async fn what_somebody_else_has_written_is_told_with_its_path() {
+async fn foreign_data_in_the_floors_node_is_an_error_with_its_path() {
     let server = server().await;
     let (locks, raw) = (open(&server.url()).await, raw(&server).await);
     let (node, open) = ("/locks/%floor", Acls::anyone_all());
@@ -266,7 +266,7 @@ async fn what_somebody_else_has_written_is_told_with_its_path() {
     assert!(take().await.unwrap() > floor);
 }
 
-/// Who may only read is told the floor, too, and no token that was handed out is above it.
+/// A login that may only read sees the floor, too, and no token that was handed out is above it.
 #[tokio::test]
 async fn a_login_that_may_only_read_sees_the_floor() {
     let server = server().await;

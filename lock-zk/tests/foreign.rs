@@ -23,7 +23,7 @@ async fn curators_holder_excludes_us_until_its_node_is_gone() {
     soon("we hold", waiter).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// What Curator does: it sorts by what follows `lock-`, and watches the node before its own.
+/// Curator sorts by the text after `lock-`, and watches the node before its own.
 #[tokio::test]
 async fn we_exclude_curators_waiter_until_we_release() {
     let server = shared().await;

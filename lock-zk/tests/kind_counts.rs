@@ -10,7 +10,7 @@ use support::*;
 use tokio::task::JoinHandle;
 
 const WAITERS: usize = 10;
-/// Each client watches the token floor: one that holds first, and those that wait.
+/// Each client watches the token floor: the first holder, and the waiters.
 const FLOORS: u64 = 1 + WAITERS as u64;
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn every_kind_costs_three_requests() {
     assert_eq!(packets(&server, permits).await, 3);
 }
 
-/// A reader that looks beside a writer reads whether it has become a reader.
+/// A reader that looks beside a writer reads whether the writer has become a reader.
 #[tokio::test]
 async fn a_try_beside_others_changes_nothing() {
     let server = calm_server().await;
@@ -44,8 +44,8 @@ async fn a_try_beside_others_changes_nothing() {
     guard.release().await.unwrap();
 }
 
-/// Waits until the server has so many watches, and has told of so many changes since; answers what
-/// else it counted, and how often it was asked, which is counted too.
+/// Waits until the server has so many watches, and has told of so many changes since. Returns what
+/// else it counted, and how often it was asked, which is counted, too.
 async fn settled(
     server: &ZooKeeper,
     (watches, changes): (u64, u64),
@@ -58,7 +58,7 @@ async fn settled(
         let now = server.counters().await.unwrap();
         let there = now.get("watches") == watches;
         let since = now.since(before);
-        // Twice: the server's counters are not of one moment.
+        // Twice in turn: the server does not read all its counters at one moment.
         let there = there && since.get("fired.changed") == changes;
         last.replace(since);
         seen.replace(there) && there
@@ -104,7 +104,7 @@ async fn a_writers_release_lets_all_readers_in_without_a_request() {
         .await;
         // One event for each reader, and the writer's own.
         assert_eq!(used.get("fired.deleted"), 1 + WAITERS as u64, "{used}");
-        // Without the release and the asking.
+        // Without the release and the query of the counters.
         least = least.min(used.get("packets_received") - 2);
         drop(held);
         eventually("the watches are gone", || async {
@@ -135,7 +135,7 @@ async fn a_release_of_permits_wakes_one_waiter_and_makes_one_the_first() {
         queue(&here, "permits", length).await;
         clients.push(there);
     }
-    // The own nodes, the directory by the first who waits, the node before by the others, and the
+    // The own nodes, the directory by the first waiter, the node before by the others, and the
     // token floor by each client.
     let mut expected = 3 + 2 * WAITERS as u64 + FLOORS;
     settled(&server, (expected, 0), &server.counters().await.unwrap()).await;
@@ -147,15 +147,16 @@ async fn a_release_of_permits_wakes_one_waiter_and_makes_one_the_first() {
         held.push(soon("the first one holds", waiter).await.unwrap().unwrap());
         // One node less, and one waiter less.
         expected -= 2;
-        // Told of the change: the next one, who watches the node of the one who is admitted.
+        // The next waiter is told of the change: it watches the node of the admitted one.
         let (used, asked) = settled(&server, (expected, 1), &before).await;
-        // The own watch of who goes, and the watch of the first who waits.
+        // The own watch of the released node, and the first waiter's watch.
         assert_eq!((used.get("fired.deleted"), used.get("fired.children")), (1, 1), "{used}");
         assert_eq!(used.get("requests.update"), 2, "{used}");
         least = least.min(used.get("packets_received") - asked - 1);
     }
     println!("a release of permits before {WAITERS} waiters causes {least} requests");
-    // The one who enters looks, and says so; the next one reads that, and watches the directory.
+    // The admitted waiter looks, and writes its admission; the next one reads that, and watches the
+    // directory.
     assert_eq!(least, 4);
     for waiter in waiters {
         held.remove(0).release().await.unwrap();

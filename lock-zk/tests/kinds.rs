@@ -1,4 +1,4 @@
-//! Shared locks and permits: who is let in by whom, and what others see of it.
+//! Shared locks and permits: which release lets which waiter in, and what other clients see of it.
 
 mod support;
 
@@ -30,13 +30,13 @@ async fn permit(locks: &Locks, semaphore: Semaphore, name: &str, length: usize) 
     waiter
 }
 
-/// Less than the time after which a waiter looks by itself.
+/// The limit is shorter than the time after which a waiter looks by itself.
 async fn at_once(what: &str, waiter: Waiter) -> LockGuard {
     let granted = tokio::time::timeout(Duration::from_secs(5), waiter).await;
     granted.unwrap_or_else(|_| panic!("not at once: {what}")).unwrap().unwrap()
 }
 
-/// What Curator does with a directory: it sorts by what follows `lock-`, and the first one holds.
+/// Sorts a directory as Curator does, by the text after `lock-`; the first entry holds.
 async fn curators_order(raw: &lock_zk::client::Client, directory: &str) -> Vec<String> {
     let mut entries = children(raw, directory).await;
     entries.sort_by_key(|entry| entry.rsplit_once("lock-").unwrap().1.to_owned());
@@ -76,7 +76,7 @@ async fn a_downgraded_lock_stays_a_lock_for_foreign_clients() {
     guard.downgrade().await.unwrap();
     let beside = at_once("the reader behind", waiter).await;
     assert_eq!(children(&raw, &format!("/locks/{name}")).await, before, "same names and places");
-    // Somebody who comes later finds it out, too, with and without waiting.
+    // A later attempt finds it out, too, with and without waiting.
     for locks in [&here, &there] {
         assert!(locks.shared(&name).unwrap().try_acquire().await.unwrap().is_some());
         locks.shared(&name).unwrap().acquire().await.unwrap().release().await.unwrap();
@@ -84,7 +84,7 @@ async fn a_downgraded_lock_stays_a_lock_for_foreign_clients() {
     }
     let shown = there.inspect(&name).await.unwrap();
     assert!(shown.iter().all(|entry| entry.holds && entry.kind == Kind::Shared), "{shown:?}");
-    // The own write is no loss.
+    // The write to the own node is no loss.
     eventually("the own nodes are watched", || async {
         server.counters().await.unwrap().get("watches") >= 4
     })
@@ -111,7 +111,7 @@ async fn an_upgrade_moves_the_lock_to_a_new_node() {
     assert!(children(&raw, &directory).await.is_empty());
 }
 
-/// Not even for a moment: others would wait for a node of ours.
+/// Not even for a moment: other attempts would wait for a node of ours.
 #[tokio::test]
 async fn an_upgrade_that_is_refused_writes_nothing() {
     let server = shared().await;
@@ -130,7 +130,7 @@ async fn an_upgrade_that_is_refused_writes_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_is_admitted_lets_the_next_one_wait_for_holders() {
+async fn an_admitted_waiter_lets_the_next_one_wait_for_holders() {
     let server = server().await;
     let mut clients = Vec::new();
     for _ in 0..5 {
@@ -145,7 +145,7 @@ async fn whoever_is_admitted_lets_the_next_one_wait_for_holders() {
     for (n, locks) in clients.iter().enumerate().skip(2) {
         waiters.push(permit(locks, semaphore(n), "next", holders.len() + n - 1).await);
     }
-    // Each release lets one in, and those who came in before stay.
+    // Each release lets one waiter in, and the holders that came in before stay.
     let mut admitted = Vec::new();
     for waiter in waiters {
         holders.pop().unwrap().release().await.unwrap();
@@ -158,7 +158,7 @@ async fn whoever_is_admitted_lets_the_next_one_wait_for_holders() {
     }
 }
 
-/// The one right before leaves the queue, or dies with its client.
+/// The waiter right before leaves the queue, or ends with its client.
 #[tokio::test]
 async fn a_waiter_for_permits_inherits_the_place_of_the_one_before() {
     let url = shared().await.url();
@@ -181,7 +181,7 @@ async fn a_waiter_for_permits_inherits_the_place_of_the_one_before() {
     last.release().await.unwrap();
 }
 
-/// As for exclusive locks: the hand-over within a process does not wait for the server.
+/// Same as for exclusive locks: the hand-over within a process does not wait for the server.
 #[tokio::test]
 async fn all_readers_of_the_same_client_hold_at_once() {
     let server = server().await;

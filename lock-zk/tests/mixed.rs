@@ -15,7 +15,7 @@ use lock_lab::ZooKeeper;
 use support::*;
 use tokio::task::JoinSet;
 
-/// What the holders of one name take of it: a writer all, a reader a little, a permit a third.
+/// The share of a name that its holders take: a writer all, a reader a little, a permit a third.
 #[derive(Default)]
 struct Room(AtomicI64);
 
@@ -50,7 +50,7 @@ async fn acquire(locks: &Locks, name: &str, n: u64) -> LockGuard {
         n @ 5.. => locks.semaphore(name, 3).unwrap().acquire_many(n as u32 - 4).await,
     };
     let took = Clock::Boot.now().since(begin);
-    // The look now and then, once per TTL, must not be what wakes anybody.
+    // A waiter must be woken before it looks by itself, once per TTL.
     assert!(took < locks.guarantees().default_ttl, "a wait of {took:?}");
     acquired.unwrap()
 }
@@ -63,7 +63,7 @@ async fn hold(guard: &mut LockGuard, room: &Room, n: u64) {
     }
     match guard.kind() {
         Kind::Exclusive if n.is_multiple_of(2) => {
-            // From here on it is a reader for whoever waits.
+            // From here on it is a reader for all waiters.
             room.leave(Kind::Exclusive);
             room.enter(Kind::Shared);
             guard.downgrade().await.unwrap();
@@ -82,11 +82,11 @@ async fn hold(guard: &mut LockGuard, room: &Room, n: u64) {
     room.leave(guard.kind());
 }
 
-/// Works on the name until `end`; answers how often.
+/// Works on the name until `end`; returns how often.
 async fn work(locks: Locks, room: Arc<Room>, mut n: u64, end: lock_core::Instant) -> u64 {
     let mut grants = 0;
     while Clock::Boot.now() < end {
-        // Some numbers in no order.
+        // Numbers in no order.
         n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let chance = n >> 33;
         let mut guard = acquire(&locks, "mixed", chance).await;
@@ -112,7 +112,7 @@ async fn nothing_remains(server: &ZooKeeper, clients: &[Locks]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_kind_gets_in_the_way_of_another_and_nobody_is_forgotten() {
+async fn no_kind_hinders_another_and_no_waiter_is_forgotten() {
     let server = server().await;
     let (room, mut clients, mut workers) = (Arc::default(), Vec::new(), JoinSet::new());
     let end = Clock::Boot.now() + Duration::from_secs(4);
@@ -132,7 +132,7 @@ async fn no_kind_gets_in_the_way_of_another_and_nobody_is_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_break_admit_nobody_too_much() {
+async fn connections_that_break_admit_no_holder_too_many() {
     let server = server().await;
     let (room, mut clients, mut workers) = (Arc::default(), Vec::new(), JoinSet::new());
     let proxies = [proxy(&server).await, proxy(&server).await];
@@ -150,7 +150,7 @@ async fn connections_that_break_admit_nobody_too_much() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_leaves_at_a_random_moment_leaves_nothing() {
+async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
     let server = server().await;
     let clients = [open(&server.url()).await, open(&server.url()).await];
     let mut tasks = JoinSet::new();

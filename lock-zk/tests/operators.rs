@@ -1,4 +1,4 @@
-//! Names in use, and locks that are taken away.
+//! Names in use, and revoked locks.
 
 mod support;
 
@@ -83,7 +83,7 @@ async fn every_kind_can_be_revoked_and_leaves_nothing() {
     assert!(!operator.revoke(&name, Uuid::new_v4()).await.unwrap());
 }
 
-/// Its own node is watched, or looked for, before what was before it admits it.
+/// Its own node is watched, or looked for, before the end of the entry before it can admit it.
 #[tokio::test]
 async fn a_waiter_whose_node_goes_in_the_first_moment_is_never_granted() {
     let server = shared().await;
@@ -128,7 +128,7 @@ async fn a_waiter_is_not_granted_when_all_nodes_are_deleted_at_once() {
         while paths.len() < 2 {
             let children = children(&raw, &directory).await;
             let own = children.into_iter().find(|child| *child != paths[0]);
-            // The waiter's goes first: else the holder's end may admit it rightly.
+            // The waiter's node goes first: else the holder's end may admit the waiter rightly.
             paths.splice(0..0, own);
         }
         let [first, second] = [0, 1].map(|index| format!("{directory}/{}", paths[index]));
@@ -141,7 +141,7 @@ async fn a_waiter_is_not_granted_when_all_nodes_are_deleted_at_once() {
 }
 
 #[tokio::test]
-async fn an_upgraded_lock_is_revoked_by_what_was_seen_before() {
+async fn an_upgraded_lock_is_revoked_by_its_first_attempt() {
     let server = shared().await;
     let (locks, operator) = (open(&server.url()).await, open(&server.url()).await);
     let name = fresh("seen");
@@ -160,7 +160,8 @@ async fn an_upgraded_lock_is_revoked_by_what_was_seen_before() {
     assert!(operator.inspect(&name).await.unwrap().is_empty());
 }
 
-/// A conversion of a grant that is gone says so, whichever notices first.
+/// A conversion of a grant that is gone returns the loss, whether the client or the server notices
+/// it first.
 #[tokio::test]
 async fn a_revoked_lock_is_not_converted() {
     let server = shared().await;

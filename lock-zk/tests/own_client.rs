@@ -1,4 +1,4 @@
-//! Locks in sessions that a connector of the caller's makes.
+//! Locks in sessions that the caller's connector makes.
 
 mod support;
 
@@ -19,7 +19,8 @@ async fn acquire_of(locks: &Locks, name: &str) -> LockGuard {
     tokio::time::timeout(PATIENCE, locks.lock(name).unwrap().acquire()).await.unwrap().unwrap()
 }
 
-/// One holds and the other waits and is let in, then the other way round; then the holder loses it.
+/// One client holds, the other waits and is let in, then the other way round. Then the holder loses
+/// it.
 async fn contend(one: &Locks, other: &Locks, name: &str) {
     let held = acquire_of(one, name).await;
     assert!(other.lock(name).unwrap().try_acquire().await.unwrap().is_none());
@@ -52,7 +53,7 @@ async fn the_login_and_the_chroot_of_a_connector_count() {
     let client = connector().connect(&server.addr().to_string()).await.unwrap();
     let open = CreateMode::Persistent.with_acls(Acls::anyone_all());
     client.create(&chroot, b"", &open).await.unwrap();
-    // Its timeout is no TTL.
+    // The connector's timeout is no TTL.
     let given = connector().with_session_timeout(Duration::from_secs(40)).with_readonly(true);
     let config = ZkConfig::from_connector(given, &cluster).unwrap().access(Access::Creator);
     let own = Locks::new(ZkLock::connect(config.ttl(Duration::from_secs(6))).await.unwrap());
@@ -65,7 +66,7 @@ async fn the_login_and_the_chroot_of_a_connector_count() {
     assert!(format!("{acl:?}").contains("me"), "{acl:?}");
     held.release().await.unwrap();
 
-    // Neither is the end of the other.
+    // The end of one does not end the other.
     own.close().await.unwrap();
     client.check_stat(&path).await.unwrap();
     let own = Locks::new(ZkLock::with_connector(connector(), &cluster).await.unwrap());
@@ -86,7 +87,7 @@ async fn a_session_of_the_callers_is_not_taken_away() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_must_be_given() {
+async fn a_tick_that_cannot_be_asked_must_be_given() {
     let cluster = "tcp+tls://127.0.0.1:1";
     let error = ZkLock::with_connector(connector(), cluster).await.unwrap_err();
     assert!(matches!(error, Error::InvalidOption { .. }), "{error}");

@@ -10,7 +10,7 @@ use support::{PATIENCE, SHORT, open, soon};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// Followers and leaders give each other up after 2 s.
+/// Followers and leaders leave each other after 2 s.
 const SYNC_LIMIT: &str = "4";
 
 async fn cluster(network: &Network) -> Result<ZooKeeperCluster, Box<dyn Error>> {
@@ -18,7 +18,7 @@ async fn cluster(network: &Network) -> Result<ZooKeeperCluster, Box<dyn Error>> 
     Ok(builder.setting("syncLimit", SYNC_LIMIT).start_cluster(network).await?)
 }
 
-/// A client that has a place of its own.
+/// A client with a place of its own in the network.
 struct Client {
     side: Side,
     locks: Locks,
@@ -35,7 +35,7 @@ impl Client {
         self.side.place()
     }
 
-    /// Acquires, and returns when, and a task that waits for the loss and returns when it was told.
+    /// Acquires. Returns when, and a task that waits for the loss and returns when it was told.
     async fn hold(&self, name: &str) -> (Instant, tokio::task::JoinHandle<(LossReason, Instant)>) {
         let acquire = self.locks.lock(name).unwrap().ttl(SHORT).acquire();
         let guard = self.side.run(async move { acquire.await.unwrap() }).await;
@@ -53,7 +53,7 @@ impl Client {
 async fn cut_off_with(network: &Network, cluster: &ZooKeeperCluster, node: usize) -> Outcome {
     let others: Vec<_> = (0..3).filter(|other| *other != node).collect();
     let holder = Client::start(network, cluster.url_of(&[node]) + "?ttl=2s").await?;
-    // It waits through an election.
+    // Its wait lasts through an election.
     let next = Client::start(network, cluster.url_of(&others) + "?ttl=8s").await?;
     let (_, told) = holder.hold("minority").await;
     let acquire = next.locks.lock("minority")?.acquire();
@@ -123,7 +123,7 @@ async fn holding_survives_the_end_of_the_leader() -> Outcome {
     Ok(())
 }
 
-/// It has lost the list of its members, as after a snapshot that was taken while it stood alone.
+/// The ensemble has lost the list of its members, as after a snapshot from when it stood alone.
 async fn an_ensemble_that_does_not_know_its_members_is_no_standalone_server() -> Outcome {
     let network = Network::new()?;
     let builder = ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1");

@@ -6,7 +6,7 @@ use lock_core::{Error, Locks};
 use lock_zk::client::{Acl, AuthId, Client, Permission};
 use support::*;
 
-/// What everybody may do in a lock's directory.
+/// Sets what any login may do in a lock's directory.
 async fn permit(raw: &Client, name: &str, permission: Permission) {
     let acl = [Acl::new(permission, AuthId::anyone())];
     raw.set_acl(&format!("/locks/{name}"), &acl, None).await.unwrap();

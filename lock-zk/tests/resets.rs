@@ -1,4 +1,4 @@
-//! Connections that break all the time, in sessions that live.
+//! Connections that break all the time, in sessions that live on.
 
 mod support;
 
@@ -14,8 +14,8 @@ use lock_core::{Clock, LossReason};
 use lock_lab::ZooKeeper;
 use support::*;
 
-/// Replies get lost at every stage of acquiring, waiting and releasing; nobody must notice more
-/// than the time it takes.
+/// Replies get lost at every stage of acquiring, waiting and releasing. Callers must notice nothing
+/// but the time that it takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_granted_twice_or_left_behind() {
     let server = server().await;
@@ -54,7 +54,7 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
     nothing_remains(&server, clients.len()).await;
 }
 
-/// A reply of each kind is lost now and then, also that to the creation of all nodes of a set.
+/// A reply of each kind is lost now and then, also the one to the creation of all nodes of a set.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sets_are_held_as_a_whole_or_not_at_all() {
     let server = server().await;
@@ -89,7 +89,7 @@ async fn sets_are_held_as_a_whole_or_not_at_all() {
     nothing_remains(&server, clients.len()).await;
 }
 
-/// More paths are watched then than a server takes in one frame.
+/// Their watched paths are more than a server takes in one frame.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_reset_loses_none_of_11_000_locks() {
     let server = server().await;
@@ -109,7 +109,7 @@ async fn one_reset_loses_none_of_11_000_locks() {
     soon("it works again", lock.acquire()).await.unwrap().release().await.unwrap();
     assert!(held.iter().all(|guard| guard.is_valid()));
     assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
-    // A revoke is noticed, watched or not.
+    // A revoke is noticed, with a watch or without.
     let raw = raw(&server).await;
     for number in [0, 10_999] {
         let directory = format!("/locks/{number:0>130}");

@@ -1,4 +1,4 @@
-//! Several locks in one step: what they cost, and networks that break on the way.
+//! Several locks in one step: their costs, and networks that break on the way.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn set(locks: &Locks) -> LockSet {
     locks.all(NAMES).unwrap()
 }
 
-/// The entries of each name, with their sequence numbers.
+/// Returns the entries of each name, with their sequence numbers.
 async fn nodes(raw: &Client) -> [Vec<String>; 3] {
     let mut nodes = [const { Vec::new() }; 3];
     for (name, nodes) in NAMES.iter().zip(&mut nodes) {
@@ -26,7 +26,7 @@ async fn nodes(raw: &Client) -> [Vec<String>; 3] {
     nodes
 }
 
-/// How many entries each name has.
+/// Returns how many entries each name has.
 async fn entries(raw: &Client) -> [usize; 3] {
     nodes(raw).await.map(|nodes| nodes.len())
 }
@@ -44,7 +44,7 @@ async fn three_free_names_are_eleven_requests() {
     let locks = open(&server.url()).await;
     keep_all(&server, NAMES).await;
     let pair = || async { set(&locks).acquire().await.unwrap().release().await.unwrap() };
-    // Lists, a creation with lists, the stat that servers before 3.9 leave out, and deletions.
+    // Lists, a creation with lists, the stat that servers before 3.9 do not send, and deletions.
     let packets = packets(&server, pair).await;
     assert!(packets == 3 + (1 + 3) + 1 + 3 || packets == 3 + (1 + 3) + 3, "{packets}");
     let (used, ()) = cost(&server, pair()).await;
@@ -87,9 +87,9 @@ async fn one_busy_name_is_enough_and_changes_nothing() {
     set(&locks).try_acquire().await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// It is first in line, and has not heard of it.
+/// The waiter is first in line, but the news cannot reach it.
 #[tokio::test]
-async fn a_name_that_somebody_only_waits_for_is_busy() {
+async fn a_name_with_only_a_waiter_is_busy() {
     let server = server().await;
     let proxy = proxy(&server).await;
     let (locks, waiter) = (open(&server.url()).await, open(&server.url_via(&proxy)).await);
@@ -108,7 +108,7 @@ async fn a_name_that_somebody_only_waits_for_is_busy() {
 
 /// The nodes of the set are there for a moment, and one request removes them.
 #[tokio::test]
-async fn whoever_comes_after_the_look_is_not_overtaken() {
+async fn an_attempt_after_the_look_is_not_overtaken() {
     let server = server().await;
     let (proxy, raw) = (proxy(&server).await, raw(&server).await);
     let (locks, other) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
@@ -131,7 +131,8 @@ async fn whoever_comes_after_the_look_is_not_overtaken() {
         assert!(guard.is_valid());
         guard.release().await.unwrap();
     }
-    // The other's node; those of the set come, and go, unless the reads were somebody else's.
+    // The other client's node; the nodes of the set come and go, unless another client sent the
+    // reads.
     assert!(met.contains(&("x", 3)) && met.contains(&("z", 3)), "{met:?}");
 }
 
@@ -147,14 +148,14 @@ async fn the_most_and_longest_names_are_one_request() {
     let (used, held) = cost(&server, all.acquire()).await;
     assert_eq!(used.get("requests.update"), 1, "{used}");
     held.unwrap().release().await.unwrap();
-    // Too much for one request: one after the other.
+    // This is too much for one request: the locks are taken one after the other.
     let verbose = all.clone().holder("h".repeat(20_000)).acquire().await.unwrap();
     verbose.release().await.unwrap();
     assert_eq!(server.counters().await.unwrap().get("ephemerals"), 0);
 }
 
 #[tokio::test]
-async fn an_operator_takes_one_of_them() {
+async fn a_revoke_of_one_lock_of_a_set_leaves_the_others() {
     let server = server().await;
     let (locks, operator) = (open(&server.url()).await, open(&server.url()).await);
     let held = set(&locks).acquire().await.unwrap();
@@ -186,7 +187,7 @@ async fn unanswered(
         else {
             return attempt;
         };
-        // This machine stood still for so long that the answer came through.
+        // This machine stood still for so long that the answer got through.
         proxy.heal();
         answered.unwrap().unwrap().unwrap().release().await.unwrap();
     }
@@ -204,15 +205,14 @@ async fn an_unanswered_creation_is_found_again() {
     assert!(held.is_valid());
     assert_eq!(nodes(&raw).await, created, "the nodes that were created before, and no others");
     let used = server.counters().await.unwrap().since(&before);
-    // A renewal at the most: after a reset it is a write until the server says that it stands
-    // alone.
+    // One renewal at most: after a reset it is a write until the server says that it stands alone.
     assert!(used.get("requests.update") <= 1, "{used}");
     held.release().await.unwrap();
     assert_eq!(entries(&raw).await, [0; 3]);
 }
 
 #[tokio::test]
-async fn an_unanswered_creation_of_a_caller_who_left_is_swept() {
+async fn an_unanswered_creation_of_a_caller_that_left_is_swept() {
     let server = server().await;
     let (proxy, raw) = (proxy(&server).await, raw(&server).await);
     let attempt = unanswered(&server, &proxy, &raw).await;
@@ -224,7 +224,7 @@ async fn an_unanswered_creation_of_a_caller_who_left_is_swept() {
     assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
 }
 
-/// An operator deletes one of the nodes before anybody knows of them.
+/// An operator deletes one of the nodes before the client knows of them.
 #[tokio::test]
 async fn an_unanswered_creation_that_lost_a_node_leaves_nothing() {
     let server = server().await;
@@ -240,7 +240,7 @@ async fn an_unanswered_creation_that_lost_a_node_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_leaves_at_a_random_moment_leaves_nothing() {
+async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
     let server = server().await;
     let locks = open(&server.url()).await;
     let mut tasks = tokio::task::JoinSet::new();
@@ -248,7 +248,7 @@ async fn whoever_leaves_at_a_random_moment_leaves_nothing() {
         let pair = [NAMES[caller as usize % 3], NAMES[(caller as usize + 1) % 3]];
         let set = locks.all(pair).unwrap();
         tasks.spawn(async move {
-            // From "before anything was sent" to "after the grant".
+            // From "before a request was sent" to "after the grant".
             let patience = Duration::from_micros(caller * 7919 % 20_000);
             let acquire = async {
                 match caller % 2 {

@@ -1,4 +1,4 @@
-//! Three nodes and the clients, each in a place of its own of a network.
+//! Three nodes and the clients, each in its own place of a network.
 #![cfg(any(feature = "etcd", feature = "zookeeper"))]
 
 use std::{ops::Deref, sync::Mutex, time::Duration};
@@ -13,15 +13,15 @@ use crate::{
     stage::{Connecting, Failure, Home, Stage},
 };
 
-/// The first clients know one node each, the others know all.
+/// The first clients know one node each. The others know all.
 const PINNED: usize = 3;
 
-/// What every cluster takes.
+/// The faults for every cluster.
 pub const PLAIN: &[&str] = match WITH_WALL_CLOCK {
     [plain @ .., _] => plain,
     [] => unreachable!(),
 };
-/// For stores that never look at the time of day, which jumps with the last of these.
+/// For stores that do not use the time of day. The last fault makes it jump.
 pub const WITH_WALL_CLOCK: &[&str] = &[
     "kill",
     "stop",
@@ -36,13 +36,14 @@ pub const WITH_WALL_CLOCK: &[&str] = &[
     "wall_clock",
 ];
 
-/// What a kind of cluster takes, and what it documents.
+/// The faults for a kind of cluster, and its documented limits.
 #[derive(Clone, Copy)]
 pub struct Terms {
     pub kinds: &'static [&'static str],
-    /// How long a holder whose session ends early may hold its lock beside the next one.
+    /// Longest time for which two clients may hold a lock after the first one's session ended
+    /// early.
     pub early: Duration,
-    /// Whether a node that is stopped while another is cut off may make two holders.
+    /// Whether one node stopped while another is cut off may cause two holders.
     pub stall_alone: bool,
 }
 
@@ -53,9 +54,9 @@ pub struct Nodes<K: Member> {
     connect: fn(String) -> Connecting,
     leftovers: for<'a> fn(&'a K) -> Leftovers<'a>,
     places: Mutex<Vec<Place>>,
-    /// A stop of a node writes, a cut reads: see [`Terms::stall_alone`].
+    /// A stop of a node locks it for writing, a cut for reading: see [`Terms::stall_alone`].
     stalled: RwLock<()>,
-    /// For each node: two that start it at once would kill each other's.
+    /// One lock per node: two concurrent starts would kill each other's process.
     starting: [tokio::sync::Mutex<()>; 3],
 }
 
@@ -78,7 +79,7 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
         (client, places[client])
     }
 
-    /// The leader in every second fault, if there is one.
+    /// In every second fault the leader, if there is one.
     async fn node(&self, step: &Step) -> usize {
         let leader = match step.node % 2 {
             0 => self.cluster.leader_now().await,
@@ -92,7 +93,7 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
         let server = self.cluster.node(node);
         server.kill();
         sleep(lasts).await;
-        // It serves when it has found the others, perhaps only after a later heal.
+        // The node serves after it has found the others, perhaps only after a later heal.
         Ok(server.relaunch()?)
     }
 
@@ -107,7 +108,7 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
     }
 
     async fn wall_clock(&self, node: usize, step: &Step) -> Result<(), Failure> {
-        // A process that is killed meanwhile has no clock.
+        // A process killed meanwhile has no clock.
         let _alone = self.starting[node].lock().await;
         let server = self.cluster.node(node);
         server.move_clocks(jump(step), Shift::NONE)?;
@@ -115,7 +116,7 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
         Ok(server.move_clocks(Shift::NONE, Shift::NONE)?)
     }
 
-    /// Cuts places of the left from those of the right, or makes the left deaf.
+    /// Cuts the places on the left off from the places on the right, or makes the left deaf.
     async fn cut(
         &self,
         left: &[Place],
@@ -179,7 +180,7 @@ impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
                 return Ok(format!("n{node} to n{peer}"));
             }
             "isolate_node" => self.cut(&[place], &peers, step, false).await?,
-            // The client that knows this node alone stays with it.
+            // The client that knows only this node stays with it.
             "minority" => {
                 let client_place = self.places.lock().unwrap()[node];
                 self.cut(&[place, client_place], &peers, step, false).await?;
@@ -228,7 +229,7 @@ impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
         (self.leftovers)(self.cluster.node(leader)).await
     }
 
-    /// An election on a busy machine, and one more because of it.
+    /// Time for an election on a busy machine, and for a second one caused by the load.
     fn recovery(&self) -> Duration {
         Duration::from_secs(20)
     }

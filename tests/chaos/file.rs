@@ -1,4 +1,4 @@
-//! A file of SQLite: its clients' ways to it are broken.
+//! A SQLite file. Faults break its clients' access to it.
 #![cfg(feature = "sqlite")]
 
 use std::{path::PathBuf, sync::Arc};
@@ -42,7 +42,7 @@ impl Stage for File {
         Home::thread()
     }
 
-    /// Clients connect one after the other, in their order.
+    /// Clients connect one after the other, in order.
     fn connect(&self, _client: usize) -> Connecting {
         let (path, faults) = (self.path.clone(), self.faults.clone());
         Box::pin(async move {
@@ -68,7 +68,7 @@ impl Stage for File {
         Ok(format!("c{client}"))
     }
 
-    /// Dead entries count for nothing: the next attempt removes them.
+    /// Ignores dead entries: the next attempt removes them.
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         let now = lock_core::Clock::Boot.now().since(lock_core::Instant::default());
         let options = SqliteConnectOptions::new().filename(&self.path);

@@ -1,4 +1,4 @@
-//! Clients that are processes of their own, to be killed and stopped.
+//! Clients in their own processes, to be killed and stopped.
 
 use std::{
     env,
@@ -27,17 +27,18 @@ use crate::{
     stage::Failure,
 };
 
-/// What makes this program a guest: its name, seed, TTL in ms, the run's start and the URL.
+/// Variable that makes this program a guest. It contains the guest's name, its seed, the TTL in ms,
+/// the run's start and the URL.
 const VISIT: &str = "DISTLOCK_CHAOS_GUEST";
 /// The faults of guests.
 pub const KINDS: [&str; 2] = ["kill_guest", "stop_guest"];
 const GUESTS: usize = 2;
 const WORKERS: usize = 4;
-/// How often a guest hands over what it took down, and how long it may take to leave.
+/// Time between two hand-overs of a guest's events, and longest time for its end.
 const PAUSE: Duration = Duration::from_millis(30);
 const LEAVES: Duration = Duration::from_secs(60);
 
-/// Is a guest if the environment says so.
+/// Runs as a guest if the environment variable is set.
 pub fn visit() -> Option<ExitCode> {
     let order = env::var(VISIT).ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -86,13 +87,13 @@ async fn stay(order: &str) -> Result<(), Failure> {
     for task in tasks {
         task.await?;
     }
-    // A store that is out of reach keeps what it has for a TTL.
+    // A store that cannot be reached keeps the locks for a TTL.
     let _ = locks.close().await;
     hand_over(&recorder)
 }
 
 async fn told_to_leave(stop: Arc<AtomicBool>) {
-    // The host closes it, also by its end.
+    // The host closes stdin, or ends and so closes it.
     let _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await;
     stop.store(true, Ordering::Relaxed);
 }
@@ -115,13 +116,13 @@ pub struct Guests {
     url: String,
     time: Time,
     guests: Vec<Mutex<Guest>>,
-    /// What the guests that have left took down.
+    /// The events of the guests that have left.
     taken: std::sync::Mutex<History>,
 }
 
 struct Guest {
     child: Child,
-    /// The whole lines that it has written, when it has ended.
+    /// The complete lines that it has written, available after its end.
     lines: JoinHandle<Vec<String>>,
     visits: usize,
 }
@@ -134,7 +135,7 @@ impl Guests {
         Ok(Self { order: order.clone(), url, time, guests, taken })
     }
 
-    /// Kills or stops a guest; one that was killed comes again.
+    /// Kills or stops a guest. A killed guest starts again.
     pub async fn play(&self, step: &Step) -> Result<String, Failure> {
         let number = step.client % GUESTS;
         let mut guest = self.guests[number].lock().await;
@@ -159,7 +160,7 @@ impl Guests {
         Ok(name)
     }
 
-    /// Asks all guests to leave, and returns what they took down.
+    /// Asks all guests to leave, and returns their events.
     pub async fn leave(self) -> Result<History, Failure> {
         for guest in &self.guests {
             let mut guest = guest.lock().await;
@@ -174,7 +175,7 @@ impl Guests {
         Ok(self.taken.into_inner()?)
     }
 
-    /// Takes what a guest took down, and that the rest ended with its process.
+    /// Records a guest's events, and that its other attempts ended with its process.
     fn take(&self, lines: Vec<String>, ended: u64) -> Result<(), Failure> {
         let empty = History::new(header());
         let mut history = History::from_lines(empty.lines().chain(lines))?;
@@ -205,7 +206,7 @@ impl Guest {
         let lines = tokio::spawn(async move {
             let (mut lines, mut line) = (Vec::new(), String::new());
             while out.read_line(&mut line).await.is_ok_and(|read| read > 0) {
-                // A kill may cut the last one.
+                // A kill may cut the last line.
                 if line.ends_with('\n') {
                     lines.push(std::mem::take(&mut line));
                 }

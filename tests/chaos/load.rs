@@ -1,4 +1,4 @@
-//! What the clients do: exclusive, shared and permits, for short and for long, and 5 % give up.
+//! The clients' load: exclusive, shared and permits, held briefly and long, and 5 % are given up.
 
 use std::{
     sync::{
@@ -17,13 +17,13 @@ use crate::plan::Random;
 
 /// The permits of each semaphore.
 const LIMIT: u32 = 3;
-/// How often a holder looks whether it still holds the lock.
+/// Time between a holder's checks of its lock.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a client waits after an error that came at once.
+/// Pause of a client after an immediate error.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How much later than its own look at the clock a holder may hear of its loss, at the very most.
+/// Longest time between a holder's own notice of its loss and the report of the loss.
 const TOLD: Duration = Duration::from_secs(10);
-/// How often a client looks whether its runtime stood still, and from when on it says so.
+/// Time between a client's checks of its runtime, and the delay from which it reports a standstill.
 const BEAT: Duration = Duration::from_millis(20);
 const LATE: Duration = Duration::from_millis(40);
 
@@ -36,7 +36,7 @@ impl Time {
         Self(Clock::Boot.now())
     }
 
-    /// The clock of a run that another process has started.
+    /// The clock of a run that another process started.
     pub fn of_origin(nanos: u64) -> Self {
         Self(Instant::default() + Duration::from_nanos(nanos))
     }
@@ -54,7 +54,7 @@ impl Time {
     }
 }
 
-/// A lock's name with the resource that it protects.
+/// A lock's name, with the resource that it protects.
 pub struct Name {
     pub name: Arc<str>,
     pub kinds: &'static [LockKind],
@@ -78,7 +78,7 @@ pub fn names(kinds: &[LockKind]) -> Vec<Name> {
     .collect()
 }
 
-/// What all workers of a client share.
+/// State that all workers of a client share.
 #[derive(Clone)]
 pub struct Client {
     pub locks: Locks,
@@ -88,7 +88,7 @@ pub struct Client {
     pub ttl: Duration,
     pub names: Arc<Vec<Name>>,
     pub stop: Arc<AtomicBool>,
-    /// Whether holders write to what the locks protect.
+    /// Whether holders write to the protected resources.
     pub writes: bool,
 }
 
@@ -113,7 +113,7 @@ impl Client {
         let wait = random.time(Duration::from_millis(200), self.ttl * 3);
         let log = self.log.asked(self.time.now(), name.name.clone(), kind);
         let acquire = self.acquire(name, kind, wait);
-        // Half of those that are dropped are so while they ask, the others while they wait.
+        // Half of the dropped attempts are dropped during the request, the others while they wait.
         let patience = match (random.percent(5), random.percent(50)) {
             (false, _) => Duration::MAX,
             (true, true) => random.time(Duration::ZERO, Duration::from_millis(5)),
@@ -163,7 +163,7 @@ impl Client {
                     _ => Loss::Deadline,
                 };
                 log.lost(self.time.now(), loss, reason.to_string());
-                // A late write, as of a holder that does not look.
+                // A late write, as by a holder that does not check its lock.
                 self.write(name, &guard, &log);
                 drop(guard);
                 log.ended(self.time.now(), "lost");
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// Waits until a time, or the loss. The last belief is taken down.
+    /// Waits until a time, or until the loss. Records the last belief.
     async fn until_lost(
         &self,
         guard: &LockGuard,
@@ -216,7 +216,7 @@ impl Client {
         }
     }
 
-    /// Writes to what the lock protects, which rejects an older token than it has seen.
+    /// Writes to the protected resource, which rejects a token older than the newest it has seen.
     fn write(&self, name: &Name, guard: &LockGuard, log: &AttemptLog) {
         let token: FencingToken = guard.token();
         if self.writes
@@ -227,11 +227,11 @@ impl Client {
         }
     }
 
-    /// Acquires each name alone, so that nothing can stand in the way.
+    /// Acquires each name alone, so that no other lock is in the way.
     ///
     /// # Errors
     ///
-    /// Which lock cannot be had within the limit, and why.
+    /// Returns a text for each lock that cannot be acquired within the limit, with the reason.
     pub async fn acquire_all(&self, limit: Duration) -> Vec<String> {
         let turns = (0..self.names.len()).map(|place| {
             let (client, name) = (self.clone(), self.names[place].name.clone());
@@ -274,7 +274,7 @@ impl Client {
         }
     }
 
-    /// Takes down when this client's runtime stood still.
+    /// Records the standstills of this client's runtime.
     pub async fn watch_itself(self) {
         let mut last = self.time.since();
         while !self.stop.load(Ordering::Relaxed) {

@@ -1,9 +1,9 @@
-//! Mixed load beside random faults, on every store: what the clients did and believed is taken
-//! down, and checked afterwards.
+//! Mixed load with random faults, on every store. The test records the clients' actions and
+//! beliefs, and checks them afterwards.
 //!
-//! The faults of a run come from a seed, which is printed first. `DISTLOCK_SEED` plays the faults
-//! of a seed again; `DISTLOCK_CHAOS` sets how many seconds of faults and load a run has (20). A run
-//! that breaks a promise leaves its history in `target/chaos/STORE-SEED.jsonl`.
+//! The faults of a run come from a seed, which is printed first. `DISTLOCK_SEED` replays the faults
+//! of a seed. `DISTLOCK_CHAOS` sets the seconds of faults and load of a run (20). A run that breaks
+//! a promise leaves its history in `target/chaos/STORE-SEED.jsonl`.
 #![cfg_attr(
     not(all(
         feature = "sqlite",
@@ -39,7 +39,7 @@ use crate::{
 };
 
 const TTL: Duration = Duration::from_secs(2);
-/// The seconds of a short run.
+/// Seconds of a short run.
 const SHORT: u64 = 20;
 
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         return code;
     }
     let mut arguments = Arguments::from_args();
-    // Two cores keep up with the load of so many.
+    // Two cores can run four loads at once.
     arguments.test_threads.get_or_insert(4);
     let mut trials: Vec<Trial> = stores::all().into_iter().map(trial).collect();
     #[cfg(feature = "redis")]
@@ -67,10 +67,10 @@ fn trial(store: Store) -> Trial {
 
 fn in_runtime(store: &'static str, start: fn() -> Starting) -> Result<(), Failure> {
     std::thread::scope(|scope| {
-        // A thread of its own: a runtime must not begin within one.
+        // A separate thread: a runtime must not start within another one.
         let run = scope.spawn(|| runtime()?.block_on(play(store, start)));
         let played = run.join().expect("the run does not panic");
-        // At once: the list of what failed comes after the last trial.
+        // Printed at once: the list of failures comes after the last trial.
         played.inspect_err(|error| eprintln!("chaos {store}: {error}"))
     })
 }
@@ -86,7 +86,7 @@ fn number(variable: &str) -> Result<Option<u64>, Failure> {
 }
 
 fn order(store: &'static str) -> Result<Order, Failure> {
-    // 53 bits: any reader of JSON can keep them.
+    // 53 bits: every JSON reader keeps them exactly.
     let random = uuid::Uuid::new_v4().as_u64_pair().0 >> 11;
     let seed = number("DISTLOCK_SEED")?.unwrap_or(random);
     let length = Duration::from_secs(number("DISTLOCK_CHAOS")?.unwrap_or(SHORT));
@@ -106,7 +106,7 @@ async fn play(store: &'static str, start: fn() -> Starting) -> Result<(), Failur
     Ok(())
 }
 
-/// What finds nothing in any lock, proves nothing: here is one with a well-known mistake.
+/// Proves that a run can find a broken lock: this one has a well-known mistake.
 #[cfg(feature = "redis")]
 async fn a_lock_without_an_owner_is_found_out() -> Result<(), Failure> {
     use lock_history::Rule;

@@ -1,5 +1,5 @@
-//! A lock as it is often written by hand, so that a run can show what it finds: `SET NX PX` without
-//! renewal, a holder that does not look at the clock, a release that does not look at the owner.
+//! A lock as often written by hand, to show that a run finds its mistakes: `SET NX PX` without
+//! renewal, a holder that does not check the clock, and a release that does not check the owner.
 #![cfg(feature = "redis")]
 
 use std::{sync::Arc, time::Duration};
@@ -21,7 +21,7 @@ use crate::{
 const STORE: &str = "naive";
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A Redis that nothing disturbs: the lock breaks by itself.
+/// A Redis server without faults: the lock breaks by itself.
 pub struct Naive(Arc<Redis>);
 
 impl Naive {
@@ -92,7 +92,7 @@ impl DistributedLock for SetNx {
             if command(&self.redis, "acquire", &set).await? == "OK" {
                 let token = command(&self.redis, "acquire", &[b"INCR", b"tokens"]).await?;
                 let token = FencingToken::new(token.parse().expect("INCR returns a number"));
-                // The first mistake: the key expires.
+                // First mistake: the key expires.
                 let validity = Validity::new(&name, Instant::NEVER);
                 return Ok(Box::new(Key { redis: self.redis.clone(), name, token, validity }));
             }
@@ -142,7 +142,7 @@ impl Lease for Key {
         Ok(())
     }
 
-    /// The second mistake: the key may be the next holder's.
+    /// Second mistake: the key may belong to the next holder.
     async fn release(&self) -> Result<()> {
         let delete: [&[u8]; 2] = [b"DEL", self.name.as_str().as_bytes()];
         command(&self.redis, "release", &delete).await.map(drop)

@@ -1,13 +1,13 @@
-//! What a seed comes to: numbers, and the faults of a run.
+//! Numbers and faults of a run, derived from its seed.
 
 use std::{fmt, time::Duration};
 
-/// Numbers that one seed fixes (splitmix64).
+/// Random numbers fixed by one seed (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of one part of a run, such as `worker 3`.
+    /// Returns the numbers for one part of a run, such as `worker 3`.
     pub fn of(seed: u64, part: &str) -> Self {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         Self(part.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix))
@@ -33,7 +33,7 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// A time between these two.
+    /// A time from `least` to `most`.
     pub fn time(&mut self, least: Duration, most: Duration) -> Duration {
         least + (most - least).mul_f64(self.below(1001) as f64 / 1000.0)
     }
@@ -42,11 +42,11 @@ impl Random {
 /// One fault of a run.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub at: Duration,
     pub lasts: Duration,
     pub kind: &'static str,
-    /// Which node, which other node, which client: a store takes the remainder of how many it has.
+    /// Node, other node and client. A store takes the remainder of its own count.
     pub node: usize,
     pub other: usize,
     pub client: usize,
@@ -59,8 +59,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// The faults of a run that lasts so long on a store with these kinds of faults: the same for the
-/// same seed. A third begin while the one before lasts.
+/// Returns the faults of a run with this length, on a store with these kinds of faults. The same
+/// seed gives the same faults. A third of them begin before the previous one ends.
 pub fn plan(seed: u64, length: Duration, ttl: Duration, kinds: &[&'static str]) -> Vec<Step> {
     let mut random = Random::of(seed, "plan");
     let mut steps = Vec::new();
@@ -70,7 +70,7 @@ pub fn plan(seed: u64, length: Duration, ttl: Duration, kinds: &[&'static str]) 
             0 => random.time(Duration::from_millis(50), ttl / 2),
             _ => random.time(ttl / 2, ttl * 2),
         };
-        // The last one is healed before the load ends.
+        // The last fault is healed before the load ends.
         if at + lasts + ttl / 2 > length {
             return steps;
         }

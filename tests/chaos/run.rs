@@ -1,4 +1,4 @@
-//! One run: load and faults, then peace, then the verdict.
+//! One run: load and faults, then a quiet time, then the verdict.
 
 use std::{
     fmt::Write as _,
@@ -23,13 +23,13 @@ use crate::{
     stage::{Failure, Home, Stage},
 };
 
-/// The clients of a run, and the tasks of each.
+/// The number of clients of a run, and of each client's tasks.
 pub const CLIENTS: usize = 5;
 const WORKERS: usize = 10;
-/// How much of what is wrong is told.
+/// Number of problems shown.
 const SHOWN: usize = 5;
 
-/// What a run is asked for.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Order {
     pub store: &'static str,
@@ -38,11 +38,11 @@ pub struct Order {
     pub ttl: Duration,
 }
 
-/// What came out.
+/// The result of a run.
 pub struct Outcome {
     pub history: History,
     pub report: Report,
-    /// What is no affair of the history: names that cannot be had, what is left over.
+    /// Problems outside the history: names that cannot be acquired, leftovers.
     pub wrong: Vec<String>,
 }
 
@@ -50,12 +50,12 @@ pub struct Outcome {
 ///
 /// # Errors
 ///
-/// What keeps the run from being one: a server that does not start, a client that cannot connect
-/// before the first fault.
+/// Problems of the run itself: a server that does not start, a client that cannot connect before
+/// the first fault.
 pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failure> {
     let mut run = Run::start(stage, order).await?;
     let outcome = run.outcome(order).await;
-    // Runtimes must not end within one.
+    // Runtimes must not end within another runtime.
     tokio::task::spawn_blocking(move || drop(run)).await?;
     outcome
 }
@@ -78,7 +78,7 @@ struct Placed {
 }
 
 impl Run {
-    /// Plays the faults and judges what came of them.
+    /// Plays the faults and judges the result.
     async fn outcome(&mut self, order: &Order) -> Result<Outcome, Failure> {
         let mut kinds = self.stage.kinds().to_vec();
         if self.guests.is_some() {
@@ -91,8 +91,8 @@ impl Run {
         let guests = self.guests_leave().await;
         faults?;
         let guests = guests?;
-        // A server that has ended by itself is no fault of a lock: told, and counted as one more
-        // kill.
+        // A server that ended by itself is not a fault of a lock. It is reported, and counted as
+        // one more kill.
         for ended in self.stage.mend().await? {
             eprintln!("chaos {}: {ended}", order.store);
         }
@@ -100,8 +100,9 @@ impl Run {
         let limit = order.ttl * 2 + slack + self.stage.recovery();
         let mut wrong = self.clients[0].free(limit).await;
         wrong.extend(self.close().await);
-        // At connect a client asks ZooKeeper for its timeouts by a session of the longest one. A
-        // fault may swallow the end of that session, which then ends by itself.
+        // While a client connects, it opens a ZooKeeper session with the longest timeout, to learn
+        // the server's limits. A fault may swallow the end of that session, which then ends by
+        // itself.
         let longest = match order.store.starts_with("zookeeper") {
             true => *self.guarantees.ttl.end(),
             false => order.ttl,
@@ -140,7 +141,7 @@ impl Run {
         Ok(Self { stage, guarantees, recorder, time, stop, clients, guests })
     }
 
-    /// Plays all faults, each at its time, and waits until all are healed and the time is over.
+    /// Plays all faults, each at its time. Waits until all are healed and the time is over.
     async fn play(&self, steps: Vec<Step>, length: Duration) -> Result<(), Failure> {
         let mut playing = JoinSet::new();
         for step in steps {
@@ -177,7 +178,7 @@ impl Run {
         }
     }
 
-    /// Closes all clients; returns what went wrong.
+    /// Closes all clients. Returns the problems.
     async fn close(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         for (number, placed) in self.clients.iter().enumerate() {
@@ -190,7 +191,7 @@ impl Run {
         wrong
     }
 
-    /// Waits until nothing is left over; returns what still is after the limit.
+    /// Waits until nothing is left over. Returns what is still left after the limit.
     async fn left_over(&self, limit: Duration) -> Result<Vec<String>, Failure> {
         let end = self.time.since() + limit;
         loop {
@@ -213,7 +214,7 @@ impl Placed {
         Self { client, workers, home }
     }
 
-    /// Tells which names cannot be had within the limit.
+    /// Returns the names that cannot be acquired within the limit.
     async fn free(&self, limit: Duration) -> Vec<String> {
         let client = self.client.clone();
         let acquired = self.home.spawn(async move { client.acquire_all(limit).await });
@@ -236,8 +237,8 @@ impl Outcome {
         self.report.is_clean() && self.wrong.is_empty()
     }
 
-    /// What to tell: the figures, the first of what is wrong with the faults of that time, and
-    /// where the history is.
+    /// The report: the figures, the first problems with the faults of that time, and the place of
+    /// the history.
     ///
     /// # Errors
     ///

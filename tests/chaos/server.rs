@@ -1,4 +1,4 @@
-//! One server, each client behind a proxy of its own.
+//! One server, with its own proxy for each client.
 
 use std::{ops::Deref, pin::Pin, time::Duration};
 
@@ -14,18 +14,18 @@ use crate::{
 
 pub type Leftovers<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
 
-/// How much a slow path delays in each direction.
+/// Delay of a slow path in each direction.
 const DELAY: Duration = Duration::from_millis(30);
 
-/// What every server takes.
+/// The faults for every server.
 pub const PLAIN: &[&str] = &["kill", "stop", "cut", "half_open", "reset", "refuse", "slow"];
-/// For stores that never look at the time of day.
+/// For stores that do not use the time of day.
 pub const WITH_WALL_CLOCK: &[&str] =
     &["kill", "stop", "cut", "half_open", "reset", "refuse", "slow", "wall_clock"];
-/// How far a wall clock jumps.
+/// Size of a jump of the wall clock.
 pub const JUMP: Duration = Duration::from_secs(3600);
 
-/// A private server and what only its kind knows.
+/// A private server, with the functions specific to its kind.
 pub struct Single<S> {
     server: S,
     kinds: &'static [&'static str],
@@ -33,7 +33,7 @@ pub struct Single<S> {
     connect: fn(String) -> Connecting,
     leftovers: for<'a> fn(&'a S) -> Leftovers<'a>,
     proxies: Vec<Proxy>,
-    /// Two that start a server at once would kill each other's.
+    /// Two concurrent starts of a server would kill each other's process.
     starting: Mutex<()>,
 }
 
@@ -65,14 +65,14 @@ impl<S: Deref<Target = Server>> Single<S> {
     }
 
     async fn wall_clock(&self, step: &Step) -> Result<(), Failure> {
-        // A process that is killed meanwhile has no clock.
+        // A process killed meanwhile has no clock.
         let _alone = self.starting.lock().await;
         self.server.move_clocks(jump(step), Shift::NONE)?;
         sleep(step.lasts).await;
         Ok(self.server.move_clocks(Shift::NONE, Shift::NONE)?)
     }
 
-    /// Breaks the way of one client, or of all.
+    /// Breaks the path of one client, or of all.
     async fn path(&self, step: &Step, broken: fn(&Proxy), healed: fn(&Proxy)) -> String {
         let (proxies, target) = match step.other % 2 {
             0 => (&self.proxies[..], "all clients".to_owned()),

@@ -1,4 +1,4 @@
-//! Where a run plays: a store, its clients' places, and its faults.
+//! The stage of a run: a store, its clients' places, and its faults.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::plan::Step;
 
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A store that can be broken.
+/// A store with faults.
 #[async_trait]
 pub trait Stage: Send + Sync {
     /// The kinds of faults that it can play.
@@ -20,31 +20,31 @@ pub trait Stage: Send + Sync {
     /// The place of a client.
     fn home(&self, client: usize) -> Result<Home, Failure>;
 
-    /// What connects a client; it is awaited in the client's home.
+    /// Connects a client. It is awaited in the client's home.
     fn connect(&self, client: usize) -> Connecting;
 
-    /// The URL for clients that are processes of their own, if the store takes them.
+    /// The URL for clients in their own processes, if the store supports them.
     fn url(&self) -> Option<String> {
         None
     }
 
-    /// Plays a fault, heals it, and returns what it hit.
+    /// Plays a fault, heals it, and returns its target.
     async fn play(&self, step: &Step) -> Result<String, Failure>;
 
-    /// Starts again what has ended by itself, and tells what that was.
+    /// Restarts servers that ended by themselves, and returns a description of each.
     async fn mend(&self) -> Result<Vec<String>, Failure> {
         Ok(Vec::new())
     }
 
-    /// What of holders, waiters and sessions is in the store.
+    /// Returns the holders, waiters and sessions left in the store.
     async fn leftovers(&self) -> Result<Vec<String>, Failure>;
 
-    /// How long a holder whose lock the store documents to end early may hold it beside the next.
+    /// Longest time for which two clients may hold a lock, if the store documents early ends.
     fn early(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// How long the store may take to serve again after the last fault.
+    /// Longest time until the store serves again after the last fault.
     fn recovery(&self) -> Duration {
         Duration::from_secs(10)
     }
@@ -53,13 +53,13 @@ pub trait Stage: Send + Sync {
 pub type Connecting =
     std::pin::Pin<Box<dyn Future<Output = Result<Locks, Failure>> + Send + 'static>>;
 
-/// One thread with a runtime for one client: a client that stands still stops no other one.
+/// One thread with its own runtime per client: a client that stands still stops no other client.
 pub enum Home {
     Thread(Detached),
     Side(Side),
 }
 
-/// A runtime that may be dropped within another one, as a run does that ends with an error.
+/// A runtime that may be dropped within another one. This happens when a run ends with an error.
 pub struct Detached(Option<Runtime>);
 
 impl Drop for Detached {

@@ -1,4 +1,4 @@
-//! The stores of the runs, and how each tells what is left over in it.
+//! The stores of the runs, and how each lists its leftovers.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -52,8 +52,8 @@ async fn sqlite() -> Result<Arc<dyn Stage>, Failure> {
     Ok(Arc::new(crate::file::File::new()?))
 }
 
-/// All keys but fences, since the last token of a name stays for the next holder, and what clients
-/// say about themselves: that of a killed one stays for an hour.
+/// All keys, except fences and client records. The last token of a name stays for the next holder.
+/// The record of a killed client stays for an hour.
 #[cfg(feature = "redis")]
 fn redis_left(server: &lock_lab::Redis) -> Leftovers<'_> {
     Box::pin(async move {
@@ -91,8 +91,8 @@ async fn etcd() -> Result<Arc<dyn Stage>, Failure> {
     Ok(Arc::new(Single::new(server, server::PLAIN, connect, etcd_left).await?))
 }
 
-/// A former leader that stood still revokes leases that live, before 3.4.31 and 3.5.13
-/// (etcd#15247): holders are told of it, some a little late. 3.4 measures leases by the wall clock.
+/// Before 3.4.31 and 3.5.13, a former leader that stood still revokes live leases (etcd#15247). The
+/// holders get a report, some a little late. 3.4 measures leases by the wall clock.
 #[cfg(feature = "etcd")]
 async fn etcd_cluster() -> Result<Arc<dyn Stage>, Failure> {
     let early = Duration::from_millis(100);
@@ -107,7 +107,7 @@ async fn etcd_3_5_cluster() -> Result<Arc<dyn Stage>, Failure> {
     Ok(Arc::new(Nodes::new(lock_lab::Etcd::builder().v3_5(), terms, connect, etcd_left).await?))
 }
 
-/// What belongs to sessions. The containers of names, the server reaps in its own time.
+/// Nodes of sessions. The server removes the containers of names later.
 #[cfg(feature = "zookeeper")]
 fn zookeeper_left(server: &lock_lab::ZooKeeper) -> Leftovers<'_> {
     Box::pin(async move {
@@ -131,7 +131,7 @@ async fn zookeeper_cluster() -> Result<Arc<dyn Stage>, Failure> {
     Ok(Arc::new(Nodes::new(lock_lab::ZooKeeper::builder(), terms, connect, zookeeper_left).await?))
 }
 
-/// The names of rows that are not dead: the dead count for nothing, the next attempt removes them.
+/// Names with rows that are not dead. Dead rows are ignored: the next attempt removes them.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn live_names(now: &str) -> String {
     format!("SELECT name FROM distlock_v1_entries WHERE expires > {now};")

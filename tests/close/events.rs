@@ -1,4 +1,4 @@
-//! What this process traces about each lock, from INFO on.
+//! The events that this process traces about each lock, from INFO on.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ struct Fields {
     lock: Option<String>,
 }
 
-/// The tests of a process share it, since what drivers trace comes from any thread.
+/// All tests of a process share it, because drivers trace from any thread.
 pub fn of_this_process() -> Events {
     static EVENTS: LazyLock<Events> = LazyLock::new(|| {
         let events = Events::default();

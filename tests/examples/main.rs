@@ -1,6 +1,6 @@
-//! The examples `service`, `worker` and `tool` as people run them: several processes side by side on
-//! SQLite, Redis and etcd. The tests look at what the processes share, and end some of them by a
-//! signal, by force, and while they wait.
+//! The examples `service`, `worker` and `tool` as users run them: several processes side by side on
+//! SQLite, Redis and etcd. The tests check the shared state of the processes. They end some
+//! processes by a signal, by force, and while they wait.
 
 mod program;
 mod replicas;
@@ -20,7 +20,7 @@ use std::{pin::Pin, process::ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
 
-/// What is tried on a store, by name.
+/// A test on a store, by name.
 type Try = (&'static str, fn(&'static str) -> Pin<Box<dyn Future<Output = ()>>>);
 
 fn main() -> ExitCode {
@@ -33,10 +33,9 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(2);
     let mut trials = Vec::new();
-    for store in support::STORES.iter().filter(|store| ["sqlite", "redis", "etcd"].contains(store))
-    {
+    for store in support::stores().filter(|store| ["sqlite", "redis", "etcd"].contains(store)) {
         for (name, attempt) in [replicas::TRIES, workers::TRIES, tools::TRIES].concat() {
-            if *store == "sqlite" && replicas::SERVERS_ONLY.contains(&name) {
+            if store == "sqlite" && replicas::SERVERS_ONLY.contains(&name) {
                 continue;
             }
             trials.push(Trial::test(format!("{store}::{name}"), move || {

@@ -1,4 +1,4 @@
-//! An example as a process of its own.
+//! An example in its own process.
 
 use std::{
     ffi::OsStr,
@@ -13,13 +13,14 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// The variable that makes this program one of the examples: its name.
+/// Variable with the name of the example that this program runs.
 pub const EXAMPLE: &str = "DISTLOCK_TEST_EXAMPLE";
 
-/// For what must happen; longer than a stall of a loaded machine.
+/// Limit for expected events. Longer than a stall of a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A process that runs an example; it ends when it is dropped, and is heard if the test fails.
+/// A process that runs an example. Dropping it ends the process. Its output is shown if the test
+/// fails.
 pub struct Program {
     name: String,
     child: Child,
@@ -38,12 +39,12 @@ impl Program {
         Self { name: format!("{example} {}", child.id().expect("it runs")), child, out, err }
     }
 
-    /// What it has written to stdout.
+    /// Its output on stdout so far.
     pub fn out(&self) -> Vec<String> {
         self.out.now()
     }
 
-    /// What it has written to stderr.
+    /// Its output on stderr so far.
     pub fn err(&self) -> String {
         self.err.now().join("\n")
     }
@@ -58,12 +59,12 @@ impl Program {
         assert!(sent.expect("kill").success());
     }
 
-    /// Whether it has not ended yet.
+    /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().expect("its state").is_none()
     }
 
-    /// Waits for its end, and for all that it has written.
+    /// Waits for its end and for all its output.
     pub async fn end(&mut self) -> ExitStatus {
         let end = async {
             let status = self.child.wait().await.expect("its end");
@@ -84,7 +85,7 @@ impl Drop for Program {
     }
 }
 
-/// The lines of one stream, read as they come.
+/// The lines of one stream, read as they arrive.
 struct Lines {
     lines: Arc<Mutex<Vec<String>>>,
     reader: Option<JoinHandle<()>>,

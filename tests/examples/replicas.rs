@@ -18,12 +18,12 @@ pub const TRIES: &[Try] = &[
     ("a_terminated_leader_ends_its_run", |store| Box::pin(a_terminated_leader_ends_its_run(store))),
     ("a_killed_leader_is_followed", |store| Box::pin(a_killed_leader_is_followed(store))),
     ("a_stopped_leader_writes_no_more", |store| Box::pin(a_stopped_leader_writes_no_more(store))),
-    ("an_outage_is_no_readiness", |store| Box::pin(an_outage_is_no_readiness(store))),
+    ("an_outage_ends_readiness", |store| Box::pin(an_outage_ends_readiness(store))),
 ];
 
-/// What cannot be tried on a file: it has no server to stop, and a process that is stopped within a
+/// Tests that cannot run on a file. It has no server to stop, and a process stopped within a
 /// transaction stops all others.
-pub const SERVERS_ONLY: &[&str] = &["a_stopped_leader_writes_no_more", "an_outage_is_no_readiness"];
+pub const SERVERS_ONLY: &[&str] = &["a_stopped_leader_writes_no_more", "an_outage_ends_readiness"];
 
 /// A replica that listens.
 struct Replica {
@@ -40,7 +40,7 @@ impl Replica {
         eventually("it listens", async || !program.out().is_empty()).await;
         let listens = program.out()[0].clone();
         let url = listens.strip_prefix("listens on ").expect("its address").to_owned();
-        // Each request comes by a new connection, as from a load balancer that looks.
+        // Each request uses a new connection, like the checks of a load balancer.
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).timeout(PATIENCE);
         Self { name, program, url, client: client.build().unwrap() }
     }
@@ -51,13 +51,13 @@ impl Replica {
         (answer.status().as_u16(), answer.text().await.expect("a text"))
     }
 
-    /// The tokens that it has led with.
+    /// The tokens of its leaderships.
     fn led(&self) -> Vec<u64> {
         let token = |line: &String| line.strip_prefix("leads with token ")?.parse().ok();
         self.program.out().iter().filter_map(token).collect()
     }
 
-    /// The runs that it has written, with the token.
+    /// The runs that it has written, with their tokens.
     fn written(&self) -> Vec<(i64, u64)> {
         let run = |line: &String| {
             let (run, token) = line.strip_prefix("run ")?.split_once(" with token ")?;
@@ -68,13 +68,13 @@ impl Replica {
     }
 }
 
-/// Two replicas, with what they share.
+/// Two replicas, with their shared store and table.
 struct Pair {
     store: Store,
     _folder: TempDir,
     table: SqlitePool,
     locks: Locks,
-    /// In the order of their leadership.
+    /// The two replicas, in the order of their leadership.
     leader: Replica,
     other: Replica,
 }
@@ -84,7 +84,7 @@ impl Pair {
         let (store, folder) = (Store::open(store).await, tempdir().unwrap());
         let file = folder.path().join("runs.db");
         let table = service::open(file.clone()).await.unwrap();
-        // So that a process which is stopped while it reads stops nobody else.
+        // A process stopped during a read then blocks no other process.
         sqlx::query("PRAGMA journal_mode = WAL").execute(&table).await.unwrap();
         let url = format!("{}?ttl={}s", store.url(), ttl.as_secs());
         let locks = connect(&url).await;
@@ -105,14 +105,14 @@ impl Pair {
         eventually("one leads and one waits", queue).await;
     }
 
-    /// Keeps all others from writing to the table; with how many runs there were.
+    /// Blocks all other writers to the table. Also returns the number of runs so far.
     async fn block(&self) -> (Transaction<'static, Sqlite>, i64) {
         let mut block = self.table.begin_with("BEGIN IMMEDIATE").await.unwrap();
         let runs = sqlx::query_scalar("SELECT runs FROM runs").fetch_one(&mut *block).await;
         (block, runs.unwrap())
     }
 
-    /// How many runs there were, the last leader, and its token.
+    /// The number of runs, the last leader, and its token.
     async fn last(&self) -> (i64, String, i64) {
         service::last(&self.table).await.unwrap().expect("a leader")
     }
@@ -146,10 +146,10 @@ async fn one_replica_leads(store: &str) {
     assert_eq!(runs, (1..=runs.len() as i64).collect::<Vec<_>>());
 }
 
-/// The TTL is longer than anybody here waits: what comes in time comes by the release.
+/// The TTL is longer than any wait here, so a timely grant comes from the release.
 async fn a_terminated_leader_ends_its_run(store: &str) {
     let mut pair = Pair::start(store, PATIENCE * 10).await;
-    // No run ends.
+    // While the table is blocked, no run ends.
     let (block, runs) = pair.block().await;
     let begun = format!("{}, run {}, ", pair.leader.name, runs + 1);
     let leader = async || pair.other.get("/leader").await.1.starts_with(&begun);
@@ -176,7 +176,7 @@ async fn a_killed_leader_is_followed(store: &str) {
     pair.leader.program.signal("-KILL");
     assert!(!pair.leader.program.end().await.success());
     let next = pair.other_leads().await;
-    // What the killed one had sent comes late.
+    // A write that the killed leader had sent arrives late.
     let late = FencingToken::new(pair.leader.led()[0]);
     assert!(!service::add(&pair.table, late, pair.leader.name, 1000).await.unwrap());
     let (runs, leader, token) = pair.last().await;
@@ -184,7 +184,7 @@ async fn a_killed_leader_is_followed(store: &str) {
     assert_eq!((leader.as_str(), token), (pair.other.name, next as i64));
 }
 
-/// Its last statement may wait for the table while it is stopped, and comes late then.
+/// The stopped leader's last statement may wait for the table, and arrives late then.
 async fn a_stopped_leader_writes_no_more(store: &str) {
     let pair = Pair::start(store, Duration::from_secs(4)).await;
     let (block, runs) = pair.block().await;
@@ -198,12 +198,12 @@ async fn a_stopped_leader_writes_no_more(store: &str) {
     let next = pair.other_leads().await;
     pair.leader.program.signal("-CONT");
 
-    // It campaigns again. Until the other one ends, that is the only one to write.
+    // The stopped leader campaigns again. Until the other one ends, only the other one writes.
     pair.both_take_part().await;
     let before = pair.other.written().len();
     eventually("the other one goes on", async || pair.other.written().len() > before + 2).await;
     let (block, runs) = pair.block().await;
-    // It counts its own runs.
+    // Each leader counts its own runs.
     let all = async || pair.other.written().last() == Some(&(runs, next));
     eventually("the table has the runs of the other one, and no more", all).await;
     let (_, leader, token) = pair.last().await;
@@ -214,7 +214,7 @@ async fn a_stopped_leader_writes_no_more(store: &str) {
     assert!(pair.leader.led()[1] > next);
 }
 
-async fn an_outage_is_no_readiness(store: &str) {
+async fn an_outage_ends_readiness(store: &str) {
     let pair = Pair::start(store, PATIENCE * 10).await;
     let Store::Server(server) = &pair.store else { panic!("{store} has no server") };
     assert_eq!(pair.other.get("/ready").await.0, 200);

@@ -1,4 +1,4 @@
-//! Invoice numbers that several processes draw.
+//! Several processes draw invoice numbers.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::{
 
 pub const TRIES: &[Try] = &[
     ("tool_draws_no_number_twice", |store| Box::pin(draws_no_number_twice(store))),
-    ("tool_tells_of_the_holder", |store| Box::pin(tells_of_the_holder(store))),
+    ("tool_names_the_holder", |store| Box::pin(names_the_holder(store))),
     ("tool_goes_on_after_a_kill", |store| Box::pin(goes_on_after_a_kill(store))),
 ];
 
@@ -40,7 +40,7 @@ async fn draws_no_number_twice(store: &str) {
     assert_eq!(drawn, (1..=100).collect::<Vec<_>>());
 }
 
-async fn tells_of_the_holder(store: &str) {
+async fn names_the_holder(store: &str) {
     let (store, folder) = (Store::open(store).await, tempdir().unwrap());
     let file = folder.path().join("invoices");
     let locks = connect(&store.url()).await;
@@ -63,7 +63,7 @@ async fn goes_on_after_a_kill(store: &str) {
     let mut next = draw(&url, &file, &["--count", "5", "--wait", "60"]);
     assert!(next.end().await.success());
     let (last, next) = (*numbers(&killed).last().unwrap(), numbers(&next));
-    // One may have been written, and never handed out.
+    // One number may have been written but not printed.
     assert!(next[0] == last + 1 || next[0] == last + 2, "{} after {last}", next[0]);
     assert_eq!(next, (next[0]..next[0] + 5).collect::<Vec<_>>());
 }

@@ -1,4 +1,4 @@
-//! A bank that several workers share.
+//! Several workers share a bank.
 
 use std::{fs, path::Path};
 
@@ -32,7 +32,7 @@ fn balances(bank: &Path) -> Vec<i64> {
     (0..ACCOUNTS).map(balance).collect()
 }
 
-/// What the accounts come to when each of so many workers has done all of its jobs.
+/// The balances after each of `workers` workers has done all of its jobs.
 fn expected(workers: i64, jobs: u64) -> Vec<i64> {
     let mut balances = vec![100; ACCOUNTS as usize];
     for job in (0..jobs).filter(|job| job % 8 > 2) {
@@ -42,7 +42,7 @@ fn expected(workers: i64, jobs: u64) -> Vec<i64> {
     balances
 }
 
-/// Each checks the rates and the gateway by itself, and fails if they are not as they must be.
+/// Each worker checks the rates and the gateway, and fails if they are wrong.
 async fn lose_no_money(store: &str) {
     let (store, folder) = (Store::open(store).await, tempdir().unwrap());
     let options = ["--jobs", "40", "--wait", "60000", "--limit", "60000", "--log", "info"];
@@ -58,7 +58,7 @@ async fn lose_no_money(store: &str) {
     assert!(connect(&store.url()).await.names("").await.unwrap().is_empty());
 }
 
-/// Two of eight jobs need the account that is held for all the time.
+/// Two of eight jobs need the account that is held throughout the test.
 async fn gives_up_and_says_why(store: &str) {
     let (store, folder) = (Store::open(store).await, tempdir().unwrap());
     let locks = connect(&store.url()).await;
@@ -92,14 +92,14 @@ async fn leaves_nothing_at_a_signal(store: &str) {
     let held = locks.lock("bank/account-0").unwrap().acquire().await.unwrap();
     let options = ["--jobs", "8", "--at-once", "8", "--wait", "600000", "--limit", "600000"];
     let mut worker = work(&store.url(), folder.path(), &options);
-    // Two transfers want it. One reaches it alone where the job that publishes the rates comes between
-    // them: requests that are sent together may come in any order.
+    // Two transfers want it. Only one reaches it if the job that publishes the rates comes between
+    // them: requests sent together may arrive in any order.
     let waits = async || locks.inspect("bank/account-0").await.unwrap().len() > 1;
     eventually("a transfer waits", waits).await;
     worker.signal("-TERM");
     assert!(worker.end().await.success());
     assert_eq!(worker.out(), ["stopped"]);
-    // It says so when the store has confirmed.
+    // It prints this after the store's confirmation.
     assert_eq!(names(&locks).await, ["bank/account-0"]);
     assert_eq!(locks.inspect("bank/account-0").await.unwrap().len(), 1);
     assert_eq!(balances(folder.path()).iter().sum::<i64>(), 500);

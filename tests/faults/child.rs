@@ -1,4 +1,4 @@
-//! The holder: a process that works under a lock and says on stdout what happens to it.
+//! The holder: a process that works under a lock and prints its events on stdout.
 
 use std::{
     env,
@@ -10,24 +10,25 @@ use std::{
 use distlock::{Error, Locks};
 use lock_core::{Clock, Instant};
 
-/// The variable that makes this program a holder, with the store's URL.
+/// Variable that makes this program a holder. It contains the store's URL.
 pub const URL: &str = "DISTLOCK_TEST_HOLDER_URL";
 
-/// The variable that makes the holder stop itself (SIGSTOP) as the last thing of its first poll. Stopped by
-/// somebody else, it might stand between the look at the clock and the poll that the look permits.
+/// Variable that makes the holder stop itself (SIGSTOP) at the end of its first poll. A stop from
+/// outside might fall between the check of the clock and the poll that it permits.
 pub const STOPS: &str = "DISTLOCK_TEST_HOLDER_STOPS";
 
 /// The name of the lock.
 pub const NAME: &str = "faults/holder";
 
-/// How long the lock outlives its last renewal.
+/// Time for which the lock outlives its last renewal.
 pub const TTL: Duration = Duration::from_secs(4);
 
-/// Holds the lock until it is lost: `held TOKEN`, then `work VALID` with each poll of the work, then
-/// `end VALID ERROR` as the first thing after the loss and `at NANOSECONDS` on the boot clock, then
-/// `write TOKEN`: a late write. Asked to end by a signal, it gives the lock back and says `closed`.
+/// Holds the lock until it is lost. Prints `held TOKEN`, then `work VALID` at each poll of the
+/// work, then `end VALID ERROR` as the first thing after the loss and `at NANOSECONDS` on the boot
+/// clock, then `write TOKEN`: a late write. After a signal that asks it to end, it gives the lock
+/// back and prints `closed`.
 pub fn hold(url: &str) -> ExitCode {
-    // One thread: when it is stopped, everything stands still, as in most programs.
+    // One thread: a stop halts everything, as in most programs.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     match runtime.block_on(work_until_told(url)) {
@@ -57,7 +58,7 @@ async fn work(locks: &Locks) -> distlock::Result<()> {
     let lost = lock
         .run(|held| async move {
             say(format_args!("held {}", held.token()));
-            // The receiver is in this function.
+            // The receiver lives in this function.
             let _ = seen.send(held.clone());
             loop {
                 say(format_args!("work {}", held.is_valid()));
@@ -89,6 +90,6 @@ pub fn signal(pid: u32, signal: &str) {
 
 fn say(line: std::fmt::Arguments<'_>) {
     let mut out = std::io::stdout().lock();
-    // A parent that is gone reads nothing any more.
+    // If the parent is gone, the write fails.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

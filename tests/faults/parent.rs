@@ -1,4 +1,4 @@
-//! What the others see when a holder is killed, stopped or cut off.
+//! The effects on the others when a holder is killed, stopped or cut off.
 
 use std::{
     pin::Pin,
@@ -21,7 +21,7 @@ use crate::{
 
 type Played = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
-/// A fault that a test plays on a store, by name.
+/// A fault that a test plays on the store with this name.
 pub type Fault = fn(&'static str) -> Played;
 
 pub const FAULTS: [(&str, Fault); 4] = [
@@ -43,7 +43,7 @@ impl Holder {
         Self::spawn(Self::command(url)).await
     }
 
-    /// One that works no more, as it has stopped itself.
+    /// Starts a holder that does no more work, because it has stopped itself.
     async fn start_stopped(url: &str) -> Self {
         let mut command = Self::command(url);
         command.env(STOPS, "1");
@@ -91,7 +91,7 @@ impl Holder {
     }
 }
 
-/// When the next waiter must have the lock.
+/// Time within which the next waiter must have the lock.
 fn limit(locks: &Locks) -> Duration {
     TTL + locks.guarantees().expiry_slack + Duration::from_secs(1)
 }
@@ -112,8 +112,8 @@ async fn killed(store: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The holder stands still until somebody else has the lock. Then it finds its lock invalid as the
-/// first thing, its work is not polled again, and its late write is rejected.
+/// The holder stands still until another client has the lock. Then the first thing it finds is its
+/// invalid lock. Its work is not polled again, and its late write is rejected.
 async fn stopped(store: &str) -> Result<(), String> {
     let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
@@ -136,7 +136,7 @@ async fn stopped(store: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The holder is asked to end: it gives the lock back, and nobody waits for its TTL.
+/// The holder is asked to end: it gives the lock back, and the waiter does not wait for its TTL.
 async fn terminated(store: &str) -> Result<(), String> {
     let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
@@ -153,7 +153,7 @@ async fn terminated(store: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The holder runs on, but nothing arrives any more: it is told before the next one is granted.
+/// The holder keeps running, but no message arrives. It learns of the loss before the next grant.
 async fn cut_off(store: &str) -> Result<(), String> {
     let server = start(store).await;
     let proxy = Proxy::start(server.addr()).await.map_err(|error| error.to_string())?;

@@ -1,7 +1,8 @@
-//! The token floor: whatever sequence of grants, swaps of the store, restores from a backup and raises,
-//! a fenced table refuses no valid write and accepts no stale one.
+//! The token floor, with random sequences of grants, swaps of the store, restores from a backup and
+//! raises: a fenced table refuses no valid write and accepts no stale one.
 //!
-//! 200 sequences: 20 for each two stores. The seed is in the name of what fails; `FLOOR_SEED` sets it.
+//! 200 sequences: 20 for each pair of stores. The name of a failure contains the seed. `FLOOR_SEED`
+//! sets it.
 
 #![cfg(all(
     feature = "sqlite",
@@ -24,7 +25,7 @@ mod support;
 
 use crate::{place::Place, plan::Random, sequence::Sequence};
 
-/// As in the example.
+/// Same as in the example.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const SEQUENCES: usize = 20;

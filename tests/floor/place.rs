@@ -1,4 +1,4 @@
-//! A store, its clients, and what it was at some moment.
+//! A store, its clients, and its copy from an earlier moment.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub struct Place {
     backup: Option<Copied>,
 }
 
-/// A store as it was.
+/// A copy of a store.
 enum Copied {
     Server(Backup),
     File(TempDir),
@@ -39,13 +39,13 @@ impl Place {
         }
     }
 
-    /// Whoever holds something is cut off with it.
+    /// Closes all clients, which ends their holds.
     async fn disconnect(&mut self) {
         for client in self.clients.drain(..) {
             client.close().await.expect("the store confirms");
         }
         if let Store::File(folder) = &self.store {
-            // Who closes a file last also removes its log, by name.
+            // The last connection that closes also removes the file's log, by name.
             eventually("the file is closed", async || !is_open(folder.path())).await;
         }
     }
@@ -68,7 +68,7 @@ impl Place {
         self.connect().await;
     }
 
-    /// Answers whether there was a backup.
+    /// Restores the backup. Returns whether there was one.
     pub async fn restore(&mut self) -> bool {
         let Some(backup) = self.backup.take() else { return false };
         self.disconnect().await;
@@ -87,11 +87,11 @@ impl Place {
         true
     }
 
-    /// A TTL that all of them grant, long enough for a machine that is busy.
+    /// A TTL that all stores grant, long enough for a busy machine.
     pub const TTL: Duration = Duration::from_secs(8);
 }
 
-/// Whether this process has a file of this folder open.
+/// Whether this process has a file in this folder open.
 fn is_open(folder: &Path) -> bool {
     let open = fs::read_dir("/proc/self/fd").expect("Linux");
     let at = |entry: std::io::Result<fs::DirEntry>| fs::read_link(entry.ok()?.path()).ok();

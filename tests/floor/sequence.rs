@@ -1,4 +1,4 @@
-//! One sequence of steps, and what must be so after each.
+//! One sequence of steps, with a check after each.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::{place::Place, plan::Random, sql::Stock, support::eventually};
 
 const NAME: &str = "orders";
 const STEPS: usize = 10;
-/// What must happen happens by then, also on a machine that is busy.
+/// Limit for expected events, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Sequence<'a> {
     places: &'a mut [Place; 2],
-    /// Which of them is in use.
+    /// Index of the place in use.
     at: usize,
     random: Random,
     table: Stock,
@@ -25,7 +25,7 @@ pub struct Sequence<'a> {
 }
 
 impl<'a> Sequence<'a> {
-    /// The table is new, and has not seen what the stores handed out before.
+    /// The table is new, and has not seen the stores' earlier tokens.
     pub async fn new(places: &'a mut [Place; 2], mut random: Random, label: String) -> Self {
         let (at, table) = (random.below(2), Stock::new().await.expect("a table"));
         let (written, steps) = (Vec::new(), Vec::new());
@@ -72,7 +72,7 @@ impl<'a> Sequence<'a> {
         self.steps.push(step);
     }
 
-    /// What went wrong, and what came before it.
+    /// The label and the steps so far, for messages.
     fn context(&self) -> String {
         format!("{}: {}", self.label, self.steps.join("; "))
     }
@@ -84,7 +84,7 @@ impl<'a> Sequence<'a> {
         guard.unwrap_or_else(|error| panic!("{error}; {}", self.context()))
     }
 
-    /// A write of a holder whose lock is valid.
+    /// Writes as a holder with a valid lock.
     async fn write(&mut self, guard: &LockGuard) {
         let token = guard.token();
         assert!(guard.is_valid(), "{}", self.context());
@@ -95,7 +95,7 @@ impl<'a> Sequence<'a> {
         self.written.push(token);
     }
 
-    /// A write of some earlier holder must be refused.
+    /// A write of an earlier holder must be refused.
     async fn write_late(&mut self) {
         let Some((newest, earlier)) = self.written.split_last() else { return };
         if earlier.is_empty() {
@@ -114,7 +114,7 @@ impl<'a> Sequence<'a> {
         guard.release().await.expect("released");
     }
 
-    /// The other store takes the place of this one: its clients were connected all the time.
+    /// The other store replaces this one. Its clients were connected all the time.
     async fn swap(&mut self) {
         let client = self.client();
         let floor = client.token_floor().await.expect("a floor");
@@ -142,7 +142,7 @@ impl<'a> Sequence<'a> {
         FencingToken::new(newest + 1 + self.random.below(1000) as u64)
     }
 
-    /// One holds, another waits, and the floor is raised above both.
+    /// One client holds, another one waits, and the floor is raised above both.
     async fn raise_beside_holders(&mut self) {
         let [first, second] = [0, 1].map(|n| self.place().clients[n].clone());
         let guard = self.acquire(&first).await;
@@ -155,7 +155,7 @@ impl<'a> Sequence<'a> {
         self.raise(above).await;
         let lost = timeout(PATIENCE, guard.lost()).await;
         assert!(lost.is_ok(), "the holder was not told; {}", self.context());
-        // It lost its place, or its token comes with the grant.
+        // The waiter lost its place, or its token comes with the grant.
         let waited =
             timeout(PATIENCE, waiter).await.expect("an end of the wait").expect("no panic");
         if let Ok(guard) = waited {
@@ -167,8 +167,8 @@ impl<'a> Sequence<'a> {
         assert!(self.newest() > above, "{}", self.context());
     }
 
-    /// Both clients come and go while the floor is raised. A write may only be refused to a holder
-    /// that the raise has ended.
+    /// Both clients acquire and release while the floor is raised. A write may be refused only to a
+    /// holder that the raise has ended.
     async fn raise_beside_traffic(&mut self) {
         let above = self.some_floor().await;
         let clients = self.place().clients.clone();
@@ -208,7 +208,7 @@ impl<'a> Sequence<'a> {
         self.places[self.at].back_up().await;
     }
 
-    /// The store forgets what it has handed out since; the operator asks the table.
+    /// The store loses its tokens since the backup. The operator reads the floor from the table.
     async fn restore(&mut self) {
         if !self.places[self.at].restore().await {
             return;

@@ -1,4 +1,4 @@
-//! `etcdctl elect` and our elections: one leader, and each sees the other's value.
+//! `etcdctl elect` and our elections: there is one leader, and each side sees the other's value.
 
 use distlock::{Leader, Locks, Observer};
 

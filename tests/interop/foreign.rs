@@ -1,5 +1,5 @@
-//! A foreign client as a process: it says what it does on stdout, and gives the lock back when its
-//! stdin is closed (etcdctl: when it gets SIGINT).
+//! A foreign client as a process. It prints its events on stdout, and gives the lock back when its
+//! stdin is closed (etcdctl: at SIGINT).
 #![allow(dead_code, reason = "each store has its own client")]
 
 use std::{
@@ -85,7 +85,7 @@ impl Foreign {
         Self { child, lines }
     }
 
-    /// Notes something that the client does not say by itself.
+    /// Records an event that the client does not print itself.
     pub fn say(&self, word: &str) {
         self.lines.lock().unwrap().push(word.to_owned());
     }
@@ -94,14 +94,14 @@ impl Foreign {
         self.lines.lock().unwrap().iter().any(|line| line == word)
     }
 
-    /// Waits until it says this.
+    /// Waits until the client prints `word`.
     pub async fn says(&mut self, word: &str) {
         let lines = self.lines.clone();
         let said = || async { lines.lock().unwrap().iter().any(|line| line == word) };
         eventually(&format!("the foreign client says {word:?}"), said).await;
     }
 
-    /// Tells it to give the lock back and to end, and waits for that.
+    /// Makes the client give the lock back and end, and waits for that.
     pub async fn release(&mut self) {
         drop(self.child.stdin.take());
         let pid = self.child.id().expect("the foreign client runs").to_string();

@@ -5,7 +5,7 @@ import sys
 
 from kazoo.client import KazooClient
 
-# Told to stop by SIGINT and by the end of stdin; the latter is enough.
+# The test sends SIGINT and closes stdin. The end of stdin is enough.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 hosts, path, pattern = sys.argv[1:4]
 client = KazooClient(hosts=hosts)

@@ -1,7 +1,7 @@
 //! Real foreign clients on the same lock: they exclude us, and we exclude them.
 //!
-//! The Python clients run in the environment that `./test` makes; without it, set
-//! `DISTLOCK_TEST_PYTHON` to a Python that has `kazoo` and `redis`.
+//! The Python clients run in the environment that `./test` creates. Without it, set
+//! `DISTLOCK_TEST_PYTHON` to a Python with `kazoo` and `redis`.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[cfg(feature = "etcd")]
@@ -14,7 +14,7 @@ use distlock::Locks;
 use foreign::Foreign;
 use support::{connect, eventually};
 
-/// The foreign client holds the lock, and we get it only after it gave it back.
+/// The foreign client holds the lock. We get it only after its release.
 async fn it_excludes_us(locks: &Locks, name: &str, mut foreign: Foreign) {
     foreign.says("held").await;
     let lock = locks.lock(name).unwrap();
@@ -29,7 +29,7 @@ async fn it_excludes_us(locks: &Locks, name: &str, mut foreign: Foreign) {
     guard.expect("our turn within 10 s").unwrap().unwrap().release().await.unwrap();
 }
 
-/// We hold the lock, and the foreign client gets it only after we gave it back.
+/// We hold the lock. The foreign client gets it only after our release.
 async fn we_exclude_it(locks: &Locks, name: &str, start: impl AsyncFnOnce() -> Foreign) {
     let guard = locks.lock(name).unwrap().acquire().await.unwrap();
     let mut foreign = start().await;
@@ -59,7 +59,7 @@ mod etcdctl {
         let locks = connect(&server.url()).await;
         we_exclude_it(&locks, "orders", async || {
             let foreign = Foreign::etcdctl(server.addr(), "orders");
-            // Its key stands behind ours in the queue.
+            // Its key is behind ours in the queue.
             eventually("etcdctl in the queue", || async {
                 locks.inspect("orders").await.unwrap().len() == 2
             })
@@ -142,7 +142,7 @@ mod kazoo {
         .await;
     }
 
-    /// Documented, because it surprises: without the pattern, kazoo counts only its own nodes.
+    /// Documented, because it is surprising: without the pattern, kazoo counts only its own nodes.
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_without_the_pattern_does_not_see_us() {
         let server = lock_lab::ZooKeeper::start().await.unwrap();

@@ -5,7 +5,7 @@ import sys
 
 import redis
 
-# Told to stop by SIGINT and by the end of stdin; the latter is enough.
+# The test sends SIGINT and closes stdin. The end of stdin is enough.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 port, name = sys.argv[1:3]
 client = redis.Redis(port=int(port))

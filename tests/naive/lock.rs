@@ -1,5 +1,5 @@
-//! The documents' lock: a row with a unique key, the owner checked in a transaction at the release, and
-//! no expiry.
+//! The documents' lock: a row with a unique key. The release checks the owner in a transaction.
+//! There is no expiry.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sqlx::{MySql, MySqlPool};
 use uuid::Uuid;
 
 const STORE: &str = "naive";
-/// Nobody tells whoever waits.
+/// Waiters poll, because they get no notification.
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Naive {
         Ok(Self { pool, guarantees: Guarantees::least(STORE) })
     }
 
-    /// Whether the row is ours now.
+    /// Inserts the row. Returns whether it is ours now.
     async fn insert(&self, name: &LockName, owner: Uuid) -> Result<bool> {
         let insert = sqlx::query("INSERT INTO naive (name, owner) VALUES (?, ?)")
             .bind(name.as_str().as_bytes())
@@ -38,7 +38,8 @@ impl Naive {
         match insert.execute(&self.pool).await {
             Ok(_) => Ok(true),
             Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(false),
-            // A deadlock of InnoDB's own, between those who wait for the row and the one who deletes it.
+            // A deadlock inside InnoDB, between the waiters for the row and the client that deletes
+            // it.
             Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("40001") => {
                 Ok(false)
             }

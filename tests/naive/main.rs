@@ -1,6 +1,6 @@
-//! The documents' lock in MySQL (claim C20): a row with a unique key is a mutex, but a holder that
-//! crashes blocks the others for ever. The properties tell both; the suite runs them on our own lock in
-//! the same database, which keeps all of them.
+//! The documents' lock in MySQL (claim C20): a row with a unique key is a mutex, but a crashed
+//! holder blocks the others for ever. The properties show both. The suite runs them on our own lock
+//! in the same database, which keeps all of them.
 #![cfg(feature = "mysql")]
 
 mod lock;

@@ -1,13 +1,13 @@
-//! The page, and the statements in it.
+//! The page and its statements.
 
-/// What the tests run.
+/// The page under test.
 const PAGE: &str = include_str!("../../docs/fencing.md");
 
-/// The text of a statement, for the client library, which wants to know that it is no input.
+/// The text of a statement, for the client library, which wants a mark that it is not user input.
 pub struct Text(String);
 
 impl Text {
-    /// A statement of the tests' own.
+    /// A statement that is not on the page.
     pub fn of_test(sql: String) -> Self {
         Self(sql)
     }
@@ -17,11 +17,12 @@ impl Text {
     }
 }
 
-/// The block of the page whose first line is `-- <databases>: <label>`, without that line.
+/// Returns the block of the page with `-- <databases>: <label>` as its first line, without that
+/// line.
 ///
 /// # Panics
 ///
-/// If there is none, or more than one.
+/// If there is no such block, or more than one.
 pub fn statement(database: &str, label: &str) -> Text {
     let found = blocks().filter(|(databases, named, _)| {
         *named == label && (*databases == "All" || databases.split(", ").any(|d| d == database))
@@ -41,7 +42,7 @@ fn blocks() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> 
     })
 }
 
-/// What no test runs is on no page.
+/// The page contains no statement that the tests do not run.
 #[test]
 fn every_statement_is_one_that_the_tests_run() {
     let tested = [
@@ -60,7 +61,7 @@ fn every_statement_is_one_that_the_tests_run() {
     assert!(blocks().count() >= tested.len());
 }
 
-/// The statement that the page's Rust binds is the one above it.
+/// The statement bound in the page's Rust equals the one above it.
 #[test]
 fn the_rust_has_the_same_statement() {
     let Text(update) = statement("PostgreSQL", "update");

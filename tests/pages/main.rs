@@ -1,8 +1,7 @@
-//! The pages: the statements of `docs/fencing.md`, word for word, on real databases, where a late holder
-//! writes nothing; and where the links of all pages lead.
+//! The pages: the statements of `docs/fencing.md` run unchanged on real databases, where a late
+//! holder writes nothing.
 
 mod fencing;
-mod links;
 mod servers;
 
 use fencing::{Text, statement};
@@ -16,13 +15,13 @@ enum Value {
 
 use Value::{Number, Text as Word};
 
-/// A database, as far as the page needs one. Each value is a program of its own on one connection.
+/// The part of a database that the page needs. Each value is a separate program on one connection.
 trait Program {
-    /// The name by which the page calls it.
+    /// Its name on the page.
     const NAME: &'static str;
-    /// How many rows were changed.
+    /// Runs a statement. Returns the number of changed rows.
     async fn change(&mut self, sql: Text, values: &[Value]) -> u64;
-    /// A number of the only row.
+    /// Returns a number from the only row.
     async fn number(&mut self, sql: Text, values: &[Value]) -> i64;
     /// Begins, commits or rolls back.
     async fn say(&mut self, sql: &'static str);
@@ -66,7 +65,7 @@ async fn pay<P: Program>(program: &mut P, amount: i64, token: i64) -> bool {
     passed
 }
 
-/// The page's tables, and one for its payments, whose `id` counts up.
+/// Creates the page's tables, and one for its payments with an increasing `id`.
 async fn tables<P: Program>(program: &mut P, id: &str) {
     program.change(statement(P::NAME, "table"), &[]).await;
     program.change(statement(P::NAME, "fences"), &[]).await;
@@ -105,8 +104,7 @@ async fn a_late_holder_writes_nothing<P: Program>(program: &mut P) {
     }
 }
 
-/// Who has paid of a crowd, each with a program and a token of its own. Once a later one has paid, no
-/// earlier one does.
+/// Each program of a crowd pays with its own token. After a later one has paid, no earlier one can.
 async fn the_payments_of_a_crowd_are_in_order<P: Program>(crowd: Vec<P>) {
     let begin = tokio::sync::Barrier::new(crowd.len());
     let payments = crowd.into_iter().enumerate().map(async |(n, mut program)| {
@@ -124,7 +122,7 @@ async fn the_payments_of_a_crowd_are_in_order<P: Program>(crowd: Vec<P>) {
     assert_eq!(program.number(Text::of_test(disorder.to_owned()), &[]).await, 0);
 }
 
-/// Everything on one database: `connect` gives a new connection to it.
+/// Runs everything on one database. `connect` opens a new connection to it.
 async fn all<P: Program>(id: &str, connect: impl AsyncFn() -> P) {
     let mut first = connect().await;
     tables(&mut first, id).await;

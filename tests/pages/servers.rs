@@ -1,4 +1,4 @@
-//! The databases, by their own client library.
+//! The databases, through their own client library.
 
 macro_rules! database {
     ($connection:ident, $name:literal) => {

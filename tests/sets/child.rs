@@ -4,18 +4,18 @@ use std::process::ExitCode;
 
 use distlock::Locks;
 
-/// The variable that makes this program such a process, with the store's URL.
+/// Variable that makes this program such a process. It contains the store's URL.
 pub const URL: &str = "DISTLOCK_TEST_SETS_URL";
-/// In which order the names are given.
+/// The order of the names.
 pub const ORDER: &str = "DISTLOCK_TEST_SETS_ORDER";
 
-/// How many sets the process locks.
+/// The number of sets that the process locks.
 pub const ROUNDS: &str = "DISTLOCK_TEST_SETS_ROUNDS";
 
 const TASKS: usize = 8;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// Locks sets of names that overlap, and prints the token of each set's first name, with the name.
+/// Locks overlapping sets of names. Prints the first name of each set with its token.
 pub fn lock_sets(url: &str) -> ExitCode {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -1,4 +1,4 @@
-//! The harness of SQLite: a file of its own, and clients with faults instead of a network.
+//! The harness for SQLite: a private file, and clients with faults instead of a network.
 #![cfg(feature = "sqlite")]
 
 use std::{path::PathBuf, time::Duration};
@@ -57,7 +57,7 @@ impl Harness for File {
         Ok(())
     }
 
-    /// Dead entries count for nothing: whoever comes next removes them.
+    /// Ignores dead entries: the next client removes them.
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         let now = lock_core::Clock::Boot.now().since(lock_core::Instant::default());
         let names: Vec<Vec<u8>> =

@@ -1,7 +1,7 @@
-//! Harnesses on private servers: each client has a proxy of its own, which is its network.
+//! Harnesses on private servers. Each client has its own proxy as its network.
 //!
-//! To start a server takes longer than most checks. So one check after the other gets the same server,
-//! empty again, until a check restarts it.
+//! Starting a server takes longer than most checks. So the checks use the same server one after the
+//! other, emptied each time, until a check restarts it.
 #![cfg(any(
     feature = "redis",
     feature = "etcd",
@@ -29,10 +29,10 @@ use lock_lab::{LabError, Proxy, Server};
 
 type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
-/// For how long a machine may be too busy for a new connection.
+/// Time for which a machine may be too busy to open a new connection.
 const BUSY: Duration = Duration::from_secs(20);
 
-/// Servers that no check has now.
+/// Servers that no check uses now.
 struct Idle<S>(Mutex<Vec<S>>);
 
 impl<S> Idle<S> {
@@ -44,7 +44,7 @@ impl<S> Idle<S> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns an empty server: one of these, or else a new one.
+    /// Returns an empty server: an idle one, or else a new one.
     async fn get<F: Future<Output = Result<S, LabError>>>(
         &'static self,
         empty: impl AsyncFn(&S) -> Result<(), Failure>,
@@ -62,9 +62,9 @@ impl<S> Idle<S> {
     }
 }
 
-/// A server that goes back when it is dropped.
+/// A server that goes back to the idle ones on drop.
 struct Lent<S: 'static> {
-    /// None while this is dropped.
+    /// `None` during the drop.
     server: Option<S>,
     idle: &'static Idle<S>,
     is_as_new: AtomicBool,
@@ -86,10 +86,10 @@ impl<S> Drop for Lent<S> {
     }
 }
 
-/// A private server and what only its store's tools can do with it.
+/// A private server, with the functions of its store's own tools.
 struct Lab<S: 'static> {
     server: Lent<S>,
-    /// What to append to the URL.
+    /// Text to append to the URL.
     options: &'static str,
     ttl: Duration,
     delete: for<'a> fn(&'a S, &'a LockName) -> Reply<'a, ()>,
@@ -123,7 +123,7 @@ impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
 }
 
 struct Remote {
-    // First: the locks go before their network.
+    // First: the locks are dropped before their network.
     locks: Locks,
     proxy: Proxy,
 }
@@ -193,7 +193,7 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
     static IDLE: Idle<Etcd> = Idle::new();
     let empty = async |etcd: &Etcd| {
         for lease in etcd.leases().await? {
-            // It may end by itself meanwhile.
+            // The lease may end by itself meanwhile.
             let _ = etcd.revoke(lease).await;
         }
         Ok(etcd.delete_prefix(b"").await.map(drop)?)
@@ -201,7 +201,7 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: IDLE.get(empty, Etcd::start).await?,
         options: "",
-        // Longer than a restart of the server takes on a busy machine.
+        // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
         delete: |etcd, name| {
             Box::pin(async move {
@@ -213,7 +213,7 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
             Box::pin(async move {
                 let keys = etcd.keys().await?;
                 let keys = keys.iter().map(|key| String::from_utf8_lossy(key).into_owned());
-                // The epoch of a session goes with the session.
+                // The epoch key of a session is deleted with the session.
                 Ok(keys.filter(|key| !key.starts_with('#')).collect())
             })
         },
@@ -225,7 +225,7 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
     use lock_lab::ZooKeeper;
     use lock_zk::client::Client as Raw;
 
-    /// Removes what clients have made.
+    /// Removes the nodes that clients have made.
     async fn remove_below(raw: &Raw, path: &str) -> Result<(), Failure> {
         for child in raw.list_children(path).await.unwrap_or_default() {
             let child = format!("{}/{child}", path.trim_end_matches('/'));
@@ -261,7 +261,7 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: IDLE.get(empty, ZooKeeper::start).await?,
         options: "",
-        // Longer than a restart of the server takes on a busy machine.
+        // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
         delete: |server, name| {
             Box::pin(async move {
@@ -274,7 +274,7 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
                 {
                     raw.delete(child, None).await?;
                 }
-                // The container goes too, if the server has not reaped it yet.
+                // Deletes the container too, if the server has not removed it yet.
                 let _ = raw.delete(&parent, None).await;
                 Ok(())
             })
@@ -283,7 +283,7 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
     }))
 }
 
-/// Deletes a name's rows, its latest values included.
+/// Deletes a name's rows, including its latest values.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn delete_rows(name: &LockName, literal: impl Fn(&str) -> String) -> String {
     let hex: String = name.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -293,7 +293,7 @@ fn delete_rows(name: &LockName, literal: impl Fn(&str) -> String) -> String {
         .concat()
 }
 
-/// The names that are not dead, which count for nothing: whoever comes next removes them.
+/// Names that are not dead. Dead ones are ignored: the next client removes them.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn live_names(now: &str) -> String {
     format!("SELECT name FROM distlock_v1_entries WHERE expires > {now};")
@@ -305,7 +305,7 @@ pub async fn postgres() -> Result<Box<dyn Harness>, Failure> {
 
     static IDLE: Idle<Postgres> = Idle::new();
     let empty = async |server: &Postgres| {
-        // The last check's connections may be in the middle of something.
+        // The last check's connections may still have requests running.
         let others = "pid <> pg_backend_pid() AND usename = current_user";
         let sql = format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others};
@@ -316,7 +316,7 @@ pub async fn postgres() -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: IDLE.get(empty, Postgres::start).await?,
         options: "",
-        // Longer than a restart of the server takes on a busy machine.
+        // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
         delete: |server, name| {
             Box::pin(async move {
@@ -346,7 +346,7 @@ pub async fn mariadb() -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: IDLE.get(empty, MariaDb::start).await?,
         options: "",
-        // Longer than a restart of the server takes on a busy machine.
+        // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
         delete: |server, name| {
             Box::pin(async move {

@@ -1,5 +1,5 @@
-//! The executable properties on every store that is compiled in: one named test for each check,
-//! each on a private server. A skipped check says why, and skips are counted.
+//! The executable properties on every store that is compiled in. Each check is one named test on a
+//! private server. A skipped check reports its reason, and skips are counted.
 
 mod file;
 mod lab;
@@ -13,7 +13,7 @@ use lock_core::properties::{self, AS_MUTEX, AsMutex, Check, Guise, Harness, Outc
 use report::Report;
 use stores::Store;
 
-/// No check may take longer; the slowest wait out a few TTLs of several seconds.
+/// Longest time for a check. The slowest wait for a few TTLs of several seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn main() -> std::process::ExitCode {
@@ -32,13 +32,13 @@ fn main() -> std::process::ExitCode {
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    report.print(stores::missing());
+    report.print(&stores::missing());
     conclusion.exit_code()
 }
 
 type NamedGuise = Option<(&'static str, Guise)>;
 
-/// Every check; those of an exclusive lock also with whatever else acts like one.
+/// Every check. Checks of an exclusive lock also run with every other kind that acts like one.
 fn checks() -> impl Iterator<Item = (&'static Property, Check, NamedGuise)> {
     let guises = || [None].into_iter().chain(AS_MUTEX.iter().copied().map(Some));
     properties::all().iter().flat_map(move |property| {
@@ -76,7 +76,7 @@ fn play(
 }
 
 impl Store {
-    /// A runtime per check: whatever a check leaves running ends with it.
+    /// A runtime per check: tasks that a check leaves running end with it.
     fn runtime(&self) -> tokio::runtime::Runtime {
         let mut builder = match self.virtual_time {
             true => tokio::runtime::Builder::new_current_thread(),

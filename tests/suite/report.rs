@@ -1,8 +1,8 @@
-//! What was skipped, and why.
+//! The skipped checks with their reasons.
 
 use std::sync::Mutex;
 
-/// Counts what the test runner does not: it knows only passed and failed.
+/// Counts skips, which the test runner does not: it knows only passed and failed.
 #[derive(Default)]
 pub struct Report {
     kept: Mutex<u32>,
@@ -10,12 +10,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// One check that was kept.
+    /// Counts a check that was kept.
     pub fn kept(&self) {
         *self.kept.lock().unwrap() += 1;
     }
 
-    /// One check that does not apply.
+    /// Records a check that does not apply.
     pub fn skipped(&self, name: &str, reason: String) {
         self.skipped.lock().unwrap().push((name.to_owned(), reason));
     }

@@ -1,4 +1,4 @@
-//! The stores that the suite runs on.
+//! The stores of the suite.
 
 use std::{future::Future, pin::Pin};
 
@@ -14,7 +14,7 @@ type Starting = Pin<Box<dyn Future<Output = Result<Box<dyn Harness>, Failure>> +
 #[derive(Clone, Copy)]
 pub struct Store {
     pub name: &'static str,
-    /// Whether time is virtual: only where the store is in this process.
+    /// Whether time is virtual. Only possible for a store in this process.
     pub virtual_time: bool,
     pub start: fn() -> Starting,
 }
@@ -23,7 +23,7 @@ pub struct Store {
 pub fn all() -> Vec<Store> {
     vec![
         Store { name: "memory", virtual_time: true, start: || memory(Locks::new) },
-        // The same through pointers: what forwards must forward everything.
+        // The same through pointers, which must forward everything.
         Store {
             name: "memory_in_box",
             virtual_time: true,
@@ -60,21 +60,9 @@ pub fn all() -> Vec<Store> {
 }
 
 /// The features that are not compiled in.
-pub fn missing() -> &'static [&'static str] {
-    &[
-        #[cfg(not(feature = "sqlite"))]
-        "sqlite",
-        #[cfg(not(feature = "redis"))]
-        "redis",
-        #[cfg(not(feature = "etcd"))]
-        "etcd",
-        #[cfg(not(feature = "zookeeper"))]
-        "zookeeper",
-        #[cfg(not(feature = "postgres"))]
-        "postgres",
-        #[cfg(not(feature = "mysql"))]
-        "mysql",
-    ]
+pub fn missing() -> Vec<&'static str> {
+    let stores = distlock::STORES.iter().filter(|store| !store.compiled_in);
+    stores.map(|store| store.feature).collect()
 }
 
 fn boxed(client: lock_memory::MemoryLock) -> Box<dyn DistributedLock> {

@@ -1,5 +1,5 @@
-//! etcd: one transaction that puts a key if it is absent, one delete; and the same with as much in the
-//! transaction as ours has.
+//! etcd: one transaction that puts a key if it is absent, and one delete. A second floor has as
+//! many operations in its transaction as distlock has.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub async fn pair(address: &str) -> Arc<dyn Load> {
     load(address, "floor", false).await
 }
 
-/// Lists the queue before the put, and says who holds the lock.
+/// Lists the queue before the put, and writes a holder's description as the value.
 pub async fn listing(address: &str) -> Arc<dyn Load> {
     load(address, super::NOTE, true).await
 }

@@ -1,4 +1,4 @@
-//! The floor: the least that the bare client crate must do for a lock, without any of its promises.
+//! The floor: the least that the bare client crate does for a lock, without any of its promises.
 
 #[cfg(feature = "etcd")]
 mod etcd;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::Load;
 
-/// As long as what a holder says about itself.
+/// Same length as a holder's description of itself.
 #[allow(dead_code, reason = "Redis needs none")]
 const NOTE: &str = r#"{"holder":"handoff-0123456789abcdef pid 12345 on a-host","since":1700000000000,"attempt":"00000000-0000-0000-0000-000000000000"}"#;
 
@@ -24,7 +24,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// The floors of a store: the least that there is, and the least with the same in it as ours.
+    /// The floors of a store: the least possible, and the least with the same contents as distlock.
     pub async fn of(store: &str, url: &str) -> Vec<Self> {
         let address = url.split_once("://").map_or(url, |(_, address)| address);
         match store {
@@ -68,7 +68,7 @@ impl Floor {
             #[cfg(feature = "postgres")]
             "postgres" => sql_floors::<lock_sql::client::PgConnection>(url, &sql::POSTGRES).await,
             #[cfg(feature = "mysql")]
-            "mariadb" => sql_floors::<lock_sql::client::MySqlConnection>(url, &sql::MARIADB).await,
+            "mysql" => sql_floors::<lock_sql::client::MySqlConnection>(url, &sql::MARIADB).await,
             other => panic!("no floor for {other} at {address}"),
         }
     }

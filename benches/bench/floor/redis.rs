@@ -1,5 +1,5 @@
-//! Redis: `SET NX PX` and a script that compares and deletes; and scripts that touch as many keys as
-//! a lock with a queue and a fencing token needs.
+//! Redis: `SET NX PX`, and a script that compares and deletes. A second floor has scripts that
+//! touch as many keys as a lock with a queue and a fencing token.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::bench::{Load, Pair};
 const COMPARE_AND_DELETE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-/// Takes the key if nobody waits, and counts.
+/// Takes the key if no client waits, and counts.
 const TAKE: &str = "if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end \
     if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end \
     local last = tonumber(redis.call('GET', KEYS[3]) or '0') \
     redis.call('SET', KEYS[3], string.format('%.0f', last + 1)) \
     return last + 1";
 
-/// Gives the key back if nobody waits.
+/// Gives the key back if no client waits.
 const GIVE: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end \
     if redis.call('EXISTS', KEYS[2]) == 1 then return 2 end \
     return redis.call('DEL', KEYS[1])";

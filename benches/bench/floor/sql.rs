@@ -1,5 +1,5 @@
-//! A database: a row with a unique name inserted, and deleted; and the same with what a token, an expiry and
-//! a queue need, in one transaction.
+//! A database: one row with a unique name is inserted, then deleted. A second floor does in one
+//! transaction what a token, an expiry and a queue need.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,14 +8,14 @@ use tokio::sync::Semaphore;
 
 use crate::bench::{Load, Pair};
 
-/// As many as a distlock client has.
+/// As many connections as a distlock client has.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 const CONNECTIONS: usize = 8;
 
-/// The statements, in the words of one database.
+/// The statements in the dialect of one database.
 pub struct Words {
     pub connections: usize,
-    /// What each connection is told first.
+    /// The first statements on each connection.
     pub setup: &'static str,
     pub bytes: &'static str,
     pub begin: &'static str,
@@ -24,7 +24,7 @@ pub struct Words {
 
 #[cfg(feature = "sqlite")]
 pub const SQLITE: Words = Words {
-    // One write at a time.
+    // SQLite writes one transaction at a time.
     connections: 1,
     setup: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL",
     bytes: "BLOB",
@@ -46,7 +46,7 @@ pub const POSTGRES: Words = Words {
     connections: CONNECTIONS,
     setup: "SET client_min_messages = error",
     bytes: "BYTEA",
-    // One message is one transaction.
+    // Each message is one transaction.
     begin: "",
     commit: "",
 };

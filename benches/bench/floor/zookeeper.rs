@@ -1,5 +1,5 @@
-//! ZooKeeper: create an ephemeral sequential node and list the directory, sent together;
-//! delete. And the same with names and data as long as ours.
+//! ZooKeeper: create an ephemeral sequential node and list the directory, sent together; then
+//! delete. A second floor has names and data as long as distlock's.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ async fn load(
             Box::pin(async move {
                 let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
                 let path = format!("{parent}/{stem}");
-                // Both are queued before either is awaited.
+                // Both requests are queued before either is awaited.
                 let (create, list) = (
                     client.create(&path, data.as_bytes(), &options),
                     client.list_children(&parent),

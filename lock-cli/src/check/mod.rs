@@ -1,13 +1,14 @@
-//! `distlock check`: what a store keeps of what it promises, tried out beside those who use it.
+//! `distlock check`: tests the promises of a store while other clients use it.
 //!
-//! `site` is the store and the names that are the check's own, `namespace` what keeps to them, `room` one
-//! check's harness, `proxy` a client's network; `trial` plays the checks, `report` tells.
+//! `target` is the store and the check's own names, `namespace` limits a driver to them, `harness`
+//! is the store for one check, and `proxy` a client's network. `trial` plays the checks, `report`
+//! prints the results.
 
+mod harness;
 mod namespace;
 mod proxy;
 mod report;
-mod room;
-mod site;
+mod target;
 mod trial;
 
 use std::{io, process::ExitCode, sync::Arc};
@@ -15,7 +16,7 @@ use std::{io, process::ExitCode, sync::Arc};
 use rustix::process::Signal;
 
 use crate::{
-    check::{report::Report, site::Site, trial::Played},
+    check::{report::Report, target::Target, trial::Played},
     choice::Choice,
     exit::{Code, Failure, say},
     held::by_signal,
@@ -23,25 +24,25 @@ use crate::{
     signals::Signals,
 };
 
-/// Checks one store after the other. A signal ends it, and nothing is left behind.
+/// Checks one store after the other. A signal ends this, and nothing is left behind.
 ///
 /// # Errors
 ///
-/// What the only store answers, and a wrong URL; else the table tells.
+/// If a URL is wrong, or if the only store fails. The table shows the errors of several stores.
 pub(crate) async fn check(opt: &Check, stores: &[Choice]) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
-    let sites = tokio::select! {
-        sites = connect(stores) => sites?,
+    let targets = tokio::select! {
+        targets = connect(stores) => targets?,
         signal = signals.end() => return Ok(by_signal(signal)),
     };
     let mut reports = Vec::new();
-    for (number, (store, site)) in (1..).zip(sites) {
+    for (number, (store, target)) in (1..).zip(targets) {
         let shown = match stores.len() {
             1 => store.clone(),
             all => format!("store {number} of {all}: {store}"),
         };
-        let played = match site {
-            Ok(site) => examine(site, &shown, &opt.property, &mut signals).await,
+        let played = match target {
+            Ok(target) => examine(target, &shown, &opt.property, &mut signals).await,
             Err(failure) => Ok(Err(failure)),
         };
         reports.push(match played {
@@ -60,45 +61,46 @@ pub(crate) async fn check(opt: &Check, stores: &[Choice]) -> Result<ExitCode, Fa
     Ok(report::code(&reports))
 }
 
-/// Every store with its name for people.
-async fn connect(stores: &[Choice]) -> Result<Vec<(String, Result<Site, Failure>)>, Failure> {
-    let mut sites = Vec::new();
+/// Connects to every store. Returns each with its name for people.
+async fn connect(stores: &[Choice]) -> Result<Vec<(String, Result<Target, Failure>)>, Failure> {
+    let mut targets = Vec::new();
     for store in stores {
-        sites.push(match Site::connect(store).await {
+        targets.push(match Target::connect(store).await {
             Err(failure) if failure.code() == Code::Usage => return Err(failure),
-            site => (store.public(), site),
+            target => (store.public(), target),
         });
     }
-    Ok(sites)
+    Ok(targets)
 }
 
-/// Plays the checks and cleans up, also after a signal, which ends it. `shown` is what the progress says.
+/// Plays the checks and cleans up, also after a signal, which ends them. `shown` names the store in
+/// the progress.
 async fn examine(
-    mut site: Site,
+    mut target: Target,
     shown: &str,
     wanted: &[String],
     signals: &mut Signals,
 ) -> Result<Result<Played, Failure>, Signal> {
     let ready = tokio::select! {
-        ready = site.prepare() => Ok(ready),
+        ready = target.prepare() => Ok(ready),
         signal = signals.end() => Err(signal),
     };
-    let site = Arc::new(site);
+    let target = Arc::new(target);
     let played = match ready {
         Ok(Ok(())) => tokio::select! {
-            played = trial::play(&site, shown, wanted) => Ok(Ok(played)),
+            played = trial::play(&target, shown, wanted) => Ok(Ok(played)),
             signal = signals.end() => Err(signal),
         },
         Ok(Err(failure)) => Ok(Err(failure)),
         Err(signal) => Err(signal),
     };
-    if let (Err(left), false) = (site.clean().await, matches!(played, Ok(Err(_)))) {
+    if let (Err(left), false) = (target.clean().await, matches!(played, Ok(Err(_)))) {
         say(left);
     }
     played
 }
 
-/// Whether somebody reads it or not, the exit code tells.
+/// Prints the reports. A reader that has left is no error: the exit code has the result.
 fn tell(json: bool, reports: &[Report]) -> Result<(), Failure> {
     match report::print(json, reports) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -13,7 +13,7 @@ use lock_core::{
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// Whoever uses it sees and touches nothing of others.
+/// It neither shows nor touches names of other clients.
 #[derive(Debug)]
 pub(super) struct Namespace {
     pub(super) driver: Arc<dyn DistributedLock>,
@@ -21,8 +21,8 @@ pub(super) struct Namespace {
     pub(super) used: Used,
 }
 
-/// The whole names of all requests: where somebody may be left. Others' names may be millions,
-/// which a list of what is in use would go through.
+/// The whole names of all requests: only these can have entries left. Other clients may have
+/// millions of names, and a list of the names in use would go through them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Used(Arc<Mutex<BTreeSet<LockName>>>);
 
@@ -31,7 +31,7 @@ impl Used {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
     }
 
-    /// Those that start with this.
+    /// The names that start with `prefix`.
     pub(super) fn below(&self, prefix: &str) -> Vec<LockName> {
         let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         used.iter().filter(|name| name.as_str().starts_with(prefix)).cloned().collect()
@@ -80,7 +80,7 @@ impl DistributedLock for Namespace {
         self.driver.try_all(wishes.into_iter().map(outer).collect::<Result<_>>()?).await
     }
 
-    /// The driver goes by the request's name.
+    /// The driver uses the request's name.
     async fn adopt(
         &self,
         request: Request,
@@ -119,7 +119,7 @@ impl DistributedLock for Namespace {
         self.driver.token_floor().await
     }
 
-    /// It would end the locks of everybody, also of those that are not checked.
+    /// It would end the locks of all clients, also of those that are not checked.
     async fn raise_token_floor(&self, _: FencingToken) -> Result<TokenFloor> {
         let what = "raise the token floor for a check".to_owned();
         Err(Error::Unsupported { store: self.guarantees().store, what })

@@ -18,10 +18,10 @@ use tokio::{
 
 /// The size of a read.
 const CHUNK: usize = 16 * 1024;
-/// How long nobody is let in after that has failed.
+/// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What passes.
+/// The traffic that passes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Mode {
     Open,
@@ -42,8 +42,8 @@ impl Mode {
     }
 }
 
-/// A door of this machine for each host. What a cut holds back is delivered when it ends, as TCP would by
-/// sending it again. Dropping it closes everything.
+/// A door on this machine for each host. Data that a cut holds back is delivered when the cut ends,
+/// as TCP would deliver it by sending it again. A drop closes everything.
 #[derive(Debug)]
 pub(super) struct Proxy {
     doors: Vec<SocketAddr>,
@@ -70,7 +70,7 @@ impl Proxy {
         &self.doors
     }
 
-    /// Lets pass this, from now on. Nobody comes back from [`Mode::Dead`].
+    /// Sets what passes from now on. [`Mode::Dead`] is final.
     pub(super) fn set(&self, mode: Mode) {
         self.mode.send_if_modified(|now| {
             let changes = *now != Mode::Dead;
@@ -98,7 +98,7 @@ async fn serve(listener: TcpListener, host: String, mode: watch::Receiver<Mode>)
                 while links.try_join_next().is_some() {}
                 links.spawn(link(client, host.clone(), mode.clone()));
             }
-            // Whoever called has left, or no descriptor is free: soon there is one.
+            // The client has left, or no descriptor is free: soon there is one.
             Err(_) => sleep(PAUSE).await,
         }
     }
@@ -109,7 +109,7 @@ async fn link(
     host: String,
     mut mode: watch::Receiver<Mode>,
 ) -> io::Result<()> {
-    // Connecting sends something, too.
+    // Connecting sends packets, too.
     until(&mut mode, Mode::lets_up).await;
     let mut server = TcpStream::connect(host).await?;
     client.set_nodelay(true)?;
@@ -142,7 +142,7 @@ async fn pump(
 }
 
 async fn until(mode: &mut watch::Receiver<Mode>, passes: fn(Mode) -> bool) {
-    // Where the proxy is gone, so is this task at its next await.
+    // If the proxy is gone, so is this task at its next await.
     let _ = mode.wait_for(|mode| passes(*mode)).await;
 }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_held_back_arrives_in_the_end() {
+    async fn held_back_data_arrives_after_the_cut() {
         for mode in [Mode::Nothing, Mode::Requests] {
             let (proxy, mut client) = pair().await;
             proxy.set(mode);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_dead_hear_nothing_and_cannot_come_back() {
+    async fn a_dead_client_gets_nothing_and_cannot_reconnect() {
         let (proxy, mut client) = pair().await;
         proxy.set(Mode::Dead);
         assert!(!matches!(client.read(&mut [0]).await, Ok(1..)));

@@ -1,4 +1,4 @@
-//! What people and programs are told.
+//! The results, for people and programs.
 
 use std::{io, process::ExitCode};
 
@@ -11,7 +11,7 @@ use crate::{
     print,
 };
 
-/// A store, and what it keeps.
+/// A store and its results.
 #[derive(Serialize)]
 pub(super) struct Report {
     store: String,
@@ -22,7 +22,7 @@ pub(super) struct Report {
     code: Option<Code>,
 }
 
-/// What became of a property.
+/// The result for a property.
 #[derive(Serialize)]
 struct Promise {
     name: &'static str,
@@ -35,9 +35,9 @@ struct Promise {
 struct Check {
     name: &'static str,
     verdict: Word,
-    /// What happened, or why it was not checked.
+    /// The event, or the reason why it was not checked.
     why: Option<String>,
-    /// How a first try failed; then this is about a second one.
+    /// The failure of a first try. Then the verdict is that of a second one.
     first_try: Option<String>,
 }
 
@@ -45,7 +45,7 @@ struct Check {
 #[serde(rename_all = "snake_case")]
 enum Word {
     Broken,
-    /// The check did not come to its end.
+    /// The check could not be completed.
     Failed,
     /// Some checks of a promise were not made.
     KeptInPart,
@@ -84,7 +84,7 @@ impl Report {
         self.promises.iter().filter(|promise| promise.verdict == verdict).count()
     }
 
-    /// In a sentence.
+    /// The result in a sentence.
     fn sum(&self) -> String {
         let store = &self.store;
         if let (Some(error), true) = (&self.error, self.promises.is_empty()) {
@@ -140,14 +140,14 @@ impl Promise {
         }
     }
 
-    /// The check that speaks for all of them, where none was made for one and the same reason.
+    /// The check that stands for all of them, if none was made and the reason is the same.
     fn one_reason(&self) -> Option<&Check> {
         let first = self.checks.first()?;
         let alike = |check: &Check| (check.verdict, &check.why) == (Word::NotChecked, &first.why);
         self.checks.iter().all(alike).then_some(first)
     }
 
-    /// Whether more is to be said about a check.
+    /// Whether the table needs a row for a check.
     fn needs_more(&self, check: usize) -> bool {
         let check = &self.checks[check];
         let plain = check.verdict == Word::Kept && check.first_try.is_none();
@@ -180,7 +180,7 @@ impl Check {
     }
 }
 
-/// The worst of all: a broken promise, else the first store's trouble.
+/// The worst of all: a broken promise, else the error of the first store that has one.
 pub(super) fn code(reports: &[Report]) -> ExitCode {
     let codes: Vec<_> = reports.iter().filter_map(|report| report.code).collect();
     let worst = codes.iter().find(|code| **code == Code::Broken).or(codes.first());
@@ -201,8 +201,8 @@ pub(super) fn print(json: bool, reports: &[Report]) -> io::Result<()> {
     reports.iter().try_for_each(|report| print::line(report.sum()))
 }
 
-/// A row for each promise, and below it one for each check that was not kept everywhere; a column for each
-/// store.
+/// A row for each promise. Below it, a row for each check that was not kept everywhere. Each store
+/// has a column.
 fn rows(reports: &[&Report]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (number, promise) in reports[0].promises.iter().enumerate() {

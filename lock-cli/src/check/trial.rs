@@ -12,47 +12,48 @@ use lock_core::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{room::Room, site::Site};
+use super::{harness::StoreHarness, target::Target};
 use crate::exit::{Code, Failure};
 
-/// How many checks run at a time: most of them wait for a TTL, and the store is in use.
+/// Number of checks at a time: most of them wait for a TTL, and the store is in use.
 const AT_ONCE: usize = 4;
-/// How long all of them may take together.
+/// Longest time for all of them together.
 const LIMIT: Duration = Duration::from_secs(180);
-/// A store, or a machine, that takes longer for one answer cannot be judged by promises about time, which
-/// are a second or two.
+/// A store or a machine with a slower reply cannot be judged by promises about time, which are a
+/// second or two.
 const SLOW: Duration = Duration::from_millis(500);
-/// How often an answer is measured while a check is made.
+/// Time between two measurements of a reply during a check.
 const PULSE: Duration = Duration::from_millis(500);
 
-/// How the checks ended.
+/// The end of all checks.
 pub(super) struct Played {
     pub(super) checks: Vec<Ended>,
     /// Whether the store has stopped answering, so that the rest was not checked.
     pub(super) gone: bool,
 }
 
-/// How a check ended.
+/// The end of one check.
 pub(super) struct Ended {
     pub(super) property: &'static Property,
     pub(super) check: Check,
     pub(super) verdict: Verdict,
-    /// How a first try failed, where the verdict is that of a second one.
+    /// The failure of a first try, if the verdict is that of a second one.
     pub(super) first_try: Option<String>,
 }
 
 pub(super) enum Verdict {
     Kept,
-    /// What happened instead.
+    /// The event that broke it.
     Broken(String),
-    /// Why not.
+    /// The reason.
     NotChecked(String),
-    /// The check did not come to its end.
+    /// The check could not be completed.
     Failed(Failure),
 }
 
-/// Plays the checks of these properties, or of all if none is named; `shown` is what the progress says.
-pub(super) async fn play(site: &Arc<Site>, shown: &str, wanted: &[String]) -> Played {
+/// Plays the checks of these properties, or of all if none is named. `shown` names the store in the
+/// progress.
+pub(super) async fn play(target: &Arc<Target>, shown: &str, wanted: &[String]) -> Played {
     let mut trials: Vec<_> = properties::all()
         .iter()
         .filter(|property| wanted.is_empty() || wanted.iter().any(|name| name == property.name))
@@ -62,22 +63,22 @@ pub(super) async fn play(site: &Arc<Site>, shown: &str, wanted: &[String]) -> Pl
     let progress = progress(trials.len(), shown);
     let checks: Vec<_> = trials.iter().map(|trial| trial.check).enumerate().collect();
     let mut running = stream::iter(checks)
-        .map(|(number, check)| async move { (number, one(site, number, check).await) })
+        .map(|(number, check)| async move { (number, one(target, number, check).await) })
         .buffer_unordered(AT_ONCE);
     let all = async {
         while let Some((number, verdict)) = running.next().await {
             trials[number].verdict = Some(verdict);
             progress.inc(1);
-            if site.is_gone() {
+            if target.is_gone() {
                 return;
             }
         }
-        once_more(site, &mut trials).await;
+        once_more(target, &mut trials).await;
     };
-    // What is not done then says so.
+    // An unfinished check gets its verdict below.
     let _ = timeout(LIMIT, all).await;
     progress.finish_and_clear();
-    let gone = site.is_gone();
+    let gone = target.is_gone();
     let checks = trials.into_iter().map(|trial| trial.ended(gone)).collect();
     Played { checks, gone }
 }
@@ -98,20 +99,20 @@ impl Trial {
     }
 }
 
-/// What did not come to its end may have been in the way of the others: once more, alone. Where a promise
-/// is broken, enough is known.
-async fn once_more(site: &Arc<Site>, trials: &mut [Trial]) {
+/// Plays failed checks once more, alone: they may have been in each other's way. Does nothing if a
+/// promise is broken: then enough is known.
+async fn once_more(target: &Arc<Target>, trials: &mut [Trial]) {
     let broken = trials.iter().any(|trial| matches!(trial.verdict, Some(Verdict::Broken(_))));
-    if broken || site.ping().await.is_err() {
+    if broken || target.ping().await.is_err() {
         return;
     }
-    let rooms = trials.len();
+    let played = trials.len();
     for (number, trial) in trials.iter_mut().enumerate() {
         let Some(Verdict::Failed(failure)) = &trial.verdict else { continue };
         let first_try = failure.to_string();
-        trial.verdict = Some(one(site, rooms + number, trial.check).await);
+        trial.verdict = Some(one(target, played + number, trial.check).await);
         trial.first_try = Some(first_try);
-        if site.is_gone() {
+        if target.is_gone() {
             return;
         }
     }
@@ -136,22 +137,22 @@ fn progress(checks: usize, store: &str) -> ProgressBar {
     bar
 }
 
-async fn one(site: &Arc<Site>, number: usize, check: Check) -> Verdict {
-    let room = Room::new(site, number);
+async fn one(target: &Arc<Target>, number: usize, check: Check) -> Verdict {
+    let harness = StoreHarness::new(target, number);
     let mut trouble = None;
     let checked = tokio::select! {
-        // After a standstill both are due.
+        // After a standstill, both are due.
         biased;
-        never = watch(site, &mut trouble) => match never {},
-        checked = check.run(&room) => checked,
+        never = watch(target, &mut trouble) => match never {},
+        checked = check.run(&harness) => checked,
     };
-    judge(site, checked, trouble).await
+    judge(target, checked, trouble).await
 }
 
-/// Notes when the store, or this machine, was out of reach or slow while a check was made.
-async fn watch(site: &Site, trouble: &mut Option<String>) -> Infallible {
+/// Notes when the store or this machine was out of reach or slow during a check.
+async fn watch(target: &Target, trouble: &mut Option<String>) -> Infallible {
     loop {
-        match site.answer().await {
+        match target.answer().await {
             Ok(took) if took > SLOW => *trouble = Some(format!("an answer took {took:.1?}")),
             Ok(_) => {}
             Err(failure) => *trouble = Some(failure.to_string()),
@@ -165,19 +166,19 @@ async fn watch(site: &Site, trouble: &mut Option<String>) -> Infallible {
     }
 }
 
-/// What is the store's fault, and what is not.
-async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdict {
+/// Decides whether a failure is the store's fault.
+async fn judge(target: &Target, checked: Checked, trouble: Option<String>) -> Verdict {
     match checked {
         Ok(Outcome::Skipped(why)) => Verdict::NotChecked(why),
         Ok(_) => Verdict::Kept,
         Err(failure) if !could_be_an_outage(&failure) => Verdict::Broken(failure.to_string()),
-        Err(failure) => match site.ping().await {
+        Err(failure) => match target.ping().await {
             Ok(()) => match trouble {
                 Some(why) if failure.is::<Missed>() => {
                     let why = format!("{failure}; meanwhile {why}");
                     Verdict::Failed(Failure::new(Code::TimedOut, why))
                 }
-                _ => blame(failure, site.is_native()),
+                _ => blame(failure, target.is_native()),
             },
             Err(gone) => {
                 Verdict::Failed(Failure::new(gone.code(), format!("{failure}; then {gone}")))
@@ -186,7 +187,7 @@ async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdic
     }
 }
 
-/// Two holders at once are no outage, whatever comes after.
+/// Whether an outage could cause the failure. It cannot cause two holders at once.
 fn could_be_an_outage(failure: &properties::Failure) -> bool {
     failure.is::<Late>()
         || failure.is::<Missed>()
@@ -194,8 +195,9 @@ fn could_be_an_outage(failure: &properties::Failure) -> bool {
         || failure.is::<io::Error>()
 }
 
-/// Of a store that answers. A call that failed proves nothing, unless it says that a lock was lost that
-/// nobody had taken away, or that a name is none; no more does what this machine refused.
+/// Judges a failure at a store that replies. A failed call proves nothing, unless it reports the
+/// loss of a lock that was not taken away, or refuses a valid name. An error of this machine
+/// proves nothing either.
 fn blame(failure: properties::Failure, native: bool) -> Verdict {
     let failed = |code| Verdict::Failed(Failure::new(code, failure.to_string()));
     if failure.is::<Late>() {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_blame() {
+    fn each_failure_gets_its_verdict() {
         let name = LockName::new("n").unwrap();
         let lost = || Error::Lost { name: name.clone(), reason: LossReason::EntryGone };
         let no_name = || LockName::new("").unwrap_err();

@@ -6,7 +6,7 @@ use lock_compare::{Report, Row, Verdict};
 
 use crate::print;
 
-/// The matrix, what its signs mean, and what a reader would not expect.
+/// Prints the matrix, the meaning of its signs, and the results that a reader would not expect.
 pub(super) fn print(report: &Report) -> io::Result<()> {
     let stores = report.stores.iter().map(|store| store.name());
     let headings: Vec<_> = ["", "CLAIM"].into_iter().chain(stores).collect();

@@ -1,6 +1,6 @@
-//! `distlock compare`: what articles claim, put to the test.
+//! `distlock compare`: tests the claims of articles.
 //!
-//! `progress` tells what is being played, `matrix` what came out.
+//! `progress` shows the running experiments, `matrix` the results.
 
 mod matrix;
 mod progress;
@@ -18,14 +18,15 @@ use crate::{
     print,
 };
 
-/// Plays the experiments and tells. It needs more than one thread: experiments stop some of theirs.
+/// Plays the experiments and prints the report. Needs several threads: experiments stop some of
+/// them.
 ///
 /// # Errors
 ///
-/// A store's wrong URL, and a file that cannot be written.
+/// If a store's URL is wrong, or a file cannot be written.
 pub(crate) fn compare(opt: &Compare, stores: &[String]) -> Result<ExitCode, Failure> {
     let options = options(opt, stores)?;
-    // A report that cannot be written is told before the work.
+    // Fails before the work if the report cannot be written.
     if let Some(file) = &opt.report {
         fs::write(file, "").map_err(Failure::system(file.display()))?;
     }

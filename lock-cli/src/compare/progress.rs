@@ -1,4 +1,4 @@
-//! What is being played: a bar on a terminal, else a line for each verdict, on stderr.
+//! Progress on stderr: a bar on a terminal, else a line for each verdict.
 
 use std::{io::IsTerminal, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::exit::say;
 const STYLE: &str = "{bar:24} {pos}/{len} {elapsed} {wide_msg}";
 const TICK: Duration = Duration::from_millis(500);
 
-/// Tells how far a comparison is.
+/// Shows how far a comparison is.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
 }

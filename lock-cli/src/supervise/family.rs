@@ -1,4 +1,4 @@
-//! The processes below one, as `/proc` shows them.
+//! The descendants of a process, as `/proc` shows them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,7 +14,7 @@ use rustix::{
     },
 };
 
-/// A process, safe against its number being used again.
+/// A process. A reused process number is not mistaken for it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Process {
     pub(crate) pid: Pid,
@@ -26,7 +26,7 @@ pub(crate) struct Process {
 #[derive(Debug, Eq, PartialEq)]
 struct Stat {
     parent: i32,
-    /// A process of the kernel has none, nor has one whose group began outside our namespace.
+    /// A process of the kernel has none, nor has a process of a group from outside our namespace.
     group: Option<Pid>,
     session: i32,
     start: u64,
@@ -34,9 +34,9 @@ struct Stat {
 }
 
 impl Process {
-    /// Sends a signal. Answers whether it may be sent; a process that is gone needs none.
+    /// Sends a signal. Returns whether that is allowed; `true` if the process is gone.
     fn signal(self, signal: Signal) -> bool {
-        // The descriptor is of this process for ever: looked at after it was opened, it is the right one.
+        // The descriptor stays bound to one process, so the check after opening it is valid.
         let Ok(process) = pidfd_open(self.pid, PidfdFlags::empty()) else { return true };
         if stat(self.pid).is_none_or(|stat| stat.start != self.start) {
             return true;
@@ -45,7 +45,7 @@ impl Process {
     }
 }
 
-/// All living descendants, and the groups that nobody else is in.
+/// All living descendants, and the groups without other members.
 fn below(root: Pid) -> (Vec<Process>, HashSet<Pid>) {
     let mut children: HashMap<i32, Vec<(Pid, Stat)>> = HashMap::new();
     for pid in pids() {
@@ -71,13 +71,13 @@ fn below(root: Pid) -> (Vec<Process>, HashSet<Pid>) {
     (found, groups)
 }
 
-/// The living descendants that the kernel lists below each process: quick, but it may leave some out while
-/// others end, or list none at all.
+/// The living descendants that the kernel lists below each process. This is quick, but it may leave
+/// some out while others end, or list none at all.
 fn named(root: Pid) -> Vec<Process> {
     let (mut found, mut parents) = (Vec::new(), vec![root]);
     while let Some(parent) = parents.pop() {
         for pid in children(parent) {
-            // Its number may be another's by now.
+            // The number may belong to another process by now.
             let Some(stat) = stat(pid).filter(|stat| stat.parent == parent.as_raw_pid()) else {
                 continue;
             };
@@ -102,31 +102,31 @@ fn children(parent: Pid) -> Vec<Pid> {
     lists.flat_map(pids).collect()
 }
 
-/// Asks all descendants to end; those that are stopped go on to hear it.
+/// Asks all descendants to end. Continues stopped ones, so that they receive the signal.
 pub(crate) fn ask(root: Pid) {
-    // Whom they start when they hear it, to clean up, is not asked: the look comes first.
+    // Children started while handling the signal are not signalled: the list was taken before.
     let ask = move || {
         for process in below(root).0 {
             process.signal(Signal::TERM);
             process.signal(Signal::CONT);
         }
     };
-    // The deadline must not wait for the look: on a busy machine it may take longer than the grace.
+    // The deadline must not wait for the list: on a busy machine it may take longer than the grace.
     if thread::Builder::new().spawn(ask).is_err() {
         ask();
     }
 }
 
-/// Kills the descendants that the kernel lists: what is left at the deadline. A look at all processes
-/// comes too late then, as it may take longer than the margin: 157 ms were measured among 170 processes at
-/// a load of 16, and 2 ms for this. Answers whether there was anybody.
+/// Kills the descendants that the kernel lists, at the deadline. Returns whether there were any. A
+/// look at all processes would come too late, as it may take longer than the margin: 157 ms were
+/// measured among 170 processes at a load of 16, and 2 ms for this.
 ///
-/// The command's group goes first, all at once: a process that starts another and ends, again and again, is
-/// quicker than every look.
+/// The command's group goes first, all at once: a process that starts another and ends, again and
+/// again, is quicker than every look.
 pub(crate) fn strike(root: Pid, group: Option<Pid>) -> bool {
     let group = group.filter(|group| is_below(root, *group));
     let mut anybody = group.is_some_and(|group| kill_process_group(group, Signal::KILL).is_ok());
-    // The first look misses whoever loses its parent meanwhile; the second finds it at its new one.
+    // The first look misses a process that loses its parent meanwhile. The second finds it.
     for _ in 0..2 {
         for process in named(root) {
             anybody = true;
@@ -136,24 +136,24 @@ pub(crate) fn strike(root: Pid, group: Option<Pid>) -> bool {
     anybody
 }
 
-/// Whether a group is still the one that a child of this process has begun. While somebody is in it, the
-/// number of a leader who is gone is nobody else's.
+/// Whether a group is still the one that a child of this process has begun. While the group has a
+/// member, the number of a leader that is gone is not reused.
 fn is_below(root: Pid, group: Pid) -> bool {
     stat(group).is_none_or(|leader| leader.parent == root.as_raw_pid())
 }
 
-/// After so many looks at which nobody lives, whoever has not been reaped is somebody else's to reap, who
-/// traces it: some 2 s.
+/// Number of looks without a living process after which `kill` gives up: some 2 s. A process that
+/// is not reaped by then is traced, and its tracer has to reap it.
 const LOOKS: u32 = 50;
 
-/// Kills all descendants until none is left. Answers how many may not be killed.
+/// Kills all descendants until none is left. Returns how many may not be killed.
 pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> usize {
     let (mut denied, mut empty) = (Vec::new(), 0);
     let mut pause = Duration::from_millis(1);
     loop {
-        // Those that start another process before they die leave it to the next round.
+        // A process that starts another before it dies leaves that one to the next round.
         let (living, groups) = below(root);
-        // All at once: whoever starts another and ends, again and again, is quicker than any look.
+        // All at once: a process that starts another and ends, again and again, outruns any look.
         for group in groups {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -161,13 +161,13 @@ pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> 
         let left: Vec<_> = living.into_iter().filter(|one| !denied.contains(one)).collect();
         denied.extend(left.iter().filter(|process| !process.signal(Signal::KILL)));
         let alone = reap(&mut reaped);
-        // A look may miss one whose parent goes while it lasts; the next one does not.
+        // A look may miss a process whose parent ends meanwhile; the next look does not.
         empty = if left.is_empty() { empty + 1 } else { 0 };
         if alone {
             return 0;
         }
-        // Those who may not be killed are no reason to stay. Whoever starts another process and ends, again
-        // and again, is one for a while: no look may find it, yet it has a parent.
+        // Processes that may not be killed are no reason to stay. A process that starts another and
+        // ends, again and again, is a reason for a while: looks may miss it, yet it has a parent.
         if empty >= LOOKS || empty >= 2 && !denied.is_empty() {
             return denied.len();
         }
@@ -176,8 +176,8 @@ pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> 
     }
 }
 
-/// Tells of all children that have ended or stopped. Answers whether there are none any more, and so,
-/// for a subreaper, no descendants.
+/// Reports all children that have ended or stopped. Returns whether there are no children any more,
+/// and so, for a subreaper, no descendants.
 pub(crate) fn reap(mut tell: impl FnMut(Pid, WaitStatus)) -> bool {
     let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
     loop {
@@ -188,13 +188,13 @@ pub(crate) fn reap(mut tell: impl FnMut(Pid, WaitStatus)) -> bool {
     }
 }
 
-/// The group of this process; none if that is from outside its namespace of processes.
+/// The group of this process. `None` if the group is from outside its namespace of processes.
 pub(crate) fn our_group() -> Option<Pid> {
     stat(getpid())?.group
 }
 
-/// Whether no shell watches the group of this process: nobody in it has a parent outside of it and in its
-/// session. The kernel does not stop such a group because of the terminal.
+/// Whether no shell watches the group of this process: no member has a parent outside of the group
+/// and in its session. The kernel does not stop such a group because of the terminal.
 pub(crate) fn is_orphaned() -> bool {
     let Some(us) = stat(getpid()) else { return false };
     let members = pids().filter_map(stat);
@@ -216,7 +216,7 @@ fn stat(pid: Pid) -> Option<Stat> {
 fn parse(stat: &str) -> Option<Stat> {
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let dead = matches!(*fields.first()?, "Z" | "X");
-    // A process whose first thread has ended looks dead, and works on.
+    // A process whose first thread has ended looks dead, but still works.
     let threads: u32 = fields.get(17)?.parse().ok()?;
     Some(Stat {
         parent: fields.get(1)?.parse().ok()?,

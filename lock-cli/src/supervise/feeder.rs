@@ -27,36 +27,36 @@ use super::{
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
     passing::pass,
-    role::SUPERVISE,
+    supervisor::SUPERVISE,
 };
 use crate::{exit::say, policy::Policy, signals::Signals};
 
-/// How a command is run under a lock.
+/// The terms of a command under a lock.
 pub(crate) struct Job {
     pub(crate) environment: Environment,
     pub(crate) policy: Policy,
     pub(crate) ttl: Duration,
 }
 
-/// How it went.
+/// The end of the run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The command's exit code; `None` if nobody saw it end.
+    /// The command's exit code; `None` if its end was not seen.
     pub(crate) code: Option<u8>,
     /// Whether ctrl-c ended it.
     pub(crate) interrupted: bool,
     /// Whether a signal asked it to end, also one that came too late.
     pub(crate) asked: bool,
-    /// How many descendants may not be killed, and live on.
+    /// Number of descendants that may not be killed, and live on.
     pub(crate) left: usize,
     /// Whether the command was ended, or asked to end, because of the lock.
     pub(crate) lost: bool,
-    /// How it was lost, as far as that was told before the command ended.
+    /// The reason of the loss, if it was known before the command ended.
     pub(crate) reason: Option<LossReason>,
 }
 
-/// A supervisor, whose command has not begun. It starts while the holder waits for the lock; dropped,
-/// it ends.
+/// A supervisor whose command has not begun. It starts while the holder waits for the lock. A drop
+/// ends it.
 pub(crate) struct Ready {
     supervisor: Child,
     socket: UnixStream,
@@ -69,7 +69,7 @@ impl Ready {
     ///
     /// If the operating system refuses a process.
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
-        // If the supervisor dies, its family is ours.
+        // If the supervisor dies, this process inherits its children.
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = UnixStream::pair()?;
         let mut supervisor = Command::new("/proc/self/exe");
@@ -99,7 +99,7 @@ impl Ready {
 
 impl Drop for Ready {
     fn drop(&mut self) {
-        // It has nothing to do any more, and what it has started dies with it.
+        // It has nothing to do any more, and its launcher dies with it.
         let _ = self.supervisor.kill();
     }
 }
@@ -109,7 +109,7 @@ struct Feeder {
     news: Lines<BufReader<OwnedReadHalf>>,
     orders: Outbox<Order>,
     job: Job,
-    /// What the supervisor knows.
+    /// The deadline last sent to the supervisor.
     until: Instant,
     jobs: JobControl,
     /// Whether ctrl-c was pressed.
@@ -142,7 +142,7 @@ impl Feeder {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
                     Some(Some(News::Ended(end))) => return Ok(self.end(held, end)),
                     Some(Some(news)) => self.hear(news),
-                    // It is gone, or out of its mind.
+                    // The supervisor exited or sent an unreadable line.
                     Some(None) | None => return Ok(self.orphan().await),
                 },
                 reason = &mut lost, if !self.job.policy.ignore => return Ok(self.lose(reason).await),
@@ -166,7 +166,7 @@ impl Feeder {
             Signal::INT => self.interrupted = true,
             _ => {}
         }
-        // To some commands SIGHUP says something else.
+        // To some commands, SIGHUP means something else.
         self.asked |= matches!(signal, Signal::INT | Signal::QUIT | Signal::TERM);
         self.orders.post(Order::Signal(signal));
     }
@@ -193,7 +193,7 @@ impl Feeder {
         self.jobs.reclaim();
         let lost = self.lost || (!self.job.policy.ignore && !held.is_valid());
         let ended_by = |signal: Signal| i32::from(end.code) == 128 + signal.as_raw();
-        // Keys may have gone to the command alone.
+        // Keys may have reached the command alone.
         let handed = self.jobs.has_handed_over();
         let interrupted = (self.interrupted || handed) && ended_by(Signal::INT);
         let asked = self.asked
@@ -203,19 +203,19 @@ impl Feeder {
         Outcome { code: Some(end.code), interrupted, asked, left: end.left, lost, reason: None }
     }
 
-    /// Kills everything, the supervisor as well: it may be stopped. If it is not, it kills the same ones
-    /// at this moment, and is not to be interrupted.
+    /// Kills everything, the supervisor as well: it may be stopped. If it runs, it kills the same
+    /// processes at this moment, and must not be interrupted.
     async fn lose(&mut self, reason: LossReason) -> Outcome {
         self.lost = true;
         let late = family::strike(self.supervisor, self.jobs.group())
             .then(|| Clock::Boot.now().since(self.until));
         let outcome = self.orphan().await;
-        // Nobody may be reading our stderr.
+        // Last: stderr may have no reader.
         late.inspect(|late| self.killed(*late));
         Outcome { reason: Some(reason), ..outcome }
     }
 
-    /// Whoever is later than the margin finds out here, on a machine that is too busy.
+    /// Reports a kill that was later than the margin, as on a machine that is too busy.
     fn killed(&self, late: Duration) {
         tracing::debug!(target: "distlock", killed_late_ms = late.as_secs_f64() * 1000.0, "killed");
         if late > margin(self.job.ttl) {
@@ -225,7 +225,7 @@ impl Feeder {
         }
     }
 
-    /// Kills what the supervisor would have killed.
+    /// Kills the processes that the supervisor would have killed.
     async fn orphan(&mut self) -> Outcome {
         let left = family::kill(getpid(), |_, _| {}).await;
         self.jobs.reclaim();
@@ -236,7 +236,7 @@ impl Feeder {
 
 /// The end of the hold, less the margin, on the boot clock.
 fn deadline(held: &Held) -> Instant {
-    // The clock first: a pause in between makes it earlier, not later.
+    // Reads the clock first: a pause in between makes the deadline earlier, not later.
     let now = Clock::Boot.now();
     now + held.remaining()
 }

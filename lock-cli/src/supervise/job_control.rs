@@ -1,4 +1,4 @@
-//! Job control: who has the terminal, and who stops with whom.
+//! Job control: which group has the terminal, and which processes stop together.
 
 use std::{fs, mem::replace};
 
@@ -12,18 +12,18 @@ use crate::{
     signals::{bit, mask},
 };
 
-/// What a shell does for its jobs, for one command in a group of its own.
+/// Does a shell's work for one command in a group of its own.
 #[derive(Default)]
 pub(crate) struct JobControl {
     terminal: Option<Terminal>,
     group: Option<Pid>,
-    /// Whether the command gets the terminal as soon as it is ours to give.
+    /// Whether the command gets the terminal as soon as the group of this process has it.
     wanted: bool,
     /// Whether the command ever had the terminal.
     handed: bool,
     /// Whether the command was asked to end, because it will never have the terminal.
     asked: bool,
-    /// Whether the command has stopped, or was told to, and nobody has let it go on since.
+    /// Whether the command has stopped, or was sent SIGTSTP, and was not continued since.
     stops: bool,
 }
 
@@ -32,25 +32,25 @@ impl JobControl {
         Self { terminal: Terminal::of_this_process(), ..Self::default() }
     }
 
-    /// The command is about to begin. It gets the terminal at once where nobody beside us uses it: some
-    /// programs, such as `top`, cannot ask for it.
+    /// The command is about to begin. It gets the terminal at once if no other process uses it:
+    /// some programs, such as `top`, cannot ask for it.
     pub(crate) fn started(&mut self, group: Pid) {
         self.group = Some(group);
         self.wanted = self.terminal.as_ref().is_some_and(Terminal::is_for_us_alone);
         self.hand_over();
     }
 
-    /// Whether keys may have gone to the command, and not to us.
+    /// Whether keys may have gone to the command, and not to this process.
     pub(crate) fn has_handed_over(&self) -> bool {
         self.handed
     }
 
-    /// Its group, once it is known.
+    /// The command's group, once it is known.
     pub(crate) fn group(&self) -> Option<Pid> {
         self.group
     }
 
-    /// Ctrl-z was pressed in our group.
+    /// Ctrl-z was pressed in the group of this process.
     pub(crate) fn stop(&mut self) {
         match self.group {
             Some(_) => {
@@ -61,7 +61,8 @@ impl JobControl {
         }
     }
 
-    /// The command has stopped, and so do we where somebody sees it, until the shell says to go on.
+    /// The command has stopped. This process stops too if a shell notices it, until the shell
+    /// continues it.
     pub(crate) fn stopped(&mut self, signal: Signal) {
         let Some(state) = self.group.map(State::of).filter(|state| !state.goes_on) else { return };
         self.stops = true;
@@ -75,7 +76,7 @@ impl JobControl {
             self.wanted = true;
             self.go_on();
         } else if ours || state.hears_a_stop || signal == Signal::TSTP && self.terminal.is_some() {
-            // The others of our group have heard the key as well.
+            // The other processes of this group have received the key as well.
             stop_alone();
             self.go_on_after(signal);
         } else if wants {
@@ -83,15 +84,17 @@ impl JobControl {
         }
     }
 
-    /// The shell has let us go on, or there is none: then a key is without effect. SIGSTOP is not.
+    /// The shell has continued this process, or there is no shell. Without a shell, a key has no
+    /// effect, but SIGSTOP has.
     fn go_on_after(&mut self, signal: Signal) {
         if signal != Signal::STOP {
             self.go_on();
         }
     }
 
-    /// Stops in the background, as the terminal does it to all of a group. Where no shell would let us go on,
-    /// the command is asked to end, once. The kernel sends SIGHUP to such groups, which `nohup` has ignored.
+    /// Stops in the background, as the terminal stops a whole group. If no shell would continue it,
+    /// asks the command to end, once. The kernel sends SIGHUP to such groups, which `nohup` has
+    /// ignored.
     fn wait_for_the_terminal(&mut self, signal: Signal) {
         self.wanted = true;
         if !family::is_orphaned() {
@@ -105,8 +108,9 @@ impl JobControl {
         }
     }
 
-    /// SIGCONT has come. Whoever stops with the command goes on with it at once, and hears of the signal
-    /// only then: by that time, the next ctrl-z may have stopped the command again.
+    /// SIGCONT has come. If this process stopped with the command, it has continued the command
+    /// before it handles the signal. By that time, the next ctrl-z may have stopped the command
+    /// again.
     pub(crate) fn continued(&mut self) {
         if self.stops {
             self.go_on();
@@ -115,11 +119,11 @@ impl JobControl {
         }
     }
 
-    /// Lets the command go on, with the terminal if it wanted it.
+    /// Continues the command, with the terminal if it wanted it.
     fn go_on(&mut self) {
         self.stops = false;
         self.hand_over();
-        // At once: ctrl-z is lost that comes in between.
+        // At once: a ctrl-z in between is lost.
         self.send(Signal::CONT);
     }
 
@@ -131,14 +135,15 @@ impl JobControl {
         }
     }
 
-    /// The command has ended, and all the groups that it may have given the terminal to.
+    /// Takes the terminal back after the end of the command, with all groups that it may have given
+    /// the terminal to.
     pub(crate) fn reclaim(&self) {
         if let (true, Some(terminal), Some(group)) = (self.handed, &self.terminal, self.group) {
             terminal.reclaim(group);
         }
     }
 
-    /// Whether the command had the terminal.
+    /// Takes the terminal back. Returns whether the command had it.
     fn take_back(&self) -> bool {
         match (&self.terminal, self.group) {
             (Some(terminal), Some(group)) => terminal.take_back(group),
@@ -146,7 +151,8 @@ impl JobControl {
         }
     }
 
-    /// Not through the supervisor: these signals undo each other, and must not overtake each other.
+    /// Sends a signal, but not through the supervisor: these signals undo each other, and must not
+    /// overtake each other.
     fn send(&self, signal: Signal) {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, signal);
@@ -154,12 +160,13 @@ impl JobControl {
     }
 }
 
-/// Stops this process, where a shell would let it go on. SIGTSTP would not stop who listens for it.
+/// Stops this process if a shell would continue it. SIGTSTP would not stop a process that listens
+/// for it.
 pub(crate) fn stop_alone() {
     let _ = kill_process(getpid(), Signal::TTOU);
 }
 
-/// What the command does while its stop is told.
+/// The state of the command when its stop is reported.
 struct State {
     goes_on: bool,
     /// Whether it was asked to stop when it had stopped already.
@@ -191,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_that_was_not_told_outlives_a_late_sigcont() {
+    fn an_unreported_stop_outlives_a_late_sigcont() {
         let mut command = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
         let group = Pid::from_child(&command);
         let mut jobs = JobControl { group: Some(group), ..JobControl::default() };
@@ -208,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_waits_for_who_is_stopped() {
+    fn a_key_is_pending_while_the_command_is_stopped() {
         let state = State::parse("State:\tT (stopped)\nSigPnd:\t0\nShdPnd:\t0000000000080000\n");
         assert!(!state.goes_on && state.hears_a_stop);
         let state = State::parse("State:\tS (sleeping)\nSigPnd:\t0\nShdPnd:\t0000000000100000\n");

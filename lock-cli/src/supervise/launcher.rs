@@ -15,7 +15,11 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use super::{message::Environment, passing::receive};
 use crate::exit::{Code, Failure};
 
-/// Waits for the word to begin, and becomes the command. Its stdin is the supervisor's end of a socket.
+/// The first argument of a launcher.
+pub(super) const LAUNCH: &str = "launch";
+
+/// Waits for the order to begin, and becomes the command. Its stdin is the supervisor's end of a
+/// socket.
 ///
 /// If the supervisor dies before the death signal is set, the socket ends instead.
 pub(super) fn launch(command: &[OsString]) -> Result<ExitCode, Failure> {
@@ -35,12 +39,12 @@ pub(super) fn launch(command: &[OsString]) -> Result<ExitCode, Failure> {
     Err(Failure::new(code, format!("cannot run {}: {error}", program.display())))
 }
 
-/// The command's stdin, and what it inherits from the lock; `None` if it is not to begin.
+/// The command's stdin, and its variables from the lock. `None` if it must not begin.
 fn wait() -> io::Result<Option<(OwnedFd, Environment)>> {
     let socket = rustix::stdio::stdin();
     let Some(stdin) = receive(socket)? else { return Ok(None) };
     let mut text = Vec::new();
     UnixStream::from(socket.as_fd().try_clone_to_owned()?).read_to_end(&mut text)?;
-    // A supervisor that died in between has not said it all.
+    // A supervisor that died in between has sent only a part.
     Ok(serde_json::from_slice(&text).ok().map(|environment| (stdin, environment)))
 }

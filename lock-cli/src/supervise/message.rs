@@ -1,4 +1,4 @@
-//! What the holder and the supervisor tell each other: a line for each message.
+//! The messages between the holder and the supervisor, one per line.
 
 use std::{fmt, time::Duration};
 
@@ -16,15 +16,15 @@ pub(crate) enum Order {
     Until(Instant),
     /// The command may begin.
     Begin(Begin),
-    /// For the command's process group.
+    /// A signal for the command's process group.
     Signal(Signal),
 }
 
-/// What nobody knows before there is a lock.
+/// Data that is known only after the grant.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Begin {
     pub(crate) policy: Policy,
-    /// What the command inherits from the lock.
+    /// The variables that the command inherits from the lock.
     pub(crate) environment: Environment,
 }
 
@@ -33,9 +33,9 @@ pub(crate) type Environment = Vec<(String, String)>;
 /// From the supervisor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum News {
-    /// The command's process group is there.
+    /// The command's process group exists.
     Started(Pid),
-    /// The deadline was over before the command began.
+    /// The deadline had passed before the command began.
     Late,
     /// The command was stopped, as by ctrl-z, or because it wants the terminal.
     Stopped(Signal),
@@ -47,12 +47,12 @@ pub(crate) enum News {
     Ended(End),
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct End {
-    /// As a shell says it: 128 and the signal's number if a signal ended it.
+    /// The code of a shell: 128 and the signal's number if a signal ended it.
     pub(crate) code: u8,
-    /// How many descendants may not be killed, and live on.
+    /// Number of descendants that may not be killed, and live on.
     pub(crate) left: usize,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Until(until) => write!(f, "until {}", until.since(Instant::default()).as_nanos()),
-            // On one line, whatever the names have in them.
+            // JSON keeps it on one line, with any text in the names.
             Self::Begin(begin) => {
                 write!(f, "begin {}", serde_json::to_string(begin).map_err(|_| fmt::Error)?)
             }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn every_message_is_parsed_back() {
         let until = Instant::default() + Duration::from_nanos(1_234_567_890_123);
         let begin = Order::Begin(Begin {
             policy: Policy { grace: Duration::from_millis(1500), ignore: true },

@@ -1,14 +1,14 @@
-//! What stands between `run` and its command, so that nothing of the command outlives the lock.
+//! The processes between `run` and its command: no process of the command outlives the lock.
 //!
 //! Three processes of this program: the **holder** (`distlock run`) has the lock and tells the
-//! supervisor until when. The **supervisor** has the command: it ends the command and all that
-//! descends from it before the deadline, and at once when the holder is gone. The **launcher** becomes
-//! the command. The two start before there is a lock: no process has to be loaded between the grant
-//! and the command.
+//! supervisor the deadline. The **supervisor** has the command: it ends the command and all its
+//! descendants before the deadline, and at once when the holder is gone. The **launcher** becomes
+//! the command. Supervisor and launcher start before the grant: no process has to be loaded between
+//! the grant and the command.
 //!
-//! | who dies or stops | what ends the command |
+//! | event | what ends the command |
 //! |---|---|
-//! | nobody, but the lock is lost | the supervisor at the deadline; the holder at once if it is told |
+//! | the lock is lost | the supervisor at the deadline; the holder at once if it learns of it |
 //! | the holder is killed | the supervisor: SIGTERM at once, SIGKILL after the grace |
 //! | the holder is stopped | the supervisor at the deadline |
 //! | the supervisor is killed | its death signal kills the command, the holder all descendants |
@@ -16,9 +16,9 @@
 //! | both are killed | the death signal kills the command; what the command has started lives on |
 //! | both are stopped | nothing |
 //!
-//! "All descendants" are those that `/proc` shows below the supervisor, which is a subreaper: who loses
-//! its parent, also after `setsid`, becomes its child. What changes its user cannot be killed by a
-//! supervisor that is not root.
+//! "All descendants" are the processes that `/proc` shows below the supervisor. It is a subreaper:
+//! a process that loses its parent, also after `setsid`, becomes its child. A supervisor that is
+//! not root cannot kill a process that changes its user.
 
 mod family;
 mod feeder;

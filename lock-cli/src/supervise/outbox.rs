@@ -1,19 +1,19 @@
-//! What is still to be said to a process that may not be listening.
+//! Messages for a process that may not be reading.
 
 use std::{collections::VecDeque, fmt, io};
 
 use tokio::net::unix::OwnedWriteHalf;
 
-/// What the holder and the supervisor tell each other: a line of text.
+/// A message between the holder and the supervisor: a line of text.
 pub(crate) trait Message: fmt::Display + PartialEq {
-    /// Whether nobody needs the older one any more. What is said twice is said once, as the last word.
+    /// Whether it makes an older one useless. A repeated message is sent once, in its last place.
     fn replaces(&self, _older: &Self) -> bool {
         false
     }
 }
 
-/// Keeps what a full socket does not take. Whoever waited for a process that is stopped could not end the
-/// command meanwhile.
+/// Keeps what a full socket does not take. Waiting for a stopped process would delay the end of the
+/// command.
 pub(crate) struct Outbox<M> {
     socket: OwnedWriteHalf,
     /// The rest of a line.
@@ -27,7 +27,7 @@ impl<M: Message> Outbox<M> {
         Self { socket, begun: Vec::new(), waiting: VecDeque::new() }
     }
 
-    /// Says it now, or as soon as `flush` can.
+    /// Sends it now, or as soon as `flush` can.
     pub(crate) fn post(&mut self, message: M) {
         match self.waiting.iter_mut().find(|older| message.replaces(older)) {
             Some(older) => *older = message,
@@ -43,19 +43,19 @@ impl<M: Message> Outbox<M> {
         self.begun.is_empty() && self.waiting.is_empty()
     }
 
-    /// Waits until everything is said, or nobody is there to hear it.
+    /// Waits until everything is sent, or the receiver is gone.
     ///
     /// # Cancel safety
     ///
-    /// What is not said stays.
+    /// Unsent messages stay.
     pub(crate) async fn flush(&mut self) {
         while !self.send() {
-            // An error shows when it is written.
+            // The next write returns the error.
             let _ = self.socket.writable().await;
         }
     }
 
-    /// Says what the socket takes. Answers whether that was everything.
+    /// Sends what the socket takes. Returns whether that was everything.
     fn send(&mut self) -> bool {
         loop {
             if self.begun.is_empty() {
@@ -65,7 +65,7 @@ impl<M: Message> Outbox<M> {
             match self.socket.try_write(&self.begun) {
                 Ok(sent) => drop(self.begun.drain(..sent)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                // Whoever is gone needs nothing; its silence is noticed.
+                // A receiver that is gone needs nothing. The end of its messages is noticed.
                 Err(_) => {
                     self.begun.clear();
                     self.waiting.clear();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_listen_keeps_nobody_waiting_and_hears_the_last_word() {
+    async fn a_silent_receiver_delays_nothing_and_gets_the_last_messages() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (_unused, orders) = ours.into_split();
         let mut outbox = Outbox::new(orders);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_gone_keeps_nobody_waiting() {
+    async fn flush_returns_if_the_receiver_is_gone() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (_unused, orders) = ours.into_split();
         drop(theirs);

@@ -1,4 +1,4 @@
-//! A file descriptor from one process to another, with the word that it may start.
+//! Passes a file descriptor to another process, as the order to start.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},

@@ -1,19 +1,19 @@
-//! What a process is that `distlock run` has started, and nobody else.
+//! The role of a process that only `distlock run` starts.
 
 use std::{env, ffi::OsString, process::ExitCode};
 
-use super::{launcher::launch, supervisor::supervise};
+use super::{
+    launcher::{LAUNCH, launch},
+    supervisor::{SUPERVISE, supervise},
+};
 use crate::{exit::Failure, runtime};
 
-/// The first argument says it; the others are the command. Two processes more have to be loaded for each
-/// command, so they do without the command line's options, and the last one without a runtime.
+/// The first argument names the role; the others are the command. Each command needs two more
+/// processes, so they do not parse options, and the launcher has no runtime.
 pub(crate) enum Role {
     Supervisor(Vec<OsString>),
     Launcher(Vec<OsString>),
 }
-
-pub(super) const SUPERVISE: &str = "supervise";
-pub(super) const LAUNCH: &str = "launch";
 
 impl Role {
     pub(crate) fn of_this_process() -> Option<Self> {

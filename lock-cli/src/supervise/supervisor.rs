@@ -1,4 +1,4 @@
-//! The supervisor: it owns the command, and ends it before the lock can be somebody else's.
+//! The supervisor: it owns the command, and ends it before another client can have the lock.
 
 use std::{
     ffi::OsString,
@@ -21,18 +21,20 @@ use tokio::{
 
 use super::{
     family,
+    launcher::LAUNCH,
     message::{Begin, End, Environment, News, Order, code},
     outbox::Outbox,
     passing::{pass, receive},
-    role::LAUNCH,
 };
 use crate::{exit::Failure, policy::Policy, signals::Signals};
 
-/// How often it looks whether what the command left running has ended.
+/// The first argument of a supervisor.
+pub(super) const SUPERVISE: &str = "supervise";
+/// Time between two looks whether the processes that the command left running have ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Starts the command when the holder says so, and stays until nothing of it is left. Its stdin is the
-/// holder's end of a socket.
+/// Starts the command when the holder says so, and stays until none of its processes is left. Its
+/// stdin is the holder's end of a socket.
 pub(super) async fn supervise(command: &[OsString]) -> Result<ExitCode, Failure> {
     let failed = || Failure::system("supervising");
     let leash = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
@@ -51,13 +53,13 @@ struct Supervisor {
     command: Pid,
     policy: Policy,
     until: Instant,
-    /// Since when the command should be gone, whatever the deadline: it has ended, or the holder has.
+    /// Since when the command must end, at any deadline: it has ended, or the holder has.
     stopping: Option<Instant>,
     asked: bool,
     end: Option<WaitStatus>,
 }
 
-/// A launcher that waits for its word.
+/// A launcher that waits for the order to begin.
 struct Launching {
     socket: UnixStream,
     stdin: OwnedFd,
@@ -72,7 +74,7 @@ impl Launching {
     }
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Step {
     Look,
@@ -108,7 +110,7 @@ impl Supervisor {
     }
 
     async fn watch(mut self) -> io::Result<()> {
-        // Whoever signals everybody, as systemd does, means the command; the holder hears it, too.
+        // A signal to all processes, as from systemd, is for the command; the holder gets it, too.
         let _unheard = Signals::listen()?;
         let mut children = signal(SignalKind::child())?;
         self.news.post(News::Started(self.command));
@@ -136,7 +138,7 @@ impl Supervisor {
         }
     }
 
-    /// The next thing to do, and when.
+    /// The next step, and its time.
     fn next(&self) -> (Step, Instant) {
         let lost = if self.policy.ignore { Instant::NEVER } else { self.until };
         let stop = self.stopping;
@@ -163,20 +165,20 @@ impl Supervisor {
                     self.news.post(News::Late);
                 }
                 if let Some(launching) = self.launching.take() {
-                    // A launcher that is gone is reaped; one that is stopped may not read it.
+                    // A launcher that is gone is reaped. A stopped one may not read it.
                     tokio::spawn(launching.begin(environment));
                 }
             }
             Some(Order::Signal(signal)) => {
                 let _ = kill_process_group(self.command, signal);
                 if matches!(signal, Signal::TERM | Signal::HUP) {
-                    // A stopped command hears nothing.
+                    // A stopped command receives nothing else.
                     let _ = kill_process_group(self.command, Signal::CONT);
                 }
             }
             None => {
                 self.orders = None;
-                // A launcher without its word ends by itself.
+                // A launcher without the order ends by itself.
                 self.launching = None;
                 if !self.policy.ignore {
                     self.stop();
@@ -189,7 +191,7 @@ impl Supervisor {
         self.stopping.get_or_insert_with(|| Clock::Boot.now());
     }
 
-    /// Answers whether no descendant is left.
+    /// Reaps children. Returns whether no descendant is left.
     fn reap(&mut self) -> bool {
         let (mut end, mut stopped) = (None, None);
         let command = self.command;
@@ -231,14 +233,14 @@ impl Supervisor {
         self.finish(End { code: end.map_or(255, code), left }).await;
     }
 
-    /// Nothing is left to be done but to say so.
+    /// Reports the end, which is the last step.
     async fn finish(mut self, end: End) {
         self.news.post(News::Ended(end));
         self.news.flush().await;
     }
 }
 
-/// The next order; `None` if the holder is gone. After that, none ever comes.
+/// The next order; `None` if the holder is gone. After that, it waits for ever.
 async fn next_order(orders: &mut Option<Lines<BufReader<OwnedReadHalf>>>) -> Option<Order> {
     match orders {
         None => std::future::pending().await,
@@ -246,7 +248,7 @@ async fn next_order(orders: &mut Option<Lines<BufReader<OwnedReadHalf>>>) -> Opt
     }
 }
 
-/// So long before; never, if that is never.
+/// The instant so long before; [`Instant::NEVER`] stays.
 fn before(instant: Instant, duration: Duration) -> Instant {
     if instant == Instant::NEVER { instant } else { instant - duration }
 }

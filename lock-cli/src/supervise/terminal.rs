@@ -1,6 +1,7 @@
-//! The controlling terminal. The command has it from the start where nobody beside us uses it. Else it stays
-//! with the group of this process, in which a pager may read from it or a script wait for ctrl-c, until the
-//! command wants it: whoever uses the terminal from outside its foreground group is stopped.
+//! The controlling terminal. The command has it from the start if no other process uses it.
+//! Otherwise it stays with the group of this process until the command wants it: a pager in the
+//! group may read from it, or a script may wait for ctrl-c. A process that uses the terminal from
+//! outside its foreground group is stopped.
 
 use std::{
     fs::File,
@@ -35,8 +36,8 @@ impl Terminal {
         tcgetpgrp(&self.file) == Ok(self.ours)
     }
 
-    /// Whether nobody beside us uses it: in a pipeline we have no terminal at one end, and of a script we are
-    /// not the first process.
+    /// Whether no other process uses it. In a pipeline, this process has no terminal at one end. In
+    /// a script, it is not the first process of its group.
     pub(crate) fn is_for_us_alone(&self) -> bool {
         self.ours == getpid()
             && stdin().is_terminal()
@@ -44,18 +45,18 @@ impl Terminal {
             && stderr().is_terminal()
     }
 
-    /// Gives it to a process group, if it is ours to give; answers whether it was.
+    /// Gives it to a process group, if the group of this process has it. Returns whether it had.
     pub(crate) fn hand_over(&self, group: Pid) -> bool {
         self.pass(self.ours, group)
     }
 
-    /// Takes it back from the group, not from a shell that has taken it already; answers whether the
-    /// group had it.
+    /// Takes it back from the group, but not from a shell that has taken it already. Returns
+    /// whether the group had it.
     pub(crate) fn take_back(&self, group: Pid) -> bool {
         self.pass(group, self.ours)
     }
 
-    /// Takes it back from the group, or from one in which nobody is left.
+    /// Takes it back from the group, or from a group without members.
     pub(crate) fn reclaim(&self, group: Pid) {
         let Ok(owner) = tcgetpgrp(&self.file) else { return };
         if owner == group || test_kill_process_group(owner) == Err(Errno::SRCH) {
@@ -63,12 +64,12 @@ impl Terminal {
         }
     }
 
-    /// A failure means that the terminal is gone.
+    /// Returns whether `from` had it. A failure to pass it means that the terminal is gone.
     fn pass(&self, from: Pid, to: Pid) -> bool {
         if tcgetpgrp(&self.file) != Ok(from) {
             return false;
         }
-        // Whoever is in the background and does not block this signal is stopped by it instead.
+        // In the background, this signal stops a process that does not block it.
         let mut ttou = SigSet::empty();
         ttou.add(Signal::SIGTTOU);
         let _ = ttou.thread_block();

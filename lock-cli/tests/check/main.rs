@@ -1,5 +1,5 @@
-//! `distlock check` beside others on real stores: what it says of those that keep their promises, of those
-//! that promise less, and of one that breaks them.
+//! `distlock check` beside other clients on real stores: its results for stores that keep their
+//! promises, that promise less, and for one that breaks them.
 
 #![cfg(target_os = "linux")]
 
@@ -7,7 +7,7 @@ mod place;
 
 use place::{Answer, Place};
 
-/// Everything that can be checked on somebody's store is kept; others' locks and names stay as they are.
+/// Everything that can be checked on a store in use is kept. Locks and names of others stay.
 fn keeps_all(store: &str) {
     let place = Place::new();
     let mut other = place.hold(store, "somebody/else");
@@ -37,7 +37,7 @@ fn keeps_all(store: &str) {
     assert!(answer.verdicts("kept").len() > 50, "{answer:?}");
     assert_eq!(place.names(store), before);
     assert_eq!(before, ["somebody/else"]);
-    // It is the same one that has held it all the time.
+    // The same process has held it all the time.
     assert_eq!(other.release(), Some(0));
 }
 
@@ -49,11 +49,11 @@ fn sqlite_keeps_all() {
 }
 
 macro_rules! servers {
-    ($($feature:literal $name:ident $server:ident;)*) => {$(
+    ($($feature:literal $name:ident;)*) => {$(
         #[tokio::test(flavor = "multi_thread")]
         #[cfg(feature = $feature)]
         async fn $name() {
-            let server = lock_lab::$server::start().await.unwrap();
+            let server = lock_lab::AnyServer::start($feature).await.unwrap();
             let url = server.url();
             tokio::task::spawn_blocking(move || keeps_all(&url)).await.unwrap();
         }
@@ -61,17 +61,17 @@ macro_rules! servers {
 }
 
 servers!(
-    "redis" redis_keeps_all Redis;
-    "etcd" etcd_keeps_all Etcd;
-    "zookeeper" zookeeper_keeps_all ZooKeeper;
-    "postgres" postgres_keeps_all Postgres;
-    "mysql" mariadb_keeps_all MariaDb;
+    "redis" redis_keeps_all;
+    "etcd" etcd_keeps_all;
+    "zookeeper" zookeeper_keeps_all;
+    "postgres" postgres_keeps_all;
+    "mysql" mariadb_keeps_all;
 );
 
-/// Less is promised, and nothing broken.
+/// Less is promised, and nothing is broken.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "redis")]
-async fn what_is_not_promised_is_not_checked() {
+async fn missing_promises_are_not_checked() {
     let server = lock_lab::Redis::start().await.unwrap();
     let store = format!("{}?mode=simple", server.url());
     let check = move || {
@@ -85,10 +85,10 @@ async fn what_is_not_promised_is_not_checked() {
     assert!(answer.out.contains("promises no order in this mode"), "{answer:?}");
 }
 
-/// An eviction, or an operator: whatever the server has is deleted all the time.
+/// An eviction, or an operator: all data of the server is deleted all the time.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "redis")]
-async fn a_server_that_forgets_is_found_out() {
+async fn a_server_that_forgets_breaks_its_promises() {
     let server = lock_lab::Redis::start().await.unwrap();
     let store = server.url();
     let check = tokio::task::spawn_blocking(move || {
@@ -107,10 +107,11 @@ async fn a_server_that_forgets_is_found_out() {
     }
 }
 
-/// What is left is asked for by name: others may have millions of keys, which a list would go through.
+/// Leftovers are looked up by name: others may have millions of keys, which a list would go
+/// through.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "redis")]
-async fn others_keys_are_not_gone_through() {
+async fn keys_of_others_are_not_listed() {
     let server = lock_lab::Redis::start().await.unwrap();
     let store = server.url();
     let check = move || {
@@ -126,7 +127,7 @@ async fn others_keys_are_not_gone_through() {
 /// A server that is gone has broken no promise.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "redis")]
-async fn a_server_that_is_gone_is_not_to_blame() {
+async fn a_server_that_is_gone_breaks_no_promise() {
     let server = lock_lab::Redis::start().await.unwrap();
     let store = server.url();
     let check = tokio::task::spawn_blocking(move || {
@@ -164,7 +165,7 @@ fn a_store_out_of_reach_does_not_hide_the_others() {
     assert!(both.out.lines().any(yes), "{both:?}");
 }
 
-/// In one process, nothing can be cut off; that is said, and not taken for kept.
+/// In one process, nothing can be cut off. The result says so, and does not count that as kept.
 #[test]
 #[cfg(feature = "memory")]
 fn without_a_network_there_are_no_faults() {
@@ -193,7 +194,7 @@ fn a_signal_leaves_nothing() {
     assert_eq!(place.names(&file), Vec::<String>::new());
 }
 
-/// Nobody reads what it says; the exit code still tells.
+/// Without a reader of stdout, the exit code still has the verdict.
 #[test]
 #[cfg(feature = "sqlite")]
 fn a_closed_stdout_hides_no_verdict() {

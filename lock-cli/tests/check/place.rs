@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// A folder of its own.
 pub struct Place(TempDir);
 
-/// What a process said.
+/// The output of a process.
 #[derive(Debug)]
 pub struct Answer {
     pub code: Option<i32>,
@@ -19,7 +19,7 @@ pub struct Answer {
     pub error: String,
 }
 
-/// A process that runs; it is killed with the test.
+/// A process that runs. A drop kills it.
 pub struct Running(Child);
 
 impl Place {
@@ -54,7 +54,7 @@ impl Place {
         Running(self.command(arguments).stdout(Stdio::null()).spawn().expect("it starts"))
     }
 
-    /// The exit code of a process whose stdout nobody reads.
+    /// The exit code of a process without a reader of its stdout.
     pub fn unread(&self, arguments: &[&str]) -> Option<i32> {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
@@ -104,7 +104,7 @@ impl Answer {
 }
 
 impl Running {
-    /// Asks to end, and answers the exit code.
+    /// Asks it to end, and returns the exit code.
     pub fn release(&mut self) -> Option<i32> {
         let pid = Pid::from_raw(self.0.id().cast_signed()).expect("a process id");
         kill_process(pid, Signal::TERM).expect("it runs");

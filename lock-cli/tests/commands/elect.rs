@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[test]
-fn whoever_leads_is_seen_and_resigns() {
+fn a_leader_is_shown_and_resigns() {
     let place = Place::new();
     let mut leader = place.start(&["elect", "e", "http://me"]);
     let line = leader.line();
@@ -25,7 +25,7 @@ fn whoever_leads_is_seen_and_resigns() {
 
 on_every_store!(leadership_moves);
 
-/// From one that is asked to end to one that is killed, to a third.
+/// From a leader that is asked to end to one that is killed, to a third.
 fn leadership_moves(place: &Place) {
     const LONG: &str = "10s";
     let mut first = place.start(&["elect", "e", "first", "--ttl", LONG]);

@@ -1,4 +1,4 @@
-//! What goes wrong has a code and a sentence, and no secrets.
+//! Each failure has a code and a sentence, and shows no secrets.
 
 use crate::place::{Place, said};
 
@@ -26,7 +26,7 @@ fn every_failure_has_its_code() {
 }
 
 #[test]
-fn a_store_that_excludes_nobody_is_refused() {
+fn a_store_inside_one_process_is_refused() {
     let place = Place::new();
     for command in [&["run", "x", "true"] as &[&str], &["hold", "x"], &["elect", "x", "v"]] {
         let (code, out, error) = place.run(&[&["--store", "memory:"], command].concat());
@@ -60,13 +60,13 @@ fn a_misspelt_option_is_no_command() {
         let named = error.contains("'--nowait'") || error.contains("'-z'");
         assert!(code == Some(64) && named, "{arguments:?}: {code:?} {error}");
     }
-    // After `--`, and behind a command's name, everything is the command's.
+    // After `--`, and after a command's name, all words are the command's.
     assert_eq!(place.run(&["run", "x", "--", "--nowait"]).0, Some(127));
     assert_eq!(place.run(&["run", "x", "sh", "-c", "exit 5", "--quiet"]).0, Some(5));
     assert_eq!(place.run(&["elect", "x", "v", "sh", "-c", "exit 6", "--"]).0, Some(6));
 }
 
-/// A store that is not there, or not compiled in.
+/// The exit code for a store that is not there, or not compiled in.
 fn unreachable_redis() -> i32 {
     if cfg!(feature = "redis") { 69 } else { 64 }
 }
@@ -105,7 +105,7 @@ fn a_config_file_names_the_store() {
         let (code, _, error) = run(wrong, &["ls"]);
         assert!(code == Some(78) && error.contains("config.toml"), "{wrong}: {code:?} {error}");
     }
-    // Whoever names a store does not need the file's.
+    // If a store is named, the file's store is not needed.
     let named = ["ls", "--store", &url];
     assert_eq!(run("store = \"nonsense:\"", &named).0, Some(0));
 }

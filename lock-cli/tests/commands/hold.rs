@@ -10,7 +10,7 @@ use crate::{
     stores::on_every_store,
 };
 
-/// The token that it says it holds the lock `x` with.
+/// Reads the line that it holds the lock `x`, and returns its token.
 fn token(process: &mut Process) -> u64 {
     let line = process.line();
     let token = line.strip_prefix("holding x with token ").and_then(|token| token.parse().ok());
@@ -19,7 +19,7 @@ fn token(process: &mut Process) -> u64 {
 
 on_every_store!(it_goes_from_hand_to_hand);
 
-/// As two terminals with `etcdctl lock x`: the second prints its own when the first ends.
+/// Same as two terminals with `etcdctl lock x`: the second prints its line when the first ends.
 fn it_goes_from_hand_to_hand(place: &Place) {
     let mut first = place.start(&["hold", "x", "--ttl", "10s"]);
     let mut tokens = vec![token(&mut first)];
@@ -39,7 +39,7 @@ fn it_goes_from_hand_to_hand(place: &Place) {
 }
 
 #[test]
-fn a_loss_is_said_and_has_its_code() {
+fn a_loss_is_reported_with_its_code() {
     let place = Place::new();
     for (options, reason) in
         [(&["--max-hold", "300ms"] as &[&str], "maximum hold time"), (&[], "revoked")]
@@ -90,7 +90,7 @@ fn a_waiter_that_is_asked_to_end_was_no_holder() {
 }
 
 #[test]
-fn a_holder_that_cannot_say_so_releases() {
+fn a_holder_that_cannot_print_releases() {
     let place = Place::new();
     for stdout in broken() {
         let mut hold = place.command(&["hold", "x", "--ttl", "1h"]);

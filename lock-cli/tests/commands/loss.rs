@@ -1,4 +1,4 @@
-//! What happens to a command that loses its lock.
+//! The end of a command that loses its lock.
 
 use std::{
     io::{BufRead, BufReader, IoSlice, Write},
@@ -16,7 +16,7 @@ use crate::{
     run::child,
 };
 
-/// Says its number, and does not end when it is asked to.
+/// Prints its process number, and does not end when it is asked to.
 const DEAF: [&str; 3] = ["sh", "-c", "trap '' TERM; echo $$; read line; exit 6"];
 
 fn holder(place: &Place, options: &[&'static str]) -> Process {
@@ -39,9 +39,9 @@ fn a_revoked_command_is_killed_at_once() {
     assert!(!lives(&pid), "{pid} lives on");
 }
 
-/// Each of its processes is gone before a look at it has led to anything.
+/// Each of its processes is gone before a look at it can have an effect.
 #[test]
-fn who_starts_another_and_ends_again_and_again_is_caught() {
+fn a_process_that_forks_again_and_again_is_killed() {
     let place = Place::new();
     let mark = place.path().join("mark").display().to_string();
     let script = "trap '' TERM; hop() { hop & exit; }; hop & exec sleep 1000";
@@ -63,7 +63,7 @@ fn started_with(argument: &str) -> Option<String> {
     })
 }
 
-/// Who had the lock was held up between the grant and the command.
+/// The holder was held up between the grant and the command.
 #[test]
 fn no_command_begins_after_its_deadline() {
     let place = Place::new();
@@ -79,7 +79,7 @@ fn no_command_begins_after_its_deadline() {
     sendmsg(&holder, &word, &mut rights, SendFlags::empty()).expect("it listens");
     let begin =
         r#"begin {"policy":{"grace":{"secs":0,"nanos":0},"ignore":false},"environment":[]}"#;
-    // In one piece: of the first line alone there is nothing to begin.
+    // In one piece: after the first line alone, the supervisor would end before the order to begin.
     holder.write_all(format!("until 1\n{begin}\n").as_bytes()).expect("it listens");
     let mut news = BufReader::new(holder).lines().map(|line| line.expect("news"));
     assert!(news.next().is_some_and(|line| line.starts_with("started ")));
@@ -89,7 +89,7 @@ fn no_command_begins_after_its_deadline() {
     assert!(!began.exists());
 }
 
-/// It reads nothing, and a socket takes less than it is told here.
+/// It reads nothing, and a socket takes less than the test sends.
 #[test]
 fn a_supervisor_that_is_stopped_keeps_no_command_alive() {
     let place = Place::new();
@@ -108,7 +108,7 @@ fn a_supervisor_that_is_stopped_keeps_no_command_alive() {
     assert!(!lives(&pid), "{pid} lives on");
 }
 
-/// The mask of the signals that a process has not taken yet.
+/// The mask of the signals that a process has not received yet.
 fn pending(pid: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
     let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).expect("a mask");
@@ -127,7 +127,7 @@ fn a_command_ends_at_its_longest_hold() {
 }
 
 #[test]
-fn a_command_may_outlive_its_lock_if_it_is_said_so() {
+fn a_command_outlives_its_lock_with_on_lost_ignore() {
     let place = Place::new();
     let mut run = holder(&place, &["--on-lost", "ignore"]);
     let pid = run.line();

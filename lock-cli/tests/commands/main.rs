@@ -1,5 +1,5 @@
-//! What people type, and what they get: exit codes, output, signals. With real processes, on the
-//! embedded store where the store does not matter.
+//! Exit codes, output and signals of real processes, on the embedded store where the store does not
+//! matter.
 
 #![cfg(all(target_os = "linux", feature = "sqlite"))]
 

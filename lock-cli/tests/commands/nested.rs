@@ -1,10 +1,10 @@
-//! distlock in the command that distlock runs: the same store.
+//! distlock in the command of another distlock: both use the same store.
 
 use std::process::Command;
 
 use crate::place::{Place, said};
 
-/// Runs it in the place's folder, without a store in the environment.
+/// Runs the program in the place's folder, without a store in the environment.
 fn output(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command: Command = place.command(arguments);
     command.env_remove("DISTLOCK_STORE").env("XDG_CONFIG_HOME", place.path());

@@ -1,10 +1,10 @@
-//! Output that nobody reads, and output that others have written.
+//! Output without a reader, and output of foreign text.
 
 use std::{fs::File, process::Stdio, time::Duration};
 
 use crate::place::{Place, said};
 
-/// A pipe that nobody reads, and a full disk.
+/// A pipe without a reader, and a full disk.
 pub fn broken() -> [Stdio; 2] {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -12,7 +12,7 @@ pub fn broken() -> [Stdio; 2] {
 }
 
 #[test]
-fn a_leader_that_cannot_say_so_resigns() {
+fn a_leader_that_cannot_print_resigns() {
     let place = Place::new();
     for stdout in broken() {
         let mut elect = place.command(&["elect", "e", "v", "--ttl", "1h"]);
@@ -22,11 +22,11 @@ fn a_leader_that_cannot_say_so_resigns() {
     }
 }
 
-/// A row more, a title for the window, a turn of the direction, the end of C1.
+/// One more row, a title for the window, a turn of the direction, and a C1 control.
 const HOSTILE: &str = "x\nprod/db  nobody\x1b]0;owned\x07\u{202e}\u{9b}2J";
 
 #[test]
-fn what_others_wrote_stays_text() {
+fn foreign_text_is_escaped() {
     let place = Place::new();
     let mut holder = place.start(&["run", HOSTILE, "--", "sh", "-c", "echo; read line"]);
     holder.line();
@@ -52,7 +52,7 @@ fn what_others_wrote_stays_text() {
 }
 
 #[test]
-fn what_is_listed_says_where() {
+fn lists_name_their_store() {
     let place = Place::new();
     let store = place.store();
     let unused = format!("no client holds or waits for a lock in {store}\n");
@@ -73,7 +73,7 @@ fn what_is_listed_says_where() {
 }
 
 #[test]
-fn who_has_waited_is_shown_with_the_hold_and_not_with_the_wait() {
+fn a_hold_is_shown_without_the_wait_before_it() {
     let place = Place::new();
     let script = ["--", "sh", "-c", "echo; read line"];
     let mut first = place.start(&[&["run", "x"] as &[&str], &script].concat());
@@ -81,7 +81,7 @@ fn who_has_waited_is_shown_with_the_hold_and_not_with_the_wait() {
     let mut second = place.start(&[&["run", "x"] as &[&str], &script].concat());
     place.await_waiters("x", 1);
     assert!(place.show("x")["waiters"][0]["granted_at"].is_null());
-    // What tells the wait from the hold.
+    // Makes the wait differ from the hold.
     std::thread::sleep(Duration::from_secs(3));
     first.say("\n");
     assert_eq!(first.end(), Some(0));
@@ -107,7 +107,7 @@ fn who_has_waited_is_shown_with_the_hold_and_not_with_the_wait() {
     assert!(shown.contains("    granted   ") && shown.contains("    queued    "), "{shown}");
 }
 
-/// The names of an object's facts, without the unit of a duration.
+/// The names of an object's fields, without the unit of a duration.
 fn facts(object: &serde_json::Value) -> Vec<String> {
     let names = object.as_object().expect("an object").keys();
     let mut names: Vec<_> = names.map(|name| name.trim_end_matches("_ms").to_owned()).collect();
@@ -153,7 +153,7 @@ fn facts_have_the_names_that_the_library_gives_them() {
 }
 
 #[test]
-fn who_does_not_wait_is_told_who_is_in_the_way() {
+fn a_busy_lock_is_reported_with_its_holder() {
     let place = Place::new();
     let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
     holder.line();

@@ -16,7 +16,7 @@ pub struct Place {
     store: String,
 }
 
-/// A process that runs; it is killed when it is dropped.
+/// A process that runs. A drop kills it.
 pub struct Process {
     child: Child,
     input: Option<ChildStdin>,
@@ -30,7 +30,6 @@ impl Place {
         Self { folder, store }
     }
 
-    #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
     pub fn on(store: String) -> Self {
         Self { folder: tempfile::tempdir().expect("a folder"), store }
     }
@@ -59,12 +58,12 @@ impl Place {
         command
     }
 
-    /// Runs it to its end: its exit code, and what it said on stdout and stderr.
+    /// Runs it to its end. Returns its exit code, stdout and stderr.
     pub fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         said(&self.command(arguments).output().expect("it starts"))
     }
 
-    /// Starts it with a pipe at either end.
+    /// Starts it with pipes for stdin and stdout.
     pub fn start(&self, arguments: &[&str]) -> Process {
         let mut command = self.command(arguments);
         let mut child =
@@ -73,19 +72,19 @@ impl Place {
         Process { input: child.stdin.take(), child, output }
     }
 
-    /// What `show --json` says of a lock.
+    /// The output of `show --json` for a lock.
     pub fn show(&self, name: &str) -> serde_json::Value {
         let (code, shown, error) = self.run(&["show", name, "--json"]);
         assert_eq!(code, Some(0), "{error}");
         serde_json::from_str(&shown).expect("JSON")
     }
 
-    /// Looks until so many wait for a lock.
+    /// Looks until this many clients wait for a lock.
     pub fn await_waiters(&self, name: &str, number: usize) {
         self.await_entries(name, "waiters", number);
     }
 
-    /// Looks until so many hold a lock.
+    /// Looks until this many clients hold a lock.
     pub fn await_holders(&self, name: &str, number: usize) {
         self.await_entries(name, "holders", number);
     }
@@ -106,7 +105,7 @@ impl Place {
 }
 
 impl Process {
-    /// The next line of its stdout, without its end; empty at the end of all.
+    /// The next line of its stdout, without its end. Empty at the end of the output.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("text");
@@ -132,7 +131,7 @@ impl Process {
         kill_process(pid, signal).expect("it runs");
     }
 
-    /// Waits for its end: the exit code.
+    /// Waits for its end. Returns the exit code.
     pub fn end(mut self) -> Option<i32> {
         self.child.wait().expect("its end").code()
     }
@@ -151,7 +150,7 @@ pub fn said(output: &Output) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Whether there is a process of this number.
+/// Whether a process with this number exists.
 pub fn lives(pid: &str) -> bool {
     !lock_lab::is_gone(pid.parse().expect("a process id"))
 }

@@ -1,4 +1,4 @@
-//! A pseudoterminal, seen from where a person sits.
+//! A pseudoterminal, seen from the user's side.
 
 use std::{
     fs::File,
@@ -17,7 +17,7 @@ use rustix::{
 
 pub struct Pty {
     person: File,
-    /// What was shown, and not yet looked at.
+    /// Text that was shown and not yet read.
     shown: String,
 }
 
@@ -30,7 +30,7 @@ impl Pty {
         Self { person: person.into(), shown: String::new() }
     }
 
-    /// For a program to draw on and to read keys from.
+    /// The side on which a program draws and reads keys.
     pub fn other_side(&self) -> OwnedFd {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         ioctl_tiocgptpeer(&self.person, flags).expect("its other side")
@@ -40,8 +40,8 @@ impl Pty {
         self.person.write_all(keys.as_bytes()).expect("it listens");
     }
 
-    /// Reads until this is shown, and answers what came before. An error is all that was shown before the
-    /// last program left the other side.
+    /// Reads until this is shown, and returns the text before it. The error has all text that was
+    /// shown before the last program left the other side.
     pub fn until(&mut self, text: &str) -> Result<String, String> {
         let mut bytes = [0; 4096];
         let limit = Clock::Boot.now() + Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! `distlock revoke` and those it takes something from.
+//! `distlock revoke`, and its effect on holders and waiters.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -26,7 +26,7 @@ fn a_revoked_waiter_says_so(place: &Place) {
 }
 
 #[test]
-fn a_command_that_outlives_its_lock_is_told_of() {
+fn a_command_that_outlives_its_lock_is_reported() {
     let place = Place::new();
     let mut run =
         place.command(&["run", "x", "--on-lost", "ignore", "--", "sh", "-c", "read line"]);

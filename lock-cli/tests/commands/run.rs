@@ -1,4 +1,4 @@
-//! `distlock run`, as long as nothing is lost.
+//! `distlock run` without a loss.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::place::{Place, lives};
 
-/// Says its token, and ends at a line.
+/// Prints its token, and ends at a line.
 const UNTIL_TOLD: [&str; 3] = ["sh", "-c", "echo $DISTLOCK_TOKEN; read line; exit 0"];
 
 #[test]
@@ -39,7 +39,7 @@ fn the_command_knows_its_lock() {
 }
 
 #[test]
-fn what_it_gives_back_is_released_and_not_lost() {
+fn a_lock_is_released_and_not_lost_at_the_end() {
     let place = Place::new();
     let (code, _, log) = place.run(&["run", "x", "--log", "warn", "true"]);
     assert_eq!((code, log.as_str()), (Some(0), ""));
@@ -65,7 +65,7 @@ fn one_at_a_time() {
 }
 
 #[test]
-fn so_many_permits_and_no_more() {
+fn two_permits_admit_two_holders() {
     let place = Place::new();
     let two = |rest: &[&'static str]| [&["run", "x", "--permits", "2"], rest].concat();
     let holds = two(&[&["--"] as &[_], &UNTIL_TOLD].concat());
@@ -80,7 +80,7 @@ fn so_many_permits_and_no_more() {
 }
 
 #[test]
-fn those_who_share_keep_out_those_who_do_not() {
+fn shared_holders_exclude_an_exclusive_one() {
     let place = Place::new();
     let holds = [&["run", "x", "--shared", "--"] as &[_], &UNTIL_TOLD].concat();
     let (mut first, mut second) = (place.start(&holds), place.start(&holds));
@@ -118,7 +118,7 @@ fn a_signal_reaches_the_grandchild() {
 }
 
 #[test]
-fn what_is_left_running_ends_before_the_lock_is_released() {
+fn processes_left_running_end_before_the_release() {
     let place = Place::new();
     let script = "setsid sh -c 'trap \"\" TERM; echo $$; : > $0; exec sleep 1000' $0 &
                   until [ -e $0 ]; do sleep 0.01; done; exit 3";
@@ -168,7 +168,7 @@ fn a_waiter_that_ends_leaves_the_queue() {
     assert_eq!(holder.end(), Some(143));
 }
 
-/// The processes that would have run its command start while it waits.
+/// The processes that would run its command start while it waits.
 #[test]
 fn a_waiter_that_is_killed_leaves_no_process() {
     let place = Place::new();
@@ -190,7 +190,7 @@ pub fn child(pid: &str) -> String {
     children.unwrap_or_default().trim().to_owned()
 }
 
-/// Looks again and again, at what only the processes show.
+/// Looks again and again at a fact that only the processes show.
 fn until(what: &str, mut look: impl FnMut() -> bool) {
     let limit = Clock::Boot.now() + Duration::from_secs(30);
     while !look() {

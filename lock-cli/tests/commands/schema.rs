@@ -1,8 +1,8 @@
-//! Tables that somebody else makes.
+//! Tables that another user creates.
 
 use crate::place::{Place, said};
 
-/// Run by somebody who may, it is what a client then finds: lock-sql tests that on servers.
+/// A user with the right to do so creates them for the clients: lock-sql tests that on servers.
 #[test]
 fn the_tables_of_a_store() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What is drawn on a terminal, byte by byte.
+//! The drawing on a terminal, byte by byte.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ const CLEAR: &str = "\r\x1b[2K";
 const HOME: &str = "\x1b[H\x1b[J";
 
 #[test]
-fn who_need_not_wait_leaves_the_line_alone() {
+fn without_a_wait_the_line_stays_as_it_is() {
     let place = Place::new();
     let mut screen = Pty::open(80, 24);
     let mut run = place.command(&["run", "x", "--", "echo", "done"]);
@@ -29,7 +29,7 @@ fn a_waiter_draws_on_a_line_of_its_own_and_clears_it() {
     let mut run = place.command(&["run", "x", "true"]);
     let mut waiter = run.stderr(Stdio::from(screen.other_side())).spawn().unwrap();
     drop(run);
-    // To the end of the line, whatever stands there.
+    // To the end of the line, which may have text.
     assert_eq!(screen.until("waiting for x").unwrap(), format!("{}{CLEAR}", " ".repeat(40)));
     kill_process(Pid::from_child(&waiter), Signal::TERM).unwrap();
     assert_eq!(waiter.wait().unwrap().code(), Some(143));

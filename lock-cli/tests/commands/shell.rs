@@ -1,4 +1,4 @@
-//! What shells, pagers and cron see.
+//! The program under shells, pagers and cron.
 
 use std::{
     io::Write,
@@ -24,13 +24,13 @@ fn shells_accept_their_completions() {
     }
 }
 
-/// What a shell offers for the last of these words, with the script that it was given; without what it says
-/// about each.
+/// The completions that a shell offers for the last of these words, by the script of this program.
+/// Without their descriptions.
 fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
     let script = match shell {
-        // Nobody but itself splits words as it does.
+        // Only bash itself splits words as bash does.
         "bash" => return offered_by_bash(place, words),
-        // What its completion system does with them is shown on a terminal only.
+        // Its completion system shows them on a terminal only.
         "zsh" => {
             r#"compdef() { }; _describe() { [[ $@[-1] == other ]] && print -rl -- $other }
                . <(distlock completions zsh); words=(distlock "$@"); CURRENT=$#words
@@ -55,7 +55,7 @@ fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
     text.lines().map(value).filter(|value| !value.is_empty()).collect()
 }
 
-/// The same of a bash at whose terminal somebody types the words and TAB.
+/// The same of a bash: a user types the words and TAB at its terminal.
 fn offered_by_bash(place: &Place, words: &[&str]) -> Vec<String> {
     let mut shell = Terminal::open(place);
     let offered = place.path().join("offered");
@@ -105,7 +105,7 @@ fn shells_complete_names_and_attempts_from_the_store() {
         }
         let all = offered(&place, shell, &["show", ""]);
         let names = all.iter().filter(|word| !word.starts_with('-'));
-        // A shell would run one of them, and take one for an option.
+        // A shell would run one of the others, and take another one for an option.
         assert!(names.eq(["deploy", "jobs/nightly", "jobs/weekly"]), "{shell}: {all:?}");
         let found = offered(&place, shell, &["revoke", "deploy", &attempt[..4]]);
         assert_eq!(found, [attempt.as_str()], "{shell}");
@@ -126,7 +126,7 @@ fn the_store_is_the_one_that_is_named_on_the_line() {
         for store in [&["--store", other.store()] as &[&str], &[&named]] {
             let of_other = |last| offered(&place, shell, &[store, &["show", last]].concat());
             assert_eq!(of_other("jobs/"), ["jobs/nightly"], "{shell}: {store:?}");
-            // bash puts what it offers behind the colon.
+            // bash inserts its completion after the colon.
             let expected = if shell == "bash" { "weekly" } else { "jobs:weekly" };
             assert_eq!(of_other("jobs:w"), [expected], "{shell}: {store:?}");
         }
@@ -137,7 +137,7 @@ fn the_store_is_the_one_that_is_named_on_the_line() {
     shell.until("show jobs:weekly ");
 }
 
-/// Somebody who only presses TAB makes no file.
+/// A user who only presses TAB creates no file.
 #[test]
 fn a_key_makes_no_file() {
     let place = Place::new();
@@ -208,7 +208,7 @@ fn man_pages_name_variables_and_files_and_keep_examples_as_they_are() {
     assert_eq!(place.run(&["man", &folder.display().to_string()]).0, Some(0));
     let page = |name: &str| {
         let path = folder.join(name).display().to_string();
-        // As wide as a terminal, which no example fits into.
+        // A narrow terminal: no example fits into it.
         let mut man = place.other("man", &["--encoding=UTF-8", "-l", &path]);
         said(&man.env("MANPAGER", "cat").env("MANWIDTH", "60").output().expect("man")).1
     };
@@ -252,7 +252,7 @@ fn a_closed_stdout_is_no_panic() {
     }
 }
 
-/// The script of the documentation, as it stands there.
+/// The script of the documentation, unchanged.
 #[test]
 fn a_script_knows_how_long_the_lock_is_certain() {
     let place = Place::new();
@@ -268,7 +268,7 @@ fn a_script_knows_how_long_the_lock_is_certain() {
     assert!(code == Some(75) && out.is_empty() && error.contains("is certain for"), "{error}");
 }
 
-/// The embedded store in the user's home, which is all that cron says.
+/// The embedded store in the user's home: cron names no more than that.
 #[test]
 fn crons_environment_is_enough() {
     let place = Place::new();
@@ -281,7 +281,7 @@ fn crons_environment_is_enough() {
 }
 
 #[test]
-fn no_environment_is_enough_where_the_store_is_named() {
+fn an_empty_environment_is_enough_if_the_store_is_named() {
     let place = Place::new();
     let store = format!("sqlite:{}", place.path().join("db").display());
     let mut run = Command::new(env!("CARGO_BIN_EXE_distlock"));

@@ -1,38 +1,36 @@
-//! Tests that go round the stores.
+//! Tests that run on several stores.
+
+use lock_lab::AnyStore;
+
+use crate::place::Place;
 
 /// One test of each function on every store that is compiled in.
 macro_rules! on_every_store {
     ($($check:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[test]
-            fn $check() {
-                super::$check(&crate::place::Place::new());
-            })+
-        }
-        #[cfg(feature = "etcd")]
-        crate::stores::on_server!(etcd, Etcd, $($check),+);
-        #[cfg(feature = "redis")]
-        crate::stores::on_server!(redis, Redis, $($check),+);
-        #[cfg(feature = "zookeeper")]
-        crate::stores::on_server!(zookeeper, ZooKeeper, $($check),+);
+        crate::stores::on_store!("sqlite", sqlite, $($check),+);
+        crate::stores::on_store!("etcd", etcd, $($check),+);
+        crate::stores::on_store!("redis", redis, $($check),+);
+        crate::stores::on_store!("zookeeper", zookeeper, $($check),+);
     };
 }
 pub(crate) use on_every_store;
 
-/// The same on one private server for each.
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
-macro_rules! on_server {
-    ($store:ident, $server:ident, $($check:ident),+) => {
+macro_rules! on_store {
+    ($feature:literal, $store:ident, $($check:ident),+) => {
+        #[cfg(feature = $feature)]
         mod $store {
             $(#[test]
             fn $check() {
-                let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-                let server = runtime.block_on(lock_lab::$server::builder().in_memory().start());
-                let server = server.expect("a server");
-                super::$check(&crate::place::Place::on(server.url()));
+                crate::stores::on($feature, super::$check);
             })+
         }
     };
 }
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
-pub(crate) use on_server;
+pub(crate) use on_store;
+
+/// Runs a test on a store of its own.
+pub fn on(store: &str, check: fn(&Place)) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let store = runtime.block_on(AnyStore::open_in_memory(store));
+    check(&Place::on(store.url()));
+}

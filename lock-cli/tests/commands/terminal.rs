@@ -1,4 +1,4 @@
-//! What a person at a terminal sees, and what their keys do: a shell on a pseudoterminal.
+//! The display and the keys of a terminal: a shell on a pseudoterminal.
 
 use std::{path::Path, process::Child, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{place::Place, pty::Pty};
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
 
-/// A shell with job control. It is killed when this is dropped.
+/// A shell with job control. A drop kills it.
 pub struct Terminal {
     pty: Pty,
     shell: Child,
@@ -21,7 +21,8 @@ impl Terminal {
         let pty = Pty::open(150, 24);
         let program = Path::new(env!("CARGO_BIN_EXE_distlock"));
         let path = format!("{}:/usr/bin:/bin", program.parent().expect("a folder").display());
-        // The tests may run where signals are ignored: under `nohup`, in the background of another shell.
+        // The tests may run where signals are ignored: under `nohup`, in the background of another
+        // shell.
         let start = ["--default-signal", "setsid", "--ctty"];
         let shell = ["bash", "--norc", "--noprofile", "-i"];
         let mut shell = place.other("env", &[&start as &[&str], &shell].concat());
@@ -39,24 +40,24 @@ impl Terminal {
         self.pty.press(keys);
     }
 
-    /// Reads until this is shown; answers what came before. The shell shows what is typed, too.
+    /// Reads until this is shown, and returns the text before it. The shell shows typed text, too.
     pub fn until(&mut self, text: &str) -> String {
         let ended = |shown| panic!("it ended before {text:?}: {shown}");
         self.pty.until(text).unwrap_or_else(ended)
     }
 
-    /// Lets what was stopped go on; the shell shows its line.
+    /// Continues the stopped command. The shell shows its line.
     fn fg(&mut self) {
         self.press("fg\n");
         self.until("distlock run");
     }
 
-    /// The exit code of what was run last.
+    /// The exit code of the last command.
     fn code(&mut self) -> u8 {
         self.press("echo code=$?.\n");
         loop {
             self.until("code=");
-            // Not what was typed.
+            // Skips the typed text.
             if let Ok(code) = self.until(".").parse() {
                 return code;
             }
@@ -97,7 +98,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// One key may come too early, while the shell still says to go on.
+/// One key may come too early, while the shell is still continuing the command.
 fn stop_by_keys(terminal: &mut Terminal, holder: &str) {
     for _ in 0..1_000 {
         terminal.press(CTRL_Z);
@@ -138,7 +139,7 @@ fn ctrl_z_and_fg(line: &str) {
     terminal.fg();
     std::fs::write(place.path().join("go"), "\n").unwrap();
     terminal.until("on2");
-    // What is pressed while it is on its way to the terminal is lost, as it is in a shell.
+    // A key that is pressed before the command has the terminal is lost, as in a shell.
     eventually("it reads", || !stat(&pid).is_stopped && stat(&pid).has_the_terminal);
     terminal.press(CTRL_Z);
     terminal.until("Stopped");
@@ -153,7 +154,7 @@ fn ctrl_z_and_fg(line: &str) {
 }
 
 #[test]
-fn ctrl_z_right_after_fg_is_not_the_last_key_that_is_heard() {
+fn ctrl_z_works_again_after_ctrl_z_right_after_fg() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
     let script = "echo $$ > pid; echo ready$((1+1)); exec sleep 1000";
@@ -179,7 +180,7 @@ fn ctrl_z_right_after_fg_is_not_the_last_key_that_is_heard() {
 }
 
 #[test]
-fn ctrl_z_stops_who_only_holds_on() {
+fn ctrl_z_stops_a_holder_after_its_command() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
     let script = "cut -d\" \" -f4 /proc/$PPID/stat > pid; echo ready$((1+1))";
@@ -210,7 +211,7 @@ fn a_command_has_the_terminal_before_it_begins() {
     let (ours, foreground) = groups.split_once(" of ").unwrap();
     assert_eq!(ours, foreground);
     assert_eq!(terminal.code(), 0);
-    // Its keys reach the list around it.
+    // Ctrl-c also ends the list around it.
     terminal.press("distlock run x -- sh -c 'echo ready$((1+1)); exec sleep 1000'; echo went on\n");
     terminal.until("ready2");
     terminal.press(CTRL_C);
@@ -250,12 +251,12 @@ fn a_command_may_ignore_ctrl_z() {
 }
 
 #[test]
-fn who_would_wait_for_a_terminal_for_ever_is_asked_to_end() {
+fn an_orphaned_command_that_wants_the_terminal_is_asked_to_end() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
     let command = "read word < go; read line < /dev/tty";
     terminal.press(&format!("mkfifo go; (distlock run x -- sh -c '{command}' &)\n"));
-    // The shell has the terminal again, and nobody watches the group.
+    // The shell has the terminal again, and no shell watches the group.
     terminal.press("echo back$((1+1))\n");
     terminal.until("back2");
     std::fs::write(place.path().join("go"), "\n").unwrap();
@@ -264,7 +265,7 @@ fn who_would_wait_for_a_terminal_for_ever_is_asked_to_end() {
 }
 
 #[test]
-fn a_pager_beside_it_has_the_keys() {
+fn a_pager_beside_the_command_has_the_keys() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
     let pager = "read line; read key < /dev/tty; echo shown$line$key";
@@ -283,11 +284,11 @@ fn a_command_in_the_background_waits_for_fg() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
     terminal.press("distlock run x -- cat &\n");
-    // What is typed before the shell has read its line is the shell's.
+    // Keys before the shell has read its line are for the shell.
     terminal.press("until jobs > list; grep Stopped list; do :; done; echo going$((1+1)); fg\n");
     terminal.until("going2");
     terminal.press("hello\n");
-    // What is typed, and what it says.
+    // The typed text, and the output.
     terminal.until("hello\r\n");
     terminal.until("hello\r\n");
     terminal.press(CTRL_Z);
@@ -299,7 +300,7 @@ fn a_command_in_the_background_waits_for_fg() {
     terminal.until("again\r\n");
     terminal.until("again\r\n");
     terminal.press(CTRL_C);
-    // Of what is typed before, the shell forgets what came after `fg`.
+    // The shell forgets keys that come after `fg` and before this.
     terminal.until("bash-");
     assert_eq!(terminal.code(), 130);
 }
@@ -344,7 +345,7 @@ fn an_interactive_command_gets_the_terminal_and_gives_it_back() {
 }
 
 #[test]
-fn a_waiter_says_whom_it_waits_for() {
+fn a_waiter_shows_the_holder() {
     let place = Place::new();
     let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
     holder.line();

@@ -9,7 +9,7 @@ use crate::{
 
 on_every_store!(
     a_store_goes_on_above_another,
-    a_raise_ends_who_is_below_it,
+    a_raise_ends_attempts_below_the_floor,
     a_store_is_not_raised_above_itself,
 );
 
@@ -35,7 +35,7 @@ fn a_store_goes_on_above_another(place: &Place) {
     let (above, _) = floor(place, &["--above", &url]);
     assert!(above >= used);
     assert!(token(place) > used);
-    // Only upwards.
+    // A floor does not fall.
     assert_eq!(floor(place, &["--above", "1"]).0, above);
     let (_, promises, _) = place
         .other(env!("CARGO_BIN_EXE_distlock"), &["stores", "--json", "--store", &url])
@@ -46,7 +46,7 @@ fn a_store_goes_on_above_another(place: &Place) {
     assert_eq!(promises["token_floor"]["above"], last);
 }
 
-fn a_raise_ends_who_is_below_it(place: &Place) {
+fn a_raise_ends_attempts_below_the_floor(place: &Place) {
     let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
     holder.line();
     let waiter = place.command(&["run", "x", "true"]).stderr(Stdio::piped()).spawn().unwrap();
@@ -54,7 +54,7 @@ fn a_raise_ends_who_is_below_it(place: &Place) {
     let above = 4_000_000_000_000_000;
     assert_eq!(floor(place, &["--above", &above.to_string()]).0, above);
     assert_eq!(holder.end(), Some(79));
-    // On Redis its token comes with the grant.
+    // On Redis, the waiter's token comes with the grant.
     let (code, _, error) = said(&waiter.wait_with_output().unwrap());
     assert!(matches!(code, Some(0 | 79)), "{code:?}: {error}");
     assert!(token(place) > above);
@@ -67,23 +67,23 @@ fn is_refused(place: &Place, above: &str, word: &str) {
     assert_eq!(floor(place, &[]).0, before);
 }
 
-/// That would end all who hold something there.
+/// A raise would end all locks there.
 fn a_store_is_not_raised_above_itself(place: &Place) {
     let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
     holder.line();
     is_refused(place, place.store(), "the store whose floor is to be raised");
-    // The same by another URL.
+    // The same store by another URL.
     let host = place.store().replacen("127.0.0.1", "localhost", 1);
     is_refused(place, &format!("{host}?ttl=7s"), "the store whose floor is to be raised");
     holder.say("\n");
     assert_eq!(holder.end(), Some(0));
-    // What it was tried out with is gone.
+    // The lock of the comparison is gone.
     let (code, names, error) = place.run(&["ls"]);
     assert!(code == Some(0) && !names.contains("token-floor"), "{code:?}: {names}{error}");
 }
 
 #[test]
-fn what_is_no_floor_is_refused() {
+fn an_invalid_floor_is_refused() {
     let place = Place::new();
     for (above, word) in [
         ("9223372036854775807", "4611686018427387904"),
@@ -98,7 +98,7 @@ fn what_is_no_floor_is_refused() {
 }
 
 #[test]
-fn a_store_that_handed_out_no_token_is_not_the_one_that_is_meant() {
+fn a_store_without_tokens_is_refused() {
     let (place, fresh) = (Place::new(), Place::new());
     assert_eq!(floor(&fresh, &[]), (0, 0));
     is_refused(&place, fresh.store(), "no token");
@@ -107,14 +107,14 @@ fn a_store_that_handed_out_no_token_is_not_the_one_that_is_meant() {
     assert!(!typo.exists());
 }
 
-/// As `psql --tuples-only` prints a number.
+/// `psql --tuples-only` prints such a number.
 #[test]
 fn a_number_may_have_blanks_around_it() {
     assert_eq!(floor(&Place::new(), &["--above", "  42\n"]).0, 42);
 }
 
 #[test]
-fn what_became_of_a_raise_is_said() {
+fn the_result_of_a_raise_is_printed() {
     let place = Place::new();
     for (above, said) in [
         ("42", "raised from 0 to 42\ntokens are above 42"),

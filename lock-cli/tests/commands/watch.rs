@@ -14,7 +14,7 @@ fn a_holder_and_a_waiter_come_and_go() {
     let mut holder = place.start(&["run", "jobs/a", "--", "sh", "-c", "read line"]);
     let line = watch.line();
     assert!(line.contains(" jobs/a: held by ") && line.contains("runs sh; 0 waiting"), "{line}");
-    // Others are not of interest.
+    // Other names are not shown.
     assert_eq!(place.run(&["run", "other", "true"]).0, Some(0));
     let waiter = place.start(&["run", "jobs/a", "true"]);
     let line = watch.line();

@@ -1,4 +1,4 @@
-//! The command: a family that writes that it lives, until it is killed.
+//! The command: a family of processes that write until they are killed.
 
 use std::{
     fs::File,
@@ -11,13 +11,13 @@ use lock_core::{Clock, Instant};
 
 /// The variable that makes this program a member of the family.
 pub const ROLE: &str = "DISTLOCK_TEST_ROLE";
-/// Where they write.
+/// The variable with the path of their log.
 pub const LOG: &str = "DISTLOCK_TEST_LOG";
 
-/// Between two lines of one of them.
+/// Time between two lines of one process.
 const BEAT: Duration = Duration::from_millis(3);
 
-/// The command starts a child, and one that leaves the session and ignores what asks it to end. Each
+/// The command starts a child, and a process that leaves the session and ignores SIGTERM. Each
 /// writes `TOKEN NANOSECONDS PID ROLE` for ever.
 #[allow(clippy::zombie_processes, reason = "the family is to be killed, not waited for")]
 pub fn play(role: &str) -> ExitCode {
@@ -47,7 +47,7 @@ pub fn play(role: &str) -> ExitCode {
         let line = format!("{token} {now} {} {role}\n", std::process::id());
         log.write_all(line.as_bytes()).expect("the log takes it");
         std::thread::sleep(BEAT);
-        // Until here the handler lives.
+        // The handler lives until here.
         let _ = &deaf;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-/// So many idle processes, which make every look at all processes slow. They end with it.
+/// Idle processes, which make every look at all processes slow. A drop ends them.
 pub struct Crowd(Vec<Child>);
 
 impl Crowd {

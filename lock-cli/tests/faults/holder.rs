@@ -19,7 +19,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Starts it; it waits as long as it must.
+    /// Starts it. It waits without a limit.
     pub async fn start(stage: &Stage, log: &Path, record: &mut Record) -> Self {
         let (url, network) = stage.way().await;
         let this = std::env::current_exe().expect("this program");
@@ -49,7 +49,7 @@ impl Holder {
 
     /// Whether it has a file locked for writing, once it has stopped.
     pub fn is_writing(&self) -> bool {
-        // When all of its threads have.
+        // Waits until all of its threads have stopped.
         let at_rest = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ = retry_on_intr(|| waitid(WaitId::Pid(self.pid()), at_rest));
         let pid = self.pid().as_raw_pid();

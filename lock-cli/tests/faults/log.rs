@@ -1,4 +1,4 @@
-//! What the commands wrote.
+//! The lines that the commands wrote.
 
 use std::{
     cell::{RefCell, RefMut},
@@ -16,7 +16,7 @@ pub struct Log {
     seen: RefCell<Seen>,
 }
 
-/// What has been read: a long run looks often, and writes much.
+/// The lines that were read: a long run looks often, and writes much.
 #[derive(Default)]
 struct Seen {
     bytes: u64,
@@ -31,7 +31,7 @@ struct Beat {
     role: String,
 }
 
-/// Who wrote under a token, and when.
+/// The processes that wrote under a token, and when.
 struct Family {
     roles: BTreeSet<String>,
     pids: BTreeSet<u32>,
@@ -40,11 +40,11 @@ struct Family {
     last_role: String,
 }
 
-/// Somebody wrote when another one with a newer token had begun.
+/// A process wrote after another one with a newer token had begun.
 pub struct Overlap {
     pub token: u64,
     pub role: String,
-    /// When the other one began.
+    /// The time of the other one's first line.
     pub from: Instant,
     /// The last line.
     pub to: Instant,
@@ -61,14 +61,14 @@ impl Log {
         &self.path
     }
 
-    /// Reads what is new.
+    /// Reads the new lines.
     fn seen(&self) -> RefMut<'_, Seen> {
         let mut seen = self.seen.borrow_mut();
         let mut file = File::open(&self.path).expect("the log");
         file.seek(SeekFrom::Start(seen.bytes)).expect("what is new");
         let mut text = String::new();
         file.read_to_string(&mut text).expect("text");
-        // The last line may be on its way.
+        // The last line may be incomplete.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         seen.bytes += whole as u64;
         text[..whole].lines().for_each(|line| seen.add(Beat::parse(line)));

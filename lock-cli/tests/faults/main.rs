@@ -1,9 +1,9 @@
-//! Nothing of a command runs when somebody else has its lock: processes of `distlock run` that are
-//! killed, stopped and cut off, on real stores. The commands write their tokens into one log.
+//! No process of a command runs when another client has its lock: processes of `distlock run` that
+//! are killed, stopped and cut off, on real stores. The commands write their tokens into one log.
 //!
-//! `DISTLOCK_ROUNDS` says how many faults there are per store; 10 by default. `DISTLOCK_CROWD` says how
-//! many idle processes the machine has besides; none by default. With 2000, whoever looks at all
-//! processes before it kills is too late.
+//! `DISTLOCK_ROUNDS` is the number of faults per store; 10 by default. `DISTLOCK_CROWD` is the
+//! number of other idle processes on the machine; none by default. With 2000, a look at all
+//! processes before the kill is too late.
 
 #![cfg(target_os = "linux")]
 
@@ -23,8 +23,7 @@ fn main() -> std::process::ExitCode {
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(4);
-    let stores = stage::STORES.iter();
-    let trials = stores.map(|store| {
+    let trials = stage::stores().map(|store| {
         Trial::test(format!("{store}::nothing_outlives_its_lock"), move || {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime = runtime.worker_threads(2).enable_all().build()?;

@@ -1,4 +1,4 @@
-//! What is told of a round that failed: what the test did, and what its holders logged.
+//! The report of a failed round: the actions of the test, and the logs of its holders.
 
 use std::{
     fmt::Display,
@@ -8,10 +8,10 @@ use std::{
 
 use lock_core::{Clock, Instant, deadline::wall_clock};
 
-/// How many holders take part in a round, with the one before.
+/// Number of holders in a round, with the one before.
 const LAST: usize = 3;
 
-/// Events and logs are told in one order, by the time of day.
+/// Lists events and logs in one order, by the time of day.
 pub struct Record {
     folder: PathBuf,
     holders: usize,
@@ -23,7 +23,7 @@ impl Record {
         Self { folder: folder.to_owned(), holders: 0, events: Vec::new() }
     }
 
-    /// The stderr of one more holder.
+    /// Creates the file for the stderr of one more holder.
     pub fn holder(&mut self) -> File {
         self.holders += 1;
         if let Some(old) = self.holders.checked_sub(LAST + 1) {
@@ -45,12 +45,12 @@ impl Record {
         self.events.push((at, what.to_string()));
     }
 
-    /// A new round begins: what was before is no longer told.
+    /// Begins a new round, and drops earlier events.
     pub fn forget(&mut self) {
         self.events.clear();
     }
 
-    /// Tells a failure, and all that led to it.
+    /// Returns the report of a failure, with all that led to it.
     pub fn tell(mut self, failure: &str) -> String {
         self.event("it failed");
         let (now, today) = (Clock::Boot.now(), wall_clock());
@@ -61,7 +61,7 @@ impl Record {
         let mut lines: Vec<_> = events.collect();
         for holder in (1..=self.holders).rev().take(LAST) {
             let log = fs::read_to_string(self.stderr(holder)).unwrap_or_default();
-            // What has no time came with what stands before it.
+            // A line without a time has the time of the line before it.
             let mut last = String::new();
             for line in log.lines() {
                 let (at, text) = line.split_once(' ').unwrap_or(("", line));
@@ -73,7 +73,7 @@ impl Record {
                 lines.push((last.clone(), format!("holder {holder}: {text}")));
             }
         }
-        // Stable: what happened at once keeps its order.
+        // A stable sort: simultaneous lines keep their order.
         lines.sort_by(|(one, _), (other, _)| one.cmp(other));
         let lines = lines.iter().map(|(at, text)| format!("\n  {at} {text}"));
         format!("{failure}{}", lines.collect::<String>())

@@ -6,7 +6,7 @@ use rustix::process::{Signal, kill_process};
 
 use crate::{holder::Holder, log::Log, record::Record, stage::Stage};
 
-/// How long something may take that needs a TTL of 2 s and the store's own slack.
+/// Longest wait for a step that needs a TTL of 2 s and the store's own slack.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]
@@ -15,13 +15,13 @@ enum Fault {
     HolderStopped,
     HolderTerminated,
     SupervisorKilled,
-    /// The holder hears nothing from the store, and it nothing from the holder.
+    /// The holder and the store receive nothing from each other.
     CutOff,
-    /// It speaks, but does not hear.
+    /// The holder sends, but receives nothing.
     HalfCutOff,
     /// The server stands still for longer than a TTL.
     StoreStopped,
-    /// Nobody feeds the supervisor, and it could not act if somebody did, until the loss.
+    /// The supervisor gets no deadlines and could not act on them, until the loss.
     SupervisorStoppedAndCutOff,
 }
 
@@ -32,7 +32,7 @@ const OF_NETWORKS: [Fault; 4] =
 
 pub async fn play(store: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let stage = Stage::start(store, folder.path()).await;
+    let stage = Stage::start(store).await;
     let mut faults: Vec<_> = OF_PROCESSES.to_vec();
     if stage.server().is_some() {
         faults.extend(OF_NETWORKS);
@@ -55,7 +55,7 @@ pub async fn play(store: &str) -> Result<(), String> {
 /// One fault.
 struct Round<'a> {
     fault: Fault,
-    /// Before it strikes, the one that was the newest before.
+    /// The holder's token. Before the fault, the newest token of the rounds before.
     token: u64,
     stage: &'a Stage,
     log: &'a Log,
@@ -63,17 +63,17 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Answers who holds the lock after it.
+    /// Plays the fault. Returns the next holder.
     async fn play(&mut self, mut holder: Holder) -> Result<Holder, String> {
         let (log, fault) = (self.log, self.fault);
         self.token = working(&mut holder, log, self.token).await?;
         let mut next = self.start().await;
-        // Some faults find the next one in line, others on its way.
+        // Some faults find the next holder in line, others before it gets there.
         tokio::time::sleep(chance(Duration::from_millis(400))).await;
         self.record.event(format!("{fault:?} strikes the holder of token {}", self.token));
         strike(fault, self.stage, &mut holder).await?;
         if matches!(fault, Fault::StoreStopped) {
-            // Whoever waits is told, too: that nobody answers, or then that its place is gone.
+            // The waiter ends, too: the store does not reply, or the waiter's place is gone later.
             let status = within(PATIENCE, next.process.wait()).await.ok_or("it waits on")?;
             let code = status.map_err(|error| error.to_string())?.code();
             if ![Some(69), Some(79)].contains(&code) {
@@ -125,7 +125,8 @@ async fn strike(fault: Fault, stage: &Stage, holder: &mut Holder) -> Result<(), 
         Fault::HolderKilled => holder.signal(Signal::KILL),
         Fault::HolderStopped => {
             holder.signal(Signal::STOP);
-            // Stopped while it writes to a file of locks, it would keep everybody else out for as long.
+            // Stopped while it writes to a file of locks, it would block all other clients for as
+            // long.
             while holder.is_writing() {
                 holder.signal(Signal::CONT);
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -143,7 +144,7 @@ async fn strike(fault: Fault, stage: &Stage, holder: &mut Holder) -> Result<(), 
         Fault::StoreStopped => {
             let server = stage.server().expect("a server");
             server.stop();
-            // It is lost by the holder's own clock, and only then may the server go on.
+            // The holder loses the lock by its own clock, and only then may the server go on.
             let ended = within(PATIENCE, holder.process.wait()).await;
             server.resume();
             ended.ok_or("it never ended")?.map_err(|error| error.to_string())?;
@@ -152,7 +153,7 @@ async fn strike(fault: Fault, stage: &Stage, holder: &mut Holder) -> Result<(), 
     Ok(())
 }
 
-/// Ends the fault and the holder; answers its exit code.
+/// Ends the fault and the holder. Returns its exit code.
 async fn recover(fault: Fault, holder: &mut Holder) -> Result<Option<i32>, String> {
     if matches!(fault, Fault::HolderStopped) {
         holder.signal(Signal::CONT);
@@ -172,7 +173,7 @@ fn expected(fault: Fault) -> &'static [Option<i32>] {
     }
 }
 
-/// Waits for something that only the processes show.
+/// Waits for a fact that only the processes show.
 async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
     let found = async {
         loop {
@@ -189,7 +190,7 @@ async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> 
     tokio::time::timeout(limit, work).await.ok()
 }
 
-/// A part of a duration.
+/// A random part of a duration.
 fn chance(most: Duration) -> Duration {
     most.mul_f64(f64::from(uuid::Uuid::new_v4().as_bytes()[0]) / 255.0)
 }

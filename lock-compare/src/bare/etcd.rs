@@ -1,4 +1,4 @@
-//! What only the bare client of etcd can ask.
+//! Requests that only etcd's bare client can make.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::time::timeout;
 
 use crate::Failure;
 
-/// How long the second of two callers may wait. etcd's services know no other way to try.
+/// Longest wait of the second of two callers. etcd's services have no other way to try.
 const TRY: Duration = Duration::from_secs(1);
-/// In seconds, longer than the whole experiment.
+/// Seconds, longer than the whole experiment.
 const TTL: i64 = 60;
 
-/// Which revision created each of two keys.
+/// Returns the revision that created each of two keys.
 pub(super) async fn create_revisions(
     addr: &str,
     keys: [&str; 2],
@@ -33,7 +33,7 @@ pub(super) async fn create_revisions(
     Ok(found)
 }
 
-/// What the leader says after each of two campaigns.
+/// Returns the leader's value after each of two campaigns.
 pub(super) async fn campaigns(
     addr: &str,
     name: &str,
@@ -47,7 +47,7 @@ pub(super) async fn campaigns(
     Ok([before, after])
 }
 
-/// Campaigns for a while: what the leader says then.
+/// Campaigns for a limited time. Returns the leader's value then.
 async fn campaign(
     client: &mut Client,
     name: &str,

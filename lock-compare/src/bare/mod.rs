@@ -1,4 +1,4 @@
-//! The stores through their bare clients, for what is no key.
+//! The stores through their bare clients, for requests that are not about keys.
 
 #[cfg(feature = "etcd")]
 mod etcd;

@@ -1,8 +1,8 @@
-//! Questions to a store, whose bare client may not be compiled in.
+//! Requests to a store. They return an error if its bare client is not compiled in.
 
 use crate::{Failure, Missing, Store};
 
-/// Which revision of the whole store created each of two keys, put by one transaction or by two.
+/// Returns the store-wide revision that created each of two keys, put by one transaction or by two.
 ///
 /// # Errors
 ///
@@ -25,8 +25,8 @@ pub(crate) async fn create_revisions(
     }
 }
 
-/// What the leader says after the first and after the second campaign of one name, with one lease
-/// or with two, in etcd's own election service.
+/// Returns the leader's value after the first and after the second campaign of one name, with one
+/// lease or with two, in etcd's own election service.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! One connection to a database, whichever it is.
+//! One connection to any of the databases.
 
 use sqlx::{AssertSqlSafe, Connection, Row};
 
@@ -14,14 +14,14 @@ pub(crate) enum Sql {
     Mysql(sqlx::MySqlConnection),
 }
 
-/// What the databases call differently.
+/// Differences between the databases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialect {
     /// The database's clock in milliseconds, as an expression.
     pub clock: &'static str,
-    /// What whole numbers are cast to.
+    /// Type for casts of whole numbers.
     pub int: &'static str,
-    /// What texts are cast to.
+    /// Type for casts of texts.
     pub text: &'static str,
 }
 
@@ -47,7 +47,7 @@ impl Dialect {
     }
 }
 
-/// What stands for a `?`.
+/// Value for a `?`.
 #[derive(Clone, Debug)]
 pub(crate) enum SqlArg {
     Text(String),
@@ -72,14 +72,14 @@ impl From<i64> for SqlArg {
 pub(crate) struct SqlError(#[from] sqlx::Error);
 
 impl SqlError {
-    /// Whether somebody else has the row: its unique key, or a deadlock.
+    /// Whether another client has the row: its unique key, or a deadlock.
     pub(crate) fn is_taken(&self) -> bool {
         let error = self.0.as_database_error();
         error.is_some_and(|error| error.is_unique_violation()) || self.is_deadlock()
     }
 
-    /// InnoDB's own, between those who wait for a row and the one who deletes it: nothing was done,
-    /// and it is to be done again.
+    /// Whether it is an InnoDB deadlock between the waiters for a row and the client that deletes
+    /// it. The statement had no effect, and can be repeated.
     pub(crate) fn is_deadlock(&self) -> bool {
         let code = self.0.as_database_error().and_then(|error| error.code());
         code.as_deref() == Some("40001")
@@ -88,7 +88,7 @@ impl SqlError {
 
 type Result<T> = std::result::Result<T, SqlError>;
 
-/// Does the same with a connection of any kind.
+/// Runs the same code with a connection of any kind.
 macro_rules! with {
     ($sql:expr, $connection:ident => $body:expr) => {
         match $sql {
@@ -125,7 +125,7 @@ impl Sql {
             #[cfg(feature = "mysql")]
             Store::MySql => {
                 use std::str::FromStr;
-                // The lab's server has no TLS, and its password is checked without it.
+                // The lab's server has no TLS, and checks its password without it.
                 let url = url.replacen("mariadb://", "mysql://", 1);
                 let options = sqlx::mysql::MySqlConnectOptions::from_str(&url)?;
                 Self::Mysql(sqlx::MySqlConnection::connect_with(&options).await?)
@@ -147,7 +147,7 @@ impl Sql {
         })
     }
 
-    /// The statement with the placeholders of the database.
+    /// Returns the statement with the database's own placeholders.
     fn text(&self, text: &str) -> String {
         #[cfg(feature = "postgres")]
         if matches!(self, Self::Postgres(_)) {
@@ -163,7 +163,7 @@ impl Sql {
         text.to_owned()
     }
 
-    /// Runs one statement: how many rows it has changed.
+    /// Runs one statement. Returns the number of changed rows.
     pub(crate) async fn execute(&mut self, text: &str, args: &[SqlArg]) -> Result<u64> {
         let text = self.text(text);
         if args.is_empty() {
@@ -177,7 +177,7 @@ impl Sql {
         })
     }
 
-    /// Begins a transaction that will write.
+    /// Begins a transaction that writes.
     pub(crate) async fn begin(&mut self) -> Result<()> {
         let begin = match self {
             #[cfg(feature = "sqlite")]

@@ -1,4 +1,4 @@
-//! What only the bare client of ZooKeeper can ask.
+//! Requests that only ZooKeeper's bare client can make.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use zookeeper_client::{Acls, Client, CreateMode, SessionState};
 
 use crate::Failure;
 
-/// How long something may take on a loaded machine.
+/// Limit for one step on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which transaction created each of two nodes.
+/// Returns the transaction that created each of two nodes.
 pub(super) async fn create_revisions(
     addr: &str,
     keys: [&str; 2],
@@ -35,7 +35,7 @@ pub(super) async fn create_revisions(
     Ok(found)
 }
 
-/// An ephemeral node, whose owner reaches the server in some way.
+/// An ephemeral node, with its owner's path to the server.
 pub(crate) struct Ephemeral {
     owner: Client,
     other: Client,
@@ -43,7 +43,7 @@ pub(crate) struct Ephemeral {
 }
 
 impl Ephemeral {
-    /// The owner comes by one address, somebody who looks at the node by another one.
+    /// Connects the owner through one address, and an observer of the node through another.
     ///
     /// # Errors
     ///
@@ -57,11 +57,12 @@ impl Ephemeral {
         Ok(Self { owner, other, path })
     }
 
-    /// Waits until the owner has a new connection, which ends `how`: whether the node is there then.
+    /// Calls `how`, which breaks the owner's connection, and waits for a new one. Returns whether
+    /// the node still exists then.
     ///
     /// # Errors
     ///
-    /// If the owner gets none.
+    /// If the owner gets no new connection.
     pub(crate) async fn after_reset(&self, how: impl FnOnce()) -> Result<bool, Failure> {
         let mut states = self.owner.state_watcher();
         how();
@@ -70,7 +71,7 @@ impl Ephemeral {
         self.is_there().await
     }
 
-    /// Ends the owner's session: whether the node is there then.
+    /// Ends the owner's session. Returns whether the node still exists then.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl Ephemeral {
     }
 
     async fn is_there(&self) -> Result<bool, Failure> {
-        // What was written before is read after this.
+        // Makes the following read see all earlier writes.
         self.other.sync("/").await?;
         Ok(self.other.check_stat(&self.path).await?.is_some())
     }

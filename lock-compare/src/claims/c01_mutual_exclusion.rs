@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade, Rule};
+use lock_history::{Checker, Grade, History, Rule};
 use tokio::task::{JoinSet, yield_now};
 
 use crate::{
@@ -39,17 +39,7 @@ impl Experiment for MutualExclusion {
             true => Box::new(NoLock),
             false => Box::new(stage.distlock().await?),
         };
-        let (trace, name) = (stage.trace(&lock.label()), stage.name("lock"));
-        let mut clients = JoinSet::new();
-        for number in 0..CLIENTS {
-            let (player, scribe) = (lock.client().await?, trace.client(format!("client {number}")));
-            let rounds = stage.quick_or_full(10, 40);
-            clients.spawn(take_turns(player, scribe, name.clone(), rounds));
-        }
-        while let Some(client) = clients.join_next().await {
-            client??;
-        }
-        let history = trace.history();
+        let history = compete(stage, &*lock).await?;
         let checker = Checker::new().tokens(Grade::Strict);
         let report = checker.check(&history)?;
         let (overlaps, granted) = (report.count(Rule::Exclusion), report.summary.granted);
@@ -62,6 +52,21 @@ impl Experiment for MutualExclusion {
             .figure(Figure::count("pairs of holders at once", overlaps as f64, "pairs"))
             .figure(Figure::count("grants", granted as f64, "")))
     }
+}
+
+/// All clients take turns at once.
+async fn compete(stage: &Stage, lock: &dyn Contestant) -> Result<History, Failure> {
+    let (trace, name) = (stage.trace(&lock.label()), stage.name("lock"));
+    let mut clients = JoinSet::new();
+    for number in 0..CLIENTS {
+        let (player, scribe) = (lock.client().await?, trace.client(format!("client {number}")));
+        let rounds = stage.quick_or_full(10, 40);
+        clients.spawn(take_turns(player, scribe, name.clone(), rounds));
+    }
+    while let Some(client) = clients.join_next().await {
+        client??;
+    }
+    Ok(trace.history())
 }
 
 async fn take_turns(
@@ -81,14 +86,12 @@ async fn take_turns(
             yield_now().await;
             entry.believes(|| hold.believes());
         }
-        entry.releasing();
-        hold.release().await?;
-        entry.released();
+        entry.gives_back(hold).await?;
     }
     Ok(())
 }
 
-/// The control: a lock that lets everybody in.
+/// The control: a lock that grants every attempt.
 struct NoLock;
 
 struct Free;

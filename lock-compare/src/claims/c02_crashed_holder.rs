@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Experiment, Failure, Figure, Outcome, Side, Stage,
@@ -25,7 +24,7 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if B gets in within 30 s by the expiry, and not within two TTLs without one.",
 };
 
-/// A lock that expires is free long before.
+/// Expiry frees the lock long before this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[async_trait]
@@ -48,16 +47,12 @@ impl Experiment for CrashedHolder {
             tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
         let ((first, freed), (second, stuck)) = (by_expiry?, without?);
         let seen = freed.is_some() && stuck.is_none();
-        let sentence = format!(
-            "The holder is killed. {}: {}; {}: {}",
-            first.lock, first.happened, second.lock, second.happened
-        );
-        let outcome = Outcome::holds_if(seen, sentence)
+        let sentence = format!("The holder is killed. {}", Side::summaries([&first, &second]));
+        let after = freed.map(|freed| Figure::time("from the crash to the next grant", freed));
+        Ok(Outcome::holds_if(seen, sentence)
             .sides([first, second])
-            .figure(Figure::time("TTL", ttl));
-        Ok(freed.into_iter().fold(outcome, |outcome, freed| {
-            outcome.figure(Figure::time("from the crash to the next grant", freed))
-        }))
+            .figure(Figure::time("TTL", ttl))
+            .figures(after))
     }
 }
 
@@ -72,5 +67,5 @@ async fn play(
         ending(lock, &trace, &name, ttl, Ending::Killed, patience).await?;
     let side = Side::new(lock.label(), lock.nature(), freed.is_some(), happened)
         .evidence(format!("the TTL is {} s", ttl.as_secs()));
-    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, freed))
+    Ok((side.played(history)?, freed))
 }

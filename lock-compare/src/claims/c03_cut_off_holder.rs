@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Experiment, Failure, Figure, Outcome, Side, Stage,
@@ -27,7 +26,7 @@ const CLAIM: Claim = Claim {
                 not within two TTLs without one.",
 };
 
-/// A lock that expires is free long before.
+/// Expiry frees the lock long before this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[async_trait]
@@ -55,16 +54,12 @@ impl Experiment for CutOffHolder {
             tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
         let ((first, freed), (second, stuck)) = (first?, second?);
         let seen = freed.is_some() && first.well && stuck.is_none();
-        let sentence = format!(
-            "The holder is cut off. {}: {}; {}: {}",
-            first.lock, first.happened, second.lock, second.happened
-        );
-        let outcome = Outcome::holds_if(seen, sentence)
+        let sentence = format!("The holder is cut off. {}", Side::summaries([&first, &second]));
+        let after = freed.map(|freed| Figure::time("from the cut to the next grant", freed));
+        Ok(Outcome::holds_if(seen, sentence)
             .sides([first, second])
-            .figure(Figure::time("TTL", ttl));
-        Ok(freed.into_iter().fold(outcome, |outcome, freed| {
-            outcome.figure(Figure::time("from the cut to the next grant", freed))
-        }))
+            .figure(Figure::time("TTL", ttl))
+            .figures(after))
     }
 }
 
@@ -79,7 +74,7 @@ async fn play(
     let CutOff { freed, deluded, story, history } =
         cut_off((&a, &*cut), &b, &trace, wish, patience).await?;
     let well = freed.is_some() && !deluded;
-    let side = Side::new(lock.label(), lock.nature(), well, story[1..3].join(", "));
-    let side = story.into_iter().fold(side, Side::evidence);
-    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, freed))
+    let happened = story[1..3].join(", ");
+    let side = Side::new(lock.label(), lock.nature(), well, happened).story(story);
+    Ok((side.played(history)?, freed))
 }

@@ -1,10 +1,9 @@
-//! C4: nobody can release a lock that someone else holds.
+//! C4: only the holder can release a lock.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use distlock::Locks;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Experiment, Failure, Outcome, Side, Stage,
@@ -45,15 +44,12 @@ impl Experiment for OnlyTheHolderReleases {
         let (first, second) = stage.pick((guarded, by_name), (by_name, guarded));
         let (first, kept) = play(stage, first, "first").await?;
         let (second, fell) = play(stage, second, "second").await?;
-        let sentence = format!(
-            "A stranger unlocks. {}: {}; {}: {}",
-            first.lock, first.happened, second.lock, second.happened
-        );
+        let sentence = format!("A stranger unlocks. {}", Side::summaries([&first, &second]));
         Ok(Outcome::holds_if(kept && !fell, sentence).sides([first, second]))
     }
 }
 
-/// Whether the lock was kept, too.
+/// Also returns whether the lock was kept.
 async fn play(
     stage: &Stage,
     (lock, b): (&dyn Contestant, &dyn Stranger),
@@ -63,11 +59,11 @@ async fn play(
     let Intrusion { third_got_in, mut story, history } = stranger(lock, b, &trace, &name).await?;
     let happened = story.pop().unwrap_or_default();
     let side = Side::new(lock.label(), lock.nature(), !third_got_in, happened);
-    let side = story.into_iter().fold(side, Side::evidence);
-    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, !third_got_in))
+    let side = side.story(story);
+    Ok((side.played(history)?, !third_got_in))
 }
 
-/// A client of distlock that holds nothing but a lock of its own.
+/// A client of distlock that holds only a lock of its own.
 struct Guest {
     locks: Locks,
     own: String,

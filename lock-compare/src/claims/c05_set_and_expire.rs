@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Experiment, Failure, Give, Outcome, Printed, Side, Stage, Store, Take, keys,
@@ -52,28 +51,31 @@ impl Experiment for SetAndExpire {
         let (first, label) =
             stage.pick((&halfway, dying.to_owned()), (&one_step, one_step.label()));
         let [name, other, own] = ["two steps", "one step", "distlock"].map(|what| stage.name(what));
-        let (first, (second, _), (ours, _)) = tokio::try_join!(
+        let ((first, got_in), (second, _), (ours, _)) = tokio::try_join!(
             play(stage, first, label, &name, ttl, ttl * 3),
             play(stage, &one_step, one_step.label(), &other, ttl, PATIENCE),
-            // Not every store of distlock's takes a TTL of a second.
+            // Not every store of distlock accepts a TTL of a second.
             play(stage, &distlock, distlock.label(), &own, ttl * 2, PATIENCE),
         )?;
         let left = space.connect().await?.ttl(&name).await?;
-        let (first, got_in) = first;
-        let end = match left {
-            None => "there is no key any more".to_owned(),
-            Some(None) => "the key has no end".to_owned(),
-            Some(Some(left)) => format!("the key ends in {} ms", left.as_millis()),
-        };
+        let end = end(left);
         let seen = left == Some(None) && !got_in && second.well && ours.well;
-        let sentence =
-            format!("{}: {end}, {}; {}: {}", first.lock, first.happened, ours.lock, ours.happened);
+        let sentence = format!("{}: {end}, {}; {}", first.lock, first.happened, ours.summary());
         let first = first.evidence(format!("afterwards {end}"));
         Ok(Outcome::breaks_if(seen, sentence).sides([first, second, ours]))
     }
 }
 
-/// Whether the next client got in, too.
+/// Describes the remaining time of the key.
+fn end(left: Option<Option<Duration>>) -> String {
+    match left {
+        None => "there is no key any more".to_owned(),
+        Some(None) => "the key has no end".to_owned(),
+        Some(Some(left)) => format!("the key ends in {} ms", left.as_millis()),
+    }
+}
+
+/// Also returns whether the next client got the lock.
 async fn play(
     stage: &Stage,
     lock: &dyn Contestant,
@@ -86,5 +88,5 @@ async fn play(
     let happened = crash.words(limit);
     let got_in = crash.granted_after.is_some();
     let side = Side::new(label, lock.nature(), got_in, happened);
-    Ok((side.traced(crash.history, &Checker::new().tokens(Grade::None))?, got_in))
+    Ok((side.played(crash.history)?, got_in))
 }

@@ -1,7 +1,6 @@
 //! C6: a fixed TTL shorter than the work lets a second holder in; a watchdog fixes it.
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Experiment, Failure, Figure, Give, Outcome, Printed, Side, Stage, Take,
@@ -30,31 +29,16 @@ impl Experiment for FixedTtl {
     }
 
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let distlock = stage.distlock().await?;
-        let mut fixed: Vec<Box<dyn Contestant>> = Vec::new();
-        let mut renewed: Vec<Box<dyn Contestant>> = Vec::new();
-        if let Some(keys) = keys(stage).await? {
-            let printed = Printed::new(keys, Take::OneStep, Give::CompareAndDel);
-            fixed.push(printed.boxed());
-            renewed.push(Box::new(printed.renewed()));
-        }
-        fixed.push(Box::new(distlock.clone().fixed_term()));
-        renewed.push(Box::new(distlock));
-        if stage.is_swapped() {
-            std::mem::swap(&mut fixed, &mut renewed);
-        }
-        let (fixed, renewed) = tokio::join!(all(stage, &fixed, "a"), all(stage, &renewed, "b"));
+        let (fixed, renewed) = locks(stage).await?;
+        let (fixed, renewed) = stage.pick((&fixed, &renewed), (&renewed, &fixed));
+        let (fixed, renewed) = tokio::join!(all(stage, fixed, "a"), all(stage, renewed, "b"));
         let (fixed, renewed) = (fixed?, renewed?);
         let enters = |played: &&(Side, bool)| played.1;
         let (first, second) =
             (fixed.iter().filter(enters).count(), renewed.iter().filter(enters).count());
         let seen = first == fixed.len() && second == 0;
-        let text = |played: &[(Side, bool)]| {
-            let each = played.iter().map(|(side, _)| format!("{}: {}", side.lock, side.happened));
-            each.collect::<Vec<_>>().join("; ")
-        };
-        let sentence = format!("{}; {}", text(&fixed), text(&renewed));
-        let sides = fixed.into_iter().chain(renewed).map(|(side, _)| side);
+        let sides: Vec<_> = fixed.into_iter().chain(renewed).map(|(side, _)| side).collect();
+        let sentence = Side::summaries(&sides);
         Ok(Outcome::breaks_if(seen, sentence)
             .sides(sides)
             .figure(Figure::time("TTL", short_ttl(stage)))
@@ -64,7 +48,23 @@ impl Experiment for FixedTtl {
     }
 }
 
-/// Plays it with all of them at once.
+type Locks = Vec<Box<dyn Contestant>>;
+
+/// The locks without a watchdog, and the same locks with one.
+async fn locks(stage: &Stage) -> Result<(Locks, Locks), Failure> {
+    let distlock = stage.distlock().await?;
+    let (mut fixed, mut renewed) = (Locks::new(), Locks::new());
+    if let Some(keys) = keys(stage).await? {
+        let printed = Printed::new(keys, Take::OneStep, Give::CompareAndDel);
+        fixed.push(printed.boxed());
+        renewed.push(Box::new(printed.renewed()));
+    }
+    fixed.push(Box::new(distlock.clone().fixed_term()));
+    renewed.push(Box::new(distlock));
+    Ok((fixed, renewed))
+}
+
+/// Plays it with all locks at once.
 async fn all(
     stage: &Stage,
     locks: &[Box<dyn Contestant>],
@@ -77,12 +77,12 @@ async fn all(
     futures_util::future::try_join_all(each).await
 }
 
-/// Whether a second client got in, too.
+/// Also returns whether a second client got the lock.
 async fn play(stage: &Stage, lock: &dyn Contestant, name: &str) -> Result<(Side, bool), Failure> {
     let trace = stage.trace(&lock.label());
     let LongWork { second_after, deluded, story, history } =
         long_work(lock, &trace, name, short_ttl(stage)).await?;
     let side = Side::new(lock.label(), lock.nature(), !deluded, story.join(", "));
-    let side = side.traced(history, &Checker::new().tokens(Grade::None))?;
+    let side = side.played(history)?;
     Ok((side, second_after.is_some()))
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use lock_history::{Checker, Grade};
 
 use crate::{
-    Claim, Contestant, Drawing, Experiment, Failure, Give, Outcome, Plot, Printed, Side, Stage,
-    Take, Topic, keys::keys, scenario::late_holder, words::times,
+    Claim, Contestant, Experiment, Failure, Give, Outcome, Printed, Side, Stage, Take, Topic,
+    keys::keys, scenario::late_holder, words::times,
 };
 
 /// C7.
@@ -46,26 +46,21 @@ impl Experiment for BareDelete {
         let (right, script_fails) = play(stage, &*right, "right").await?;
         let (ours, distlock_fails) = play(stage, &*distlock, "distlock").await?;
         let seen = twice && !script_fails && !distlock_fails;
-        let oversell = wrong.timeline.clone().map(|timeline| Plot {
-            title: format!("The oversell case on {}: {}", stage.store, wrong.lock),
-            topic: Some(Topic::Oversell),
-            drawing: Drawing::Timeline(timeline),
-        });
-        let sentence =
-            format!("{}: {}; {}: {}", wrong.lock, wrong.happened, ours.lock, ours.happened);
-        let outcome = Outcome::breaks_if(seen, sentence).sides([wrong, right, ours]);
-        Ok(oversell.into_iter().fold(outcome, Outcome::plot))
+        let title = format!("The oversell case on {}", stage.store);
+        let oversell = wrong.plot(&title, Some(Topic::Oversell));
+        let sentence = Side::summaries([&wrong, &ours]);
+        Ok(Outcome::breaks_if(seen, sentence).sides([wrong, right, ours]).plots(oversell))
     }
 }
 
-/// Whether the item was oversold, too.
+/// Also returns whether the item was oversold.
 async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, bool), Failure> {
     let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
     let ttl = stage.quick_or_full(Duration::from_secs(2), Duration::from_secs(4));
     let late = late_holder(lock, &trace, &name, ttl).await?;
     let happened = format!("the only item is sold {}", times(late.sold));
     let side = Side::new(lock.label(), lock.nature(), !late.third_got_in, happened);
-    let side = late.story.into_iter().fold(side, Side::evidence);
+    let side = side.story(late.story);
     let checker = Checker::new().tokens(Grade::None);
     Ok((side.traced(late.history, &checker)?, late.third_got_in))
 }

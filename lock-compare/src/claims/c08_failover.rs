@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use distlock::Requirement;
-use lock_history::{Checker, Grade};
 
 use crate::{
-    Claim, Contestant, Distlock, Drawing, Experiment, Failure, Figure, Give, Outcome, Plot,
-    Printed, Side, Stage, Store, Take, Topic,
+    Claim, Distlock, Experiment, Failure, Figure, Give, Outcome, Plot, Printed, Side, Stage, Store,
+    Take, Topic,
     cluster::{ReplicatedRedis, sentinel_keys},
     scenario::{FirstHolder, Meeting, Second},
 };
@@ -57,9 +56,9 @@ async fn play(stage: &Stage) -> Result<Outcome, Failure> {
     let printed = Printed::new(sentinel_keys(&redis.servers)?, Take::OneStep, Give::CompareAndDel);
     let distlock = Distlock::new(redis.url());
     let refused = refusal(&redis.url()).await?;
-    let mut lost = take(stage, &printed, "SET NX PX").await?;
-    let mut stays = take(stage, &distlock, "distlock").await?;
-    let mut moved = take(stage, &distlock, "distlock, moved by hand").await?;
+    let mut lost = FirstHolder::take(stage, &printed, "SET NX PX", TTL).await?;
+    let mut stays = FirstHolder::take(stage, &distlock, "distlock", TTL).await?;
+    let mut moved = FirstHolder::take(stage, &distlock, "distlock, moved by hand", TTL).await?;
     redis.kill_primary().await?;
     for holder in [&mut lost, &mut stays, &mut moved] {
         holder.breaks("kill", "the primary");
@@ -88,14 +87,10 @@ async fn play(stage: &Stage) -> Result<Outcome, Failure> {
     let plots: Vec<_> = [&printed, &moved].into_iter().filter_map(plot).collect();
     let outcome =
         Outcome::breaks_if(seen && honest, sentence).sides([printed, stays, moved]).figure(gap);
-    Ok(plots.into_iter().fold(outcome, Outcome::plot))
+    Ok(outcome.plots(plots))
 }
 
-async fn take(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<FirstHolder, Failure> {
-    FirstHolder::take(lock, stage.trace(what), stage.name(what), TTL).await
-}
-
-/// What distlock says to a program that needs a lock to survive the loss of a node.
+/// Returns distlock's error for a program that needs a lock to survive the loss of a node.
 async fn refusal(url: &str) -> Result<String, Failure> {
     match distlock::connect(url).require(Requirement::SurvivesFailover).await {
         Err(error) => Ok(format!("a program that requires it is told: {error}")),
@@ -105,12 +100,9 @@ async fn refusal(url: &str) -> Result<String, Failure> {
 
 fn side<const N: usize>(met: Meeting, label: &str, more: [String; N]) -> Result<Side, Failure> {
     let side = Side::new(label, met.nature, !met.both(), met.told());
-    let side = met.evidence().into_iter().chain(more).fold(side, Side::evidence);
-    Ok(side.traced(met.history, &Checker::new().tokens(Grade::None))?)
+    Ok(side.story(met.evidence()).story(more).played(met.history)?)
 }
 
 fn plot(side: &Side) -> Option<Plot> {
-    let timeline = side.timeline.clone()?;
-    let title = format!("A failover of Redis: {}", side.lock);
-    Some(Plot { title, topic: Some(Topic::Failover), drawing: Drawing::Timeline(timeline) })
+    side.plot("A failover of Redis", Some(Topic::Failover))
 }

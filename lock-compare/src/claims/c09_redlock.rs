@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 use lock_lab::{IndependentRedis, Shift};
 
 use crate::{
-    Claim, Contestant, Distlock, Drawing, Experiment, Failure, Outcome, Plot, Side, Stage, Store,
-    Topic,
+    Claim, Distlock, Drawing, Experiment, Failure, Outcome, Plot, Side, Stage, Store, Topic,
     redlock::Redlock,
     scenario::{FirstHolder, Meeting, Second},
 };
@@ -57,8 +55,8 @@ async fn play(stage: &Stage) -> Result<Outcome, Failure> {
 
     let jumped = two_majorities(stage, &five, &lock, jump).await?;
     let single = one_server(stage, &five, jump).await?;
-    let mut minority = take(stage, &lock, "two of five are dead").await?;
-    let mut majority = take(stage, &lock, "three of five are dead").await?;
+    let mut minority = FirstHolder::take(stage, &lock, "two of five are dead", TTL).await?;
+    let mut majority = FirstHolder::take(stage, &lock, "three of five are dead", TTL).await?;
     five[0].kill();
     five[1].kill();
     minority.breaks("kill", "two of five servers");
@@ -89,12 +87,11 @@ async fn play(stage: &Stage) -> Result<Outcome, Failure> {
         side(majority, "Redlock, three of five dead")?,
         side(single, &format!("distlock on one server, with {what}"))?,
     ];
-    let outcome = Outcome::breaks_if(seen, sentence).sides(sides);
-    Ok(timeline.into_iter().fold(outcome, Outcome::plot))
+    Ok(Outcome::breaks_if(seen, sentence).sides(sides).plots(timeline))
 }
 
-/// A has the lock on the servers 1, 2 and 3, while 4 and 5 are away. Then these come back, and 3
-/// may think that A's time is over.
+/// A gets the lock on servers 1, 2 and 3 while 4 and 5 are down. Then 4 and 5 come back, and 3 may
+/// have a clock jump that ends A's key.
 async fn two_majorities(
     stage: &Stage,
     five: &IndependentRedis,
@@ -104,7 +101,7 @@ async fn two_majorities(
     for server in &five[3..] {
         server.kill();
     }
-    let mut holder = take(stage, lock, "clock").await?;
+    let mut holder = FirstHolder::take(stage, lock, "clock", TTL).await?;
     for server in &five[3..] {
         server.restart().await?;
     }
@@ -117,14 +114,14 @@ async fn two_majorities(
     Ok(met)
 }
 
-/// distlock knows one server, whose clock may jump as well.
+/// distlock uses one server. Its clock may jump as well.
 async fn one_server(
     stage: &Stage,
     five: &IndependentRedis,
     jump: Option<Duration>,
 ) -> Result<Meeting, Failure> {
     let lock = Distlock::new(five[4].url());
-    let mut holder = take(stage, &lock, "one server").await?;
+    let mut holder = FirstHolder::take(stage, &lock, "one server", TTL).await?;
     if let Some(jump) = jump {
         five[4].move_clocks(Shift::ahead(jump), Shift::NONE)?;
         holder.breaks("clock jump", "the server");
@@ -134,12 +131,7 @@ async fn one_server(
     Ok(met)
 }
 
-async fn take(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<FirstHolder, Failure> {
-    FirstHolder::take(lock, stage.trace(what), stage.name(what), TTL).await
-}
-
 fn side(met: Meeting, label: &str) -> Result<Side, Failure> {
     let side = Side::new(label, met.nature, !met.both(), met.told());
-    let side = met.evidence().into_iter().fold(side, Side::evidence);
-    Ok(side.traced(met.history, &Checker::new().tokens(Grade::None))?)
+    Ok(side.story(met.evidence()).played(met.history)?)
 }

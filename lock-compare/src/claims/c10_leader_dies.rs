@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
-    Claim, Drawing, Experiment, Failure, Figure, Outcome, Plot, Side, Stage, Store, Topic,
-    cluster::{OnSide, Service},
+    Claim, Experiment, Failure, Figure, Outcome, Plot, Side, Stage, Store, Topic,
+    cluster::Service,
     scenario::{FirstHolder, Meeting, Second},
 };
 
@@ -28,10 +27,10 @@ const CLAIM: Claim = Claim {
                 its own.",
 };
 
-/// Longer than an election on a loaded machine, and what ZooKeeper permits at most here.
+/// Longer than an election on a loaded machine, and ZooKeeper's maximum here.
 const TTL: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_secs(1);
-/// How long to wait for a new leader: with a majority it takes 1 s to 3 s.
+/// Longest wait for a new leader. With a majority an election takes 1 s to 3 s.
 const ELECTION: Duration = Duration::from_secs(30);
 const NO_ELECTION: Duration = Duration::from_secs(3);
 
@@ -63,8 +62,8 @@ async fn play(stage: &Stage, service: &Service) -> Result<Outcome, Failure> {
     let natives =
         [service.native(&left, &[old, rest[0], rest[1]])?, service.native(&right, &rest)?];
     let ours = [service.distlock(&left, &[old, rest[0], rest[1]]), service.distlock(&right, &rest)];
-    let mut native = take(stage, &natives[0], "native").await?;
-    let mut own = take(stage, &ours[0], "distlock").await?;
+    let mut native = FirstHolder::take(stage, &natives[0], "native", TTL).await?;
+    let mut own = FirstHolder::take(stage, &ours[0], "distlock", TTL).await?;
     let (victims, limit) = stage.pick((vec![old], ELECTION), (vec![old, rest[0]], NO_ELECTION));
     for victim in &victims {
         service.node(*victim).kill();
@@ -74,8 +73,16 @@ async fn play(stage: &Stage, service: &Service) -> Result<Outcome, Failure> {
     own.breaks("kill", target);
     let new = service.leader_after(old, limit).await;
     let (native, own) = tokio::join!(native.meets(&natives[1], WAIT), own.meets(&ours[1], WAIT));
-    let (native, own) = (native?, own?);
+    judge(stage, target, new, native?, own?)
+}
 
+fn judge(
+    stage: &Stage,
+    target: &str,
+    new: Option<usize>,
+    native: Meeting,
+    own: Meeting,
+) -> Result<Outcome, Failure> {
     let kept = |met: &Meeting| met.second == Second::Waits && met.first_believes && met.kept;
     let seen = new.is_some() && kept(&native) && kept(&own);
     let leads = match new {
@@ -87,23 +94,15 @@ async fn play(stage: &Stage, service: &Service) -> Result<Outcome, Failure> {
     let after = Figure::time("from the kill to B's answer", native.after);
     let sides = [side(native)?, side(own)?];
     let plots: Vec<_> = sides.iter().filter_map(|side| plot(stage, side)).collect();
-    let outcome = Outcome::holds_if(seen, sentence).sides(sides).figure(after);
-    Ok(plots.into_iter().fold(outcome, Outcome::plot))
-}
-
-async fn take(stage: &Stage, lock: &OnSide, what: &str) -> Result<FirstHolder, Failure> {
-    FirstHolder::take(lock, stage.trace(what), stage.name(what), TTL).await
+    Ok(Outcome::holds_if(seen, sentence).sides(sides).figure(after).plots(plots))
 }
 
 fn side(met: Meeting) -> Result<Side, Failure> {
     let well = met.second == Second::Waits && met.kept;
     let side = Side::new(met.lock.clone(), met.nature, well, met.told());
-    let side = met.evidence().into_iter().fold(side, Side::evidence);
-    Ok(side.traced(met.history, &Checker::new().tokens(Grade::None))?)
+    Ok(side.story(met.evidence()).played(met.history)?)
 }
 
 fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
-    let timeline = side.timeline.clone()?;
-    let title = format!("The leader of {} dies: {}", stage.store, side.lock);
-    Some(Plot { title, topic: Some(Topic::Failover), drawing: Drawing::Timeline(timeline) })
+    side.plot(&format!("The leader of {} dies", stage.store), Some(Topic::Failover))
 }

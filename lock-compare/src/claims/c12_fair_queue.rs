@@ -1,7 +1,6 @@
 //! C12: the queue is fair, and a release wakes one client.
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Drawing, Experiment, Failure, Figure, Ground, Outcome, Plot, Series, Side, Stage, Store,
@@ -47,36 +46,43 @@ impl Experiment for FairQueue {
             Some(ground) => ground,
             None => &*stage.shared().await?,
         };
-        // SQLite's clients poll a file; a herd of watchers is simulated, as in memory.
-        let is_simulated = stage.store.is_embedded();
-        let store = if is_simulated { Store::Memory } else { stage.store };
-        let watches = is_simulated || matches!(store, Store::Etcd | Store::ZooKeeper);
-        let herd = Queued::OneKey { keys: keys::of(store, ground).await?, watches };
+        let herd = herd(stage, ground).await?;
         let queue = Queued::distlock(&ground.url()).await?;
         let (fair, herd) = stage.pick((&queue, &herd), (&herd, &queue));
         let fair = Lines::play(stage, fair, counted.as_ref(), "queue").await?;
         let herd = Lines::play(stage, herd, counted.as_ref(), "one key").await?;
         let seen = fair.keeps(stage.store) && !herd.keeps(stage.store);
-        let plot = Plot {
-            title: format!("The wait over the place in line on {}", stage.store),
-            topic: Some(Topic::Queue),
-            drawing: Drawing::Lines {
-                x: "place in line".into(),
-                y: "ms until granted".into(),
-                log: false,
-                series: vec![fair.series(), herd.series()],
-            },
-        };
+        let plot = plot(stage.store, &fair, &herd);
         let sentence = format!("{}: {}; {}: {}", fair.name, fair.words(), herd.name, herd.words());
-        let outcome = Outcome::holds_if(seen, sentence).plot(plot);
-        let figures = fair.figures().into_iter().chain(herd.figures());
-        let outcome = figures.fold(outcome, Outcome::figure);
+        let figures = [fair.figures(), herd.figures()].concat();
         let (fair, herd) = (fair.side(stage.store)?, herd.side(stage.store)?);
-        Ok(outcome.side(fair).side(herd))
+        Ok(Outcome::holds_if(seen, sentence).plot(plot).figures(figures).sides([fair, herd]))
     }
 }
 
-/// Several lines of one lock.
+fn plot(store: Store, fair: &Lines, herd: &Lines) -> Plot {
+    Plot {
+        title: format!("The wait over the place in line on {store}"),
+        topic: Some(Topic::Queue),
+        drawing: Drawing::Lines {
+            x: "place in line".into(),
+            y: "ms until granted".into(),
+            log: false,
+            series: vec![fair.series(), herd.series()],
+        },
+    }
+}
+
+/// The lock whose waiters all wake at a release.
+async fn herd(stage: &Stage, ground: &Ground) -> Result<Queued, Failure> {
+    // SQLite's clients poll a file, so a herd of watchers is simulated, as in memory.
+    let is_simulated = stage.store.is_embedded();
+    let store = if is_simulated { Store::Memory } else { stage.store };
+    let watches = is_simulated || matches!(store, Store::Etcd | Store::ZooKeeper);
+    Ok(Queued::OneKey { keys: keys::of(store, ground).await?, watches })
+}
+
+/// Several queues of one lock.
 struct Lines {
     name: String,
     nature: crate::Nature,
@@ -119,7 +125,7 @@ impl Lines {
         self.mean(|line| line.wakes)
     }
 
-    /// The order of arrival, and one wake per grant.
+    /// Whether clients enter in order of arrival, with one wake per grant.
     fn keeps(&self, store: Store) -> bool {
         let few = self.requests().is_none_or(|requests| requests <= MOST_REQUESTS);
         let is_told = matches!(store, Store::Etcd | Store::ZooKeeper);
@@ -154,7 +160,7 @@ impl Lines {
         .collect()
     }
 
-    /// The middle wait of each place.
+    /// The median wait at each place.
     fn series(&self) -> Series {
         let at = |place: usize| {
             let mut waits: Vec<f64> = self.lines.iter().map(|line| line.waits[place]).collect();
@@ -167,6 +173,6 @@ impl Lines {
     fn side(self, store: Store) -> Result<Side, Failure> {
         let side = Side::new(&self.name, self.nature, self.keeps(store), self.words());
         let Some(line) = self.lines.into_iter().next() else { return Ok(side) };
-        Ok(side.traced(line.history, &Checker::new().tokens(Grade::None))?)
+        Ok(side.played(line.history)?)
     }
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use lock_history::{Checker, Grade, Rule};
 
 use crate::{
-    Claim, Contestant, Drawing, Experiment, Failure, KeySpace, Outcome, Plot, PrintedQueue, Side,
-    Stage, Store, keys,
+    Claim, Contestant, Experiment, Failure, KeySpace, Outcome, PrintedQueue, Side, Stage, Store,
+    keys,
     keys::SimulatedKeys,
     scenario::{Looker, dead_waiter},
 };
@@ -57,15 +57,9 @@ impl Experiment for DeadWaiter {
             play(stage, &distlock, "distlock"),
         )?;
         let seen = !wrong.well && right.well && ours.well;
-        let sentence =
-            format!("{}: {}; {}: {}", wrong.lock, wrong.happened, ours.lock, ours.happened);
-        let plot = wrong.timeline.clone().map(|timeline| Plot {
-            title: format!("B dies in the queue on {}: {}", stage.store, wrong.lock),
-            topic: None,
-            drawing: Drawing::Timeline(timeline),
-        });
-        let outcome = Outcome::breaks_if(seen, sentence).sides([wrong, right, ours]);
-        Ok(plot.into_iter().fold(outcome, Outcome::plot))
+        let sentence = Side::summaries([&wrong, &ours]);
+        let plot = wrong.plot(&format!("B dies in the queue on {}", stage.store), None);
+        Ok(Outcome::breaks_if(seen, sentence).sides([wrong, right, ours]).plots(plot))
     }
 }
 

@@ -29,7 +29,7 @@ const CLAIM: Claim = Claim {
 };
 
 const TRIES: usize = 20;
-/// A client that died in line stays for so long, unless it can leave.
+/// Time for which a client that died in the queue keeps its place, unless it can leave.
 const TTL: Duration = Duration::from_secs(8);
 
 #[async_trait]
@@ -55,21 +55,11 @@ impl Experiment for TryLeavesNothing {
             false => (scene.try_often().await?, scene.queue_and_die().await?),
         };
         let clean = first.at_once && first.left == 0 && second.left > 0;
-        let sentence = format!(
-            "{}: {}; {}: {}",
-            first.side.lock, first.side.happened, second.side.lock, second.side.happened
-        );
+        let sentence = Side::summaries([&first.side, &second.side]);
+        let what = residue::what(stage.store);
         Ok(Outcome::holds_if(clean, sentence)
-            .figure(Figure::count(
-                "left by the first",
-                first.left as f64,
-                residue::what(stage.store),
-            ))
-            .figure(Figure::count(
-                "left by the second",
-                second.left as f64,
-                residue::what(stage.store),
-            ))
+            .figure(Figure::count("left by the first", first.left as f64, what))
+            .figure(Figure::count("left by the second", second.left as f64, what))
             .figure(Figure::time("the median try", first.median.max(second.median)))
             .sides([first.side, second.side]))
     }
@@ -84,7 +74,7 @@ struct Scene<'a> {
 
 struct Played {
     side: Side,
-    /// Whether each answer came while the lock was held, and said so.
+    /// Whether each reply came while the lock was held, and reported it as held.
     at_once: bool,
     left: i64,
     median: Duration,
@@ -121,14 +111,13 @@ impl Scene<'_> {
         Ok(Played { side, at_once, left, median })
     }
 
-    /// What leaves the line only by its own hand, and has none any more.
+    /// Lets a client die in a queue that only the client itself can leave.
     async fn queue_and_die(&self) -> Result<Played, Failure> {
         let name = self.stage.name("queued");
         let guard = self.operator.lock(&name)?.ttl(TTL).acquire().await?;
         let (before, home) = (self.count().await?, Actor::start("B")?);
-        let (b, key) = ((&self.lock as &dyn Contestant).client_in(&home).await?, name.clone());
-        let client = b.clone();
-        let waits = home.run(async move { client.acquire(&key, TTL, TTL).await.map(|_| ()) });
+        let b = (&self.lock as &dyn Contestant).client_in(&home).await?;
+        let waits = async { b.acquire_in(&home, &name, TTL, TTL).await.map(|_| ()) };
         let place = tokio::select! {
             place = joined(&self.operator, &name, 1) => place?,
             ended = waits => return Err(format!("B does not wait: {ended:?}").into()),
@@ -139,11 +128,8 @@ impl Scene<'_> {
         let stays = until_line_within(&self.operator, &name, short, gone).await?.is_none();
         let left = self.count().await? - before;
         guard.release().await?;
-        let happened = format!(
-            "its place in line {}, {}",
-            if stays { "is still there after 1 s" } else { "is gone" },
-            self.said(left)
-        );
+        let place = if stays { "is still there after 1 s" } else { "is gone" };
+        let happened = format!("its place in line {place}, {}", self.said(left));
         let lock = "distlock, a client that dies in line";
         let side = Side::new(lock, Nature::Distlock, left == 0, happened)
             .evidence(format!("it is freed by its TTL of {} s", TTL.as_secs()));

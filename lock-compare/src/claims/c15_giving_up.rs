@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use distlock::Locks;
-use lock_history::{Checker, Grade, History};
+use lock_history::History;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
@@ -33,7 +33,7 @@ const CLAIM: Claim = Claim {
 };
 
 const WAITERS: [&str; 4] = ["B", "C", "D", "E"];
-/// Who gives up.
+/// Index of the waiter that gives up.
 const LEAVES: usize = 1;
 /// Longer than a client needs to leave on a busy machine.
 const TTL: Duration = Duration::from_secs(8);
@@ -41,9 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy)]
 enum Leaving {
-    /// By its own hand.
+    /// The client gives up itself.
     GivesUp,
-    /// Its process ends.
+    /// The client's process ends.
     Dies,
 }
 
@@ -59,8 +59,7 @@ impl Experiment for GivingUp {
         let (first, second) =
             tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
         let ((first, in_order), (second, also)) = (first?, second?);
-        let sentence =
-            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        let sentence = Side::summaries([&first, &second]);
         let orders = u8::from(in_order) + u8::from(also);
         Ok(Outcome::holds_if(in_order && !also, sentence)
             .sides([first, second])
@@ -68,7 +67,7 @@ impl Experiment for GivingUp {
     }
 }
 
-/// Whether the place went at once and the order stayed, too.
+/// Also returns whether the place was removed at once and the order stayed.
 async fn play(stage: &Stage, how: Leaving, what: &str) -> Result<(Side, bool), Failure> {
     let label = match how {
         Leaving::GivesUp => "distlock, a waiter gives up",
@@ -86,7 +85,7 @@ async fn play(stage: &Stage, how: Leaving, what: &str) -> Result<(Side, bool), F
     let side = Side::new(label, Nature::Distlock, in_order, happened)
         .evidence(format!("the TTL is {} s", TTL.as_secs()));
     let history: History = line.trace.history();
-    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, in_order))
+    Ok((side.played(history)?, in_order))
 }
 
 struct Line {
@@ -97,7 +96,7 @@ struct Line {
 }
 
 impl Line {
-    /// Whether C's place was gone, and in which order the others got in.
+    /// Returns whether C's place was removed, and the order in which the others entered.
     async fn play(&self, how: Leaving) -> Result<(bool, Vec<&'static str>), Failure> {
         let entry = self.trace.client("A").asks(&self.name);
         let guard = self.operator.lock(&self.name)?.ttl(TTL).acquire().await?;
@@ -136,7 +135,7 @@ impl Line {
         Ok((left, order))
     }
 
-    /// Puts C into the line, behind so many.
+    /// Puts C into the queue, behind this many others.
     async fn leaver(&self, before: usize) -> Result<Leaver, Failure> {
         let home = Actor::start("C")?;
         let (client, name) =
@@ -157,7 +156,7 @@ impl Line {
     }
 }
 
-/// C in line.
+/// C in the queue.
 struct Leaver {
     home: Actor,
     client: Arc<dyn Player>,
@@ -166,11 +165,11 @@ struct Leaver {
 }
 
 impl Leaver {
-    /// The process of a client that lives on.
+    /// Returns the client's process if it lives on.
     fn leave(self, how: Leaving) -> Option<(Actor, Arc<dyn Player>)> {
         match how {
             Leaving::GivesUp => {
-                // Fails only if C does not wait any more.
+                // Fails only if C no longer waits.
                 let _ = self.give_up.send(());
                 Some((self.home, self.client))
             }
@@ -182,7 +181,7 @@ impl Leaver {
     }
 }
 
-/// Waits, says who has got in, and releases.
+/// Waits, records that this client has entered, and releases.
 async fn take_turn(
     client: &dyn Player,
     name: &str,
@@ -194,9 +193,5 @@ async fn take_turn(
     let hold = hold.ok_or_else(|| format!("{who} waits in vain"))?;
     asking.granted(hold.token());
     tell.send(who)?;
-    asking.believes(|| hold.believes());
-    asking.releasing();
-    hold.release().await?;
-    asking.released();
-    Ok(())
+    asking.leaves(hold).await
 }

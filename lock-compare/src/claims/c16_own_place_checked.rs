@@ -1,4 +1,4 @@
-//! C16: after waiting, a client must look whether its own place is still there.
+//! C16: after waiting, a client must check whether its own place still exists.
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -41,8 +41,7 @@ impl Experiment for OwnPlaceChecked {
         let (first, second, early) =
             tokio::join!(play(stage, first, "first"), play(stage, second, "second"), early(stage),);
         let ((first, checks), (second, blind), (early, at_once)) = (first?, second?, early?);
-        let sentence =
-            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        let sentence = Side::summaries([&first, &second]);
         Ok(Outcome::holds_if(checks == 0 && blind > 0, sentence)
             .sides([first, second, early])
             .figure(Figure::count("pairs of holders, first waiter", checks as f64, "pairs"))
@@ -51,16 +50,17 @@ impl Experiment for OwnPlaceChecked {
     }
 }
 
-/// Who is B.
+/// The kind of client that plays B.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum B {
     Checks,
     Blind,
-    /// As `Checks`, but its place goes as soon as it is there.
+    /// As `Checks`, but its place is removed as soon as it exists.
     Hurried,
 }
 
-/// Beside the verdict: what distlock does when the place is lost in the first moment of the wait.
+/// Not part of the verdict: distlock's behaviour if the place is lost in the first moment of the
+/// wait.
 async fn early(stage: &Stage) -> Result<(Side, usize), Failure> {
     let names = (0..EARLY).map(|round| format!("early{round}"));
     let played = names.map(|name| async move { play(stage, B::Hurried, &name).await });
@@ -76,7 +76,7 @@ async fn early(stage: &Stage) -> Result<(Side, usize), Failure> {
     Ok((side, pairs))
 }
 
-/// How many pairs of holders there were, too.
+/// Also returns the number of pairs of holders.
 async fn play(stage: &Stage, b: B, what: &str) -> Result<(Side, usize), Failure> {
     let (label, nature) = match b {
         B::Blind if stage.store.is_embedded() => ("no look at the own place", Nature::Simulation),
@@ -98,6 +98,6 @@ async fn play(stage: &Stage, b: B, what: &str) -> Result<(Side, usize), Failure>
     let pairs = checker.check(&history)?.count(Rule::Exclusion);
     let happened = story.pop().unwrap_or_default();
     let side = Side::new(label, nature, !deluded, happened);
-    let side = story.into_iter().fold(side, Side::evidence);
+    let side = side.story(story);
     Ok((side.traced(history, &checker)?, pairs))
 }

@@ -28,8 +28,9 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if distlock needs fewer than 1.5 round trips.",
 };
 
-/// One way. The lab's ZooKeeper deletes empty directories twice a second, and an acquire that must
-/// make one again takes three round trips: pairs that take half a second could meet that each time.
+/// One-way delay. The lab's ZooKeeper deletes empty directories twice a second. An acquire that
+/// must create one again takes three round trips. Pairs that take half a second could meet that
+/// each time.
 const DELAY: Duration = Duration::from_millis(40);
 const TTL: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -62,22 +63,22 @@ impl Experiment for OneRoundTrip {
         let first = Trips::of(&**first, stage, &ground, &proxy, "first").await?;
         let second = Trips::of(&**second, stage, &ground, &proxy, "second").await?;
         let sentence = format!("{}; {}", first.words(), second.words());
-        let outcome = Outcome::holds_if(first.is_one(), sentence);
-        let figures = first.figures().into_iter().chain(second.figures());
-        let outcome = figures.fold(outcome, Outcome::figure);
-        Ok(outcome.sides([first.side(), second.side()]))
+        Ok(Outcome::holds_if(first.is_one(), sentence)
+            .figures(first.figures())
+            .figures(second.figures())
+            .sides([first.side(), second.side()]))
     }
 }
 
-/// What an acquire of a free lock takes.
+/// The cost of acquiring a free lock.
 struct Trips {
     label: String,
     nature: Nature,
     /// The shortest acquire, in round trips.
     trips: f64,
-    /// Of an acquire and release.
+    /// Requests of an acquire and a release.
     requests: f64,
-    /// Of the acquires, in milliseconds.
+    /// Times of the acquires, in milliseconds.
     times: Vec<String>,
 }
 
@@ -97,7 +98,7 @@ impl Trips {
             hold.ok_or("a free lock is not granted")?.release().await?;
             Ok(taken)
         };
-        // The session, the statements and the scripts are there after it.
+        // Sets up the session, the statements and the scripts.
         pair().await?;
         let before = counters(ground).await?;
         for _ in 0..PAIRS {

@@ -57,33 +57,41 @@ impl Experiment for PollingCosts {
         let queue = Waiting::of(queue, stage, (&ground, idle), "queue").await?;
         until_idle(stage.store, &ground, idle).await?;
         let polling = Waiting::of(polling, stage, (&ground, idle), "polling").await?;
-        let words = format!("{}; {}", queue.words(), polling.words());
-        let outcome = match stage.store {
-            // There is nothing that a client could watch.
-            Store::MySql => Outcome::cannot_be_asked(format!(
-                "MySQL tells no client of a change, so distlock polls there, too: {words}"
-            )),
-            _ => Outcome::holds_if(queue.rate * FEWER <= polling.rate, words),
-        };
-        let plot = Plot {
-            title: format!("{WAITERS} clients wait and nothing changes on {}", stage.store),
-            topic: Some(Topic::Cost),
-            drawing: Drawing::Bars {
-                y: "requests per second".into(),
-                labels: vec![stage.store.to_string()],
-                series: vec![queue.bar(), polling.bar()],
-            },
-        };
-        let outcome = outcome.plot(plot).figure(queue.figure()).figure(polling.figure());
-        Ok(outcome.sides([queue.side(), polling.side()]))
+        Ok(verdict(stage.store, &queue, &polling)
+            .plot(plot(stage.store, &queue, &polling))
+            .figures([queue.figure(), polling.figure()])
+            .sides([queue.side(), polling.side()]))
     }
 }
 
-/// What clients that wait cost.
+fn verdict(store: Store, queue: &Waiting, polling: &Waiting) -> Outcome {
+    let words = format!("{}; {}", queue.words(), polling.words());
+    match store {
+        // A client has nothing to watch.
+        Store::MySql => Outcome::cannot_be_asked(format!(
+            "MySQL tells no client of a change, so distlock polls there, too: {words}"
+        )),
+        _ => Outcome::holds_if(queue.rate * FEWER <= polling.rate, words),
+    }
+}
+
+fn plot(store: Store, queue: &Waiting, polling: &Waiting) -> Plot {
+    Plot {
+        title: format!("{WAITERS} clients wait and nothing changes on {store}"),
+        topic: Some(Topic::Cost),
+        drawing: Drawing::Bars {
+            y: "requests per second".into(),
+            labels: vec![store.to_string()],
+            series: vec![queue.bar(), polling.bar()],
+        },
+    }
+}
+
+/// The cost of waiting clients.
 struct Waiting {
     label: String,
     nature: Nature,
-    /// Requests per second of all.
+    /// Requests per second of all clients.
     rate: f64,
     connections: u64,
     watches: u64,
@@ -105,7 +113,7 @@ impl Waiting {
             let (client, name) = (lock.client().await?, name.clone());
             waiting.spawn(async move { client.acquire(&name, TTL, PATIENCE).await.map(drop) });
         }
-        // Let them settle: what a client does once when it begins to wait is not the price of waiting.
+        // The clients' requests at the start of a wait are not part of its cost.
         sleep(Duration::from_secs(1)).await;
         let (before, time) = (counters(ground).await?, Time::start());
         sleep(stage.quick_or_full(Duration::from_millis(1500), Duration::from_secs(5))).await;

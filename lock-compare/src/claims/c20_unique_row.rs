@@ -1,9 +1,8 @@
-//! C20: a row with a unique key is a mutex without an end.
+//! C20: a row with a unique key is a mutex that never expires.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Experiment, Failure, Give, KeySpace, Outcome, Printed, Side, Stage, Store,
@@ -56,16 +55,13 @@ impl Experiment for UniqueRow {
         )?;
         let refused = strangers_release_is_refused(&*space, &stage.name("stranger")).await?;
         let seen = !first.well && second.well && ours.well && refused;
-        let sentence = format!(
-            "{}: {}; {}: {}; {}: {}",
-            first.lock, first.happened, second.lock, second.happened, ours.lock, ours.happened
-        );
+        let sentence = Side::summaries([&first, &second, &ours]);
         let first = first.evidence(format!("a release with another owner is refused: {refused}"));
         Ok(Outcome::breaks_if(seen, sentence).sides([first, second, ours]))
     }
 }
 
-/// Only the owner's release deletes the row.
+/// Returns whether only the owner's release deletes the row.
 async fn strangers_release_is_refused(space: &dyn KeySpace, name: &str) -> Result<bool, Failure> {
     let keys = space.connect().await?;
     let taken = keys.set_nx(name, "owner").await?;
@@ -85,5 +81,5 @@ async fn play(
     let crash = crash(lock, &stage.trace(label), &stage.name(what), ttl, limit).await?;
     let (got_in, happened) = (crash.granted_after.is_some(), crash.words(limit));
     let side = Side::new(label, lock.nature(), got_in, happened);
-    Ok(side.traced(crash.history, &Checker::new().tokens(Grade::None))?)
+    Ok(side.played(crash.history)?)
 }

@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use distlock::{Election, Leadership, Locks, Observer};
-use lock_history::{Checker, Grade, History, Loss};
+use lock_history::Loss;
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -53,18 +53,13 @@ impl Experiment for LeaderElection {
         );
         let well = played.at_once == 1 && played.in_order;
         let side = Side::new("distlock", Nature::Distlock, well, sentence.clone());
-        let side = played.lines.into_iter().fold(side, Side::evidence);
-        let side = traced(side, history)?;
+        let side = side.story(played.lines).played(history)?;
         let most = Figure::count("doing the job at the same time", played.at_once as f64, "");
         Ok(Outcome::holds_if(well, sentence).side(side).figure(most))
     }
 }
 
-fn traced(side: Side, history: History) -> Result<Side, Failure> {
-    Ok(side.traced(history, &Checker::new().tokens(Grade::None))?)
-}
-
-/// What was seen.
+/// The observations.
 struct Played {
     at_once: usize,
     in_order: bool,
@@ -72,7 +67,7 @@ struct Played {
     lines: Vec<String>,
 }
 
-/// The job, which counts who does it.
+/// The job. It counts the candidates that do it at the same time.
 #[derive(Clone, Default)]
 struct Job(Arc<(AtomicUsize, AtomicUsize)>);
 
@@ -90,7 +85,7 @@ impl Job {
 async fn play(stage: &Stage, trace: &Trace) -> Result<Played, Failure> {
     let ttl = stage.quick_or_full(Duration::from_secs(2), Duration::from_secs(3));
     let (job, name) = (Job::default(), stage.name("job"));
-    // In the control, each has an election of its own.
+    // In the control, each candidate has its own election.
     let named = |who: &str| stage.pick(name.clone(), format!("{name}-{who}"));
     let watcher = stage.connect().await?;
     let mut observer = watcher.election(named("A"))?.observe().await?;
@@ -134,7 +129,7 @@ async fn play(stage: &Stage, trace: &Trace) -> Result<Played, Failure> {
     lines.push(format!("A's job fails and A resigns: B leads, with token {}", second.token()));
     let again = waits(trace, &locks, "A again", &named("A"), ttl)?;
 
-    // B dies without a word.
+    // B dies abruptly.
     let fault = trace.fault("kill", "B");
     job.ends();
     waiting_b.entry.ended("killed");
@@ -145,7 +140,7 @@ async fn play(stage: &Stage, trace: &Trace) -> Result<Played, Failure> {
     seen.push(leader(&mut observer).await?);
     lines.push(format!("B is killed: C leads, with token {}", third.token()));
 
-    // C's session is ended by an operator.
+    // An operator ends C's session.
     let entries = locks.inspect(named("C")).await?;
     let attempt = entries.first().and_then(|entry| entry.attempt).ok_or("nobody leads")?;
     let fault = trace.fault("revoke", "C");
@@ -168,7 +163,7 @@ async fn play(stage: &Stage, trace: &Trace) -> Result<Played, Failure> {
     Ok(Played { at_once: job.0.1.load(SeqCst), in_order, seen, lines })
 }
 
-/// A candidate that waits.
+/// A waiting candidate.
 struct Candidate {
     entry: Entry,
     campaign: tokio::task::JoinHandle<distlock::Result<Leadership>>,
@@ -213,7 +208,8 @@ fn waits(
     Ok(Candidate { entry, campaign })
 }
 
-/// Waits until so many candidates stand in line, or this one leads: whether it does.
+/// Waits until this many candidates stand in the queue, or this one leads. Returns whether it
+/// leads.
 async fn leads(
     candidate: &Candidate,
     locks: &Locks,
@@ -235,13 +231,13 @@ async fn leads(
     timeout(PATIENCE, look).await?
 }
 
-/// The next thing that the observer sees: the leader's value.
+/// Returns the next leader's value from the observer, or "nobody".
 async fn next(observer: &mut Observer) -> Result<String, Failure> {
     let change = timeout(PATIENCE, observer.next()).await?.ok_or("the observer has ended")??;
     Ok(change.map_or("nobody".into(), |leader| String::from_utf8_lossy(&leader.value).into()))
 }
 
-/// The next leader that the observer sees. Between two there may be none.
+/// Returns the next leader from the observer. Skips the times without one.
 async fn leader(observer: &mut Observer) -> Result<String, Failure> {
     loop {
         let value = next(observer).await?;

@@ -37,13 +37,11 @@ impl Experiment for CommandLine {
         }
         sides.push(ours(stage).await?);
         let waits = sides.iter().all(|side| side.well);
-        let told: Vec<_> =
-            sides.iter().map(|side| format!("{}: {}", side.lock, side.happened)).collect();
-        Ok(Outcome::holds_if(waits, told.join("; ")).sides(sides))
+        Ok(Outcome::holds_if(waits, Side::summaries(&sides)).sides(sides))
     }
 }
 
-/// The names for both terminals: one, or two in the control.
+/// The names for both terminals: the same, or two different ones in the control.
 fn names(stage: &Stage, what: &str) -> [String; 2] {
     let name = stage.name(what).replace('/', "-");
     let other = format!("{name}-other");
@@ -93,15 +91,7 @@ async fn ours(stage: &Stage) -> Result<Side, Failure> {
     let names = names(stage, "distlock");
     let operator = stage.connect().await?;
     let program = distlock_program().filter(|_| stage.store != Store::Memory);
-    let Some(program) = program else {
-        let waits = two_clients(stage, &names).await?;
-        let happened = match waits {
-            true => "the second client waits until the first one ends",
-            false => "the second client does not wait",
-        };
-        return Ok(Side::new("distlock, the library", Nature::Distlock, waits, happened)
-            .evidence("the program distlock does not stand beside this one, or cannot reach it"));
-    };
+    let Some(program) = program else { return library(stage, &names).await };
     let folder = tempfile::tempdir()?;
     let (file, script) = first_script(folder.path()).await?;
     let url = stage.shared().await?.url();
@@ -116,7 +106,18 @@ async fn ours(stage: &Stage) -> Result<Side, Failure> {
     Ok(side("distlock run NAME -- COMMAND", Nature::Distlock, seen))
 }
 
-/// A command that says that it runs, and ends when a file is gone.
+/// Two clients of the library, in place of the program.
+async fn library(stage: &Stage, names: &[String; 2]) -> Result<Side, Failure> {
+    let waits = two_clients(stage, names).await?;
+    let happened = match waits {
+        true => "the second client waits until the first one ends",
+        false => "the second client does not wait",
+    };
+    Ok(Side::new("distlock, the library", Nature::Distlock, waits, happened)
+        .evidence("the program distlock does not stand beside this one, or cannot reach it"))
+}
+
+/// A command that reports that it runs, and ends when a file is deleted.
 async fn first_script(folder: &std::path::Path) -> Result<(std::path::PathBuf, String), Failure> {
     let file = folder.join("running");
     tokio::fs::write(&file, b"").await?;

@@ -7,7 +7,7 @@ use distlock::Gate;
 use lock_history::{Checker, Grade, Rule};
 
 use crate::{
-    Claim, Contestant, Drawing, Experiment, Failure, Figure, Outcome, Plot, Side, Stage, Topic,
+    Claim, Contestant, Experiment, Failure, Figure, Outcome, Side, Stage, Topic,
     scenario::{Stock, late_writer},
     words::times,
 };
@@ -47,20 +47,14 @@ impl Experiment for LateWrite {
             checked.0.lock,
             times(sold_checked)
         );
-        let plot = bare.0.timeline.clone().map(|timeline| Plot {
-            title: format!("A late write on {}: {}", stage.store, bare.0.lock),
-            topic: Some(Topic::Oversell),
-            drawing: Drawing::Timeline(timeline),
-        });
+        let title = format!("A late write on {}", stage.store);
+        let plot = bare.0.plot(&title, Some(Topic::Oversell));
         let seen = sold == 2 && sold_checked == 1;
-        let figure = |side: &Side, sold: u32| {
-            Figure::count(format!("sales of one item, {}", side.lock), f64::from(sold), "")
-        };
-        let outcome = Outcome::breaks_if(seen, sentence)
-            .figure(figure(&bare.0, sold))
-            .figure(figure(&checked.0, sold_checked))
-            .sides([bare.0, checked.0]);
-        Ok(plot.into_iter().fold(outcome, Outcome::plot))
+        let figures = [&bare, &checked].map(|(side, sold)| {
+            Figure::count(format!("sales of one item, {}", side.lock), f64::from(*sold), "")
+        });
+        let outcome = Outcome::breaks_if(seen, sentence).figures(figures).plots(plot);
+        Ok(outcome.sides([bare.0, checked.0]))
     }
 }
 
@@ -75,7 +69,6 @@ async fn play(stage: &Stage, stock: Stock, what: &str) -> Result<(Side, u32), Fa
     let checker = Checker::new().tokens(Grade::None);
     let stale = checker.check(&late.history)?.count(Rule::Fence);
     let happened = format!("the only item is sold {}, {stale} of them late", times(late.sold));
-    let side = Side::new(label, lock.nature(), stale == 0, happened);
-    let side = late.story.into_iter().fold(side, Side::evidence);
+    let side = Side::new(label, lock.nature(), stale == 0, happened).story(late.story);
     Ok((side.traced(late.history, &checker)?, late.sold))
 }

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lock_lab::{MariaDb, Postgres, Proxy, Redis};
+use lock_lab::{AnyServer, MariaDb, Postgres, Proxy, Redis};
 use tokio::time::sleep;
 
 use crate::{
     Claim, Contestant, Distlock, Drawing, Experiment, Failure, Figure, Ground, Missing, Nature,
-    Outcome, Player, Plot, Private, Side, Stage, Store, Topic, Verdict,
+    Outcome, Player, Plot, Side, Stage, Store, Topic, Verdict,
     rounds::{Contender, Times, Work, in_turns},
 };
 
@@ -33,7 +33,7 @@ const SLOWER: f64 = 3.0;
 const FASTER: f64 = 1.25;
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The control: whoever should be the faster one stands so far away, one way.
+/// The control: one-way delay of the store that should be faster.
 const FAR: Duration = Duration::from_millis(12);
 
 #[async_trait]
@@ -51,26 +51,17 @@ impl Experiment for Fastest {
     }
 
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        if !Store::Redis.is_compiled_in() {
-            let remedy = "build with feature \"redis\"";
-            return Err(Missing::new("Redis is not compiled in", remedy).into());
-        }
+        redis_is_compiled_in()?;
         let redis = Redis::builder().appendonly(false).start().await?;
         let proxy = Proxy::start(redis.addr()).await?;
         let is_far = stage.is_swapped();
         let redis_url = if is_far { redis.url_via(&proxy) } else { redis.url() };
         let mut contenders = vec![contender(stage, Store::Redis, &redis_url, None).await?];
-        let others: Vec<Store> = match stage.store {
-            Store::Redis => [Store::Etcd, Store::ZooKeeper]
-                .into_iter()
-                .filter(|store| store.is_compiled_in())
-                .collect(),
-            store => vec![store],
-        };
         let mut grounds = Vec::new();
-        for store in others {
+        for store in others(stage.store) {
             let ground = durable(store).await?;
-            // Memory is the one that is faster than Redis, and nothing stands between it and its client.
+            // The store in memory is faster than Redis, and has no network between it and its
+            // client.
             let away = (is_far && store == Store::Memory).then_some(FAR);
             contenders.push(contender(stage, store, &ground.url(), away).await?);
             grounds.push(ground);
@@ -84,11 +75,27 @@ impl Experiment for Fastest {
     }
 }
 
-/// A store that keeps what it confirms, as it does where people use it.
+fn redis_is_compiled_in() -> Result<(), Missing> {
+    let remedy = "build with feature \"redis\"";
+    let missing = || Missing::new("Redis is not compiled in", remedy);
+    Store::Redis.is_compiled_in().then_some(()).ok_or_else(missing)
+}
+
+/// The stores to compare Redis with.
+fn others(store: Store) -> Vec<Store> {
+    let mut others = match store {
+        Store::Redis => vec![Store::Etcd, Store::ZooKeeper],
+        store => return vec![store],
+    };
+    others.retain(|store| store.is_compiled_in());
+    others
+}
+
+/// A store that keeps confirmed writes, as in production.
 async fn durable(store: Store) -> Result<Ground, Failure> {
     let server = match store {
-        Store::Postgres => Private::Postgres(Postgres::builder().durable().start().await?),
-        Store::MySql => Private::MariaDb(MariaDb::builder().durable().start().await?),
+        Store::Postgres => AnyServer::Postgres(Postgres::builder().durable().start().await?),
+        Store::MySql => AnyServer::MariaDb(MariaDb::builder().durable().start().await?),
         _ => return Ground::start(store).await,
     };
     Ok(Ground::Private(Box::new(server)))
@@ -119,7 +126,7 @@ fn pair(client: Arc<dyn Player>, name: String, away: Option<Duration>) -> Work {
     })
 }
 
-/// The first is Redis.
+/// The first entry is Redis.
 fn judge(stage: &Stage, times: &[Times]) -> Outcome {
     let (redis, others) = (&times[0], &times[1..]);
     let ratios: Vec<_> = others.iter().map(|one| one.ratio_to(redis, stage.seed)).collect();
@@ -155,10 +162,9 @@ fn judge(stage: &Stage, times: &[Times]) -> Outcome {
     let medians = times
         .iter()
         .map(|one| Figure::count(format!("acquire and release, {}", one.name), one.median(), "ms"));
-    let outcome = figures.chain(medians).fold(Outcome::new(verdict, sentence), Outcome::figure);
     let sides = times.iter().map(|one| {
         let happened = format!("{:.2} ms for an acquire and release", one.median());
         Side::new(format!("distlock on {}", one.name), Nature::Distlock, true, happened)
     });
-    outcome.sides(sides).plot(plot)
+    Outcome::new(verdict, sentence).figures(figures.chain(medians)).sides(sides).plot(plot)
 }

@@ -1,10 +1,10 @@
-//! C25: a program releases its locks when it is told to stop, and relies on expiry when it cannot.
+//! C25: a program releases its locks when it is asked to stop, and relies on expiry when it cannot.
 
 use std::{path::Path, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
-use lock_history::{Checker, Grade, History};
+use lock_history::History;
 use rustix::process::Signal;
 use uuid::Uuid;
 
@@ -31,7 +31,7 @@ const CLAIM: Claim = Claim {
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How much sooner SIGTERM frees the lock.
+/// Factor by which SIGTERM must free the lock sooner.
 const SOONER: f64 = 2.0;
 
 #[async_trait]
@@ -55,7 +55,7 @@ impl Experiment for ToldToStop {
     }
 }
 
-/// All rounds at once, each with a lock of its own; the trace is that of the first.
+/// Plays all rounds at once, each with its own lock. The trace shows the first.
 async fn rounds(stage: &Stage, how: Ending) -> Result<(Side, Duration), Failure> {
     let rounds = stage.quick_or_full(3, 5);
     let program = program::find().filter(|_| stage.store != Store::Memory);
@@ -69,7 +69,7 @@ async fn rounds(stage: &Stage, how: Ending) -> Result<(Side, Duration), Failure>
     let happened = format!("{what}: the next client gets in after {} ms", median.as_millis());
     let side = Side::new(round.lock, Nature::Distlock, true, happened)
         .evidence(format!("the rounds, in ms: {}", shown.join(", ")));
-    Ok((side.traced(round.history, &Checker::new().tokens(Grade::None))?, median))
+    Ok((side.played(round.history)?, median))
 }
 
 struct Round {
@@ -97,7 +97,7 @@ async fn play(stage: &Stage, program: Option<&Path>, how: Ending) -> Result<Roun
     Ok(Round { lock: "distlock, the library", what, freed, history })
 }
 
-/// With the real program; `None` if it cannot use the store.
+/// Plays with the real program. `None` if it cannot use the store.
 async fn signalled(stage: &Stage, program: &Path, how: Ending) -> Result<Option<Round>, Failure> {
     let (url, name, ttl) = (stage.shared().await?.url(), unique(stage), short_ttl(stage));
     let trace = stage.trace(&format!("distlock run {how:?}"));
@@ -127,9 +127,7 @@ async fn signalled(stage: &Stage, program: &Path, how: Ending) -> Result<Option<
     let ((next, at), from) = (next?, from?);
     let next = next.ok_or("the next client waits in vain")?;
     waiting.granted(next.token());
-    waiting.releasing();
-    next.release().await?;
-    waiting.released();
+    waiting.gives_back(next).await?;
     running.ended().await?;
     let what = match how {
         Ending::Closed => "SIGTERM",

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 use tokio::time::timeout;
 
 use crate::{
-    Claim, Contestant, Distlock, Drawing, Experiment, Failure, Figure, Give, Ground, Outcome, Plot,
-    Printed, Side, Stage, Store, Take, Topic,
+    Claim, Contestant, Distlock, Experiment, Failure, Figure, Give, Ground, Outcome, Plot, Printed,
+    Side, Stage, Store, Take, Topic,
     cluster::{ReplicatedRedis, Service, sentinel_keys},
     scenario::{FirstHolder, Meeting, Second},
     time::Time,
@@ -68,7 +67,7 @@ async fn of_three(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     let rest = [(old + 1) % 3, (old + 2) % 3];
     let (a, b) =
         (service.distlock(&left, &[old, rest[0], rest[1]]), service.distlock(&right, &rest));
-    let mut holder = take(stage, &a, "kept", TTL).await?;
+    let mut holder = FirstHolder::take(stage, &a, "kept", TTL).await?;
     let (lost, limit) = stage.pick((vec![old], ELECTION), (vec![old, rest[0]], NO_ELECTION));
     let time = Time::start();
     for node in &lost {
@@ -81,15 +80,11 @@ async fn of_three(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     let served = matches!(timeout(limit, fresh).await, Ok(Ok(Some(_))));
     let after = Figure::time("from the loss to a new lock", time.since());
     let kept = met.second == Second::Waits && met.kept;
-    let sentence = format!(
-        "{} of 3 nodes is lost: {}; {}",
-        lost.len(),
-        met.told(),
-        if served { "the others grant new locks" } else { "nobody gets a new lock" },
-    );
+    let others = if served { "the others grant new locks" } else { "nobody gets a new lock" };
+    let sentence = format!("{} of 3 nodes is lost: {}; {others}", lost.len(), met.told());
     let side = side(met, "distlock")?;
     let plot = plot(stage, &side);
-    Ok(with(Outcome::holds_if(kept && served, sentence).side(side).figure(after), plot))
+    Ok(Outcome::holds_if(kept && served, sentence).side(side).figure(after).plots(plot))
 }
 
 /// The primary of a Redis is lost.
@@ -97,8 +92,8 @@ async fn primary(stage: &Stage) -> Result<Outcome, Failure> {
     let redis = ReplicatedRedis::start(!stage.is_swapped()).await?;
     let lock = Printed::new(sentinel_keys(&redis.servers)?, Take::OneStep, Give::CompareAndDel);
     let distlock = Distlock::new(redis.url());
-    let mut printed = take(stage, &lock, "printed", LONG).await?;
-    let mut own = take(stage, &distlock, "distlock", LONG).await?;
+    let mut printed = FirstHolder::take(stage, &lock, "printed", LONG).await?;
+    let mut own = FirstHolder::take(stage, &distlock, "distlock", LONG).await?;
     redis.kill_primary().await?;
     printed.breaks("loss", "the primary");
     own.breaks("loss", "the primary");
@@ -111,7 +106,7 @@ async fn primary(stage: &Stage) -> Result<Outcome, Failure> {
     let printed = side(printed, "SET NX PX, through the sentinels")?;
     let own = side(own, "distlock, pointed at the new primary by hand")?;
     let plot = plot(stage, &printed);
-    Ok(with(Outcome::breaks_if(lost, sentence).sides([printed, own]).figure(after), plot))
+    Ok(Outcome::breaks_if(lost, sentence).sides([printed, own]).figure(after).plots(plot))
 }
 
 /// The only node is lost, or comes back.
@@ -119,7 +114,7 @@ async fn alone(stage: &Stage) -> Result<Outcome, Failure> {
     let ground = stage.own().await?;
     let server = ground.server().ok_or("a private store has a server")?;
     let lock = Distlock::new(ground.url());
-    let mut holder = take(stage, &lock, "kept", LONG).await?;
+    let mut holder = FirstHolder::take(stage, &lock, "kept", LONG).await?;
     server.kill();
     holder.breaks("loss", "the only server");
     let dead = lock.client().await.err().ok_or("a dead server answers")?;
@@ -137,31 +132,15 @@ async fn alone(stage: &Stage) -> Result<Outcome, Failure> {
     let after = Figure::time("from the loss to B's answer", met.after);
     let side = side(met, "distlock")?.evidence(format!("between the two: {dead}"));
     let plot = plot(stage, &side);
-    Ok(with(Outcome::breaks_if(lost, sentence).side(side).figure(after), plot))
-}
-
-async fn take(
-    stage: &Stage,
-    lock: &dyn Contestant,
-    what: &str,
-    ttl: Duration,
-) -> Result<FirstHolder, Failure> {
-    FirstHolder::take(lock, stage.trace(what), stage.name(what), ttl).await
+    Ok(Outcome::breaks_if(lost, sentence).side(side).figure(after).plots(plot))
 }
 
 fn side(met: Meeting, label: &str) -> Result<Side, Failure> {
     let well = met.second != Second::GotIn;
     let side = Side::new(label, met.nature, well, met.told());
-    let side = met.evidence().into_iter().fold(side, Side::evidence);
-    Ok(side.traced(met.history, &Checker::new().tokens(Grade::None))?)
+    Ok(side.story(met.evidence()).played(met.history)?)
 }
 
 fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
-    let timeline = side.timeline.clone()?;
-    let title = format!("A node of {} is lost: {}", stage.store, side.lock);
-    Some(Plot { title, topic: Some(Topic::Failover), drawing: Drawing::Timeline(timeline) })
-}
-
-fn with(outcome: Outcome, plot: Option<Plot>) -> Outcome {
-    plot.into_iter().fold(outcome, Outcome::plot)
+    side.plot(&format!("A node of {} is lost", stage.store), Some(Topic::Failover))
 }

@@ -25,11 +25,11 @@ const CLAIM: Claim = Claim {
 };
 
 const TTL: Duration = Duration::from_secs(10);
-/// A free lock is there long before.
+/// A free lock is granted long before this.
 #[cfg(feature = "etcd")]
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What became of two tasks and a stranger.
+/// The results of the second task and of a stranger.
 #[derive(Clone, Copy)]
 struct Entered {
     second: bool,

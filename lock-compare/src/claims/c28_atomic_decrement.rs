@@ -3,11 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
-    Claim, Contestant, Drawing, Experiment, Failure, Figure, Give, Keys, Outcome, Plot, Printed,
-    Side, Stage, Take, Topic, keys,
+    Claim, Contestant, Experiment, Failure, Figure, Give, Keys, Outcome, Printed, Side, Stage,
+    Take, Topic, keys,
     scenario::{Sale, expired_sale},
 };
 
@@ -55,17 +54,13 @@ impl Experiment for AtomicDecrement {
             "{}: {} left of one item; {}: {}; {}: {}",
             first.0.lock, first.1, second.0.lock, second.1, ours.0.lock, ours.1
         );
-        let plot = first.0.timeline.clone().map(|timeline| Plot {
-            title: format!("Overselling on {}: {}", stage.store, first.0.lock),
-            topic: Some(Topic::Oversell),
-            drawing: Drawing::Timeline(timeline),
-        });
+        let title = format!("Overselling on {}", stage.store);
+        let plot = first.0.plot(&title, Some(Topic::Oversell));
         let figures = [&first, &second, &ours].map(|(side, left)| {
             Figure::count(format!("left of one item, {}", side.lock), *left as f64, "items")
         });
-        let outcome = figures.into_iter().fold(Outcome::breaks_if(seen, sentence), Outcome::figure);
-        let outcome = outcome.sides([first.0, second.0, ours.0]);
-        Ok(plot.into_iter().fold(outcome, Outcome::plot))
+        let outcome = Outcome::breaks_if(seen, sentence).figures(figures).plots(plot);
+        Ok(outcome.sides([first.0, second.0, ours.0]))
     }
 }
 
@@ -86,6 +81,6 @@ async fn play(
     let sold = expired_sale(lock, shop, sale, &trace, &name, ttl).await?;
     let happened = format!("{} left of one item", sold.left);
     let side = Side::new(label, lock.nature(), sold.left >= 0, happened);
-    let side = sold.story.into_iter().fold(side, Side::evidence);
-    Ok((side.traced(sold.history, &Checker::new().tokens(Grade::None))?, sold.left))
+    let side = side.story(sold.story);
+    Ok((side.played(sold.history)?, sold.left))
 }

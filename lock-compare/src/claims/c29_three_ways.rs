@@ -1,4 +1,4 @@
-//! C29: a database can lock in three ways, all of them slow.
+//! C29: a database can lock in three ways, all slow.
 
 use async_trait::async_trait;
 

@@ -37,13 +37,11 @@ impl Experiment for HeldByHand {
         }
         sides.push(ours(stage).await?);
         let waits = sides.iter().all(|side| side.well);
-        let told: Vec<_> =
-            sides.iter().map(|side| format!("{}: {}", side.lock, side.happened)).collect();
-        Ok(Outcome::holds_if(waits, told.join("; ")).sides(sides))
+        Ok(Outcome::holds_if(waits, Side::summaries(&sides)).sides(sides))
     }
 }
 
-/// The names for both terminals: one, or two in the control.
+/// The names for both terminals: the same, or two different ones in the control.
 fn names(stage: &Stage, what: &str) -> [String; 2] {
     let name = stage.name(what).replace('/', "-");
     let other = format!("{name}-other");

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use distlock::{Error, Locks};
-use lock_history::{Checker, Grade, History};
+use lock_history::History;
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
@@ -50,8 +50,7 @@ impl Experiment for WaiterKeepsAlive {
         let (first, second, others) =
             tokio::join!(play(stage, first, "first"), play(stage, second, "second"), others(stage));
         let ((first, kept), (second, lost)) = (first?, second?);
-        let sentence =
-            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        let sentence = Side::summaries([&first, &second]);
         let ttl = short_ttl(stage);
         Ok(Outcome::holds_if(kept && !lost, sentence)
             .sides([first, second])
@@ -61,7 +60,7 @@ impl Experiment for WaiterKeepsAlive {
     }
 }
 
-/// Whether B kept its place, too.
+/// Also returns whether B kept its place.
 async fn play(stage: &Stage, how: Waiting, what: &str) -> Result<(Side, bool), Failure> {
     let label = match how {
         Waiting::Alive => "distlock",
@@ -81,7 +80,7 @@ async fn play(stage: &Stage, how: Waiting, what: &str) -> Result<(Side, bool), F
     };
     let history: History = line.trace.history();
     let side = Side::new(label, Nature::Distlock, kept, happened).evidence(told);
-    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, kept))
+    Ok((side.played(history)?, kept))
 }
 
 struct Line {
@@ -93,7 +92,7 @@ struct Line {
 }
 
 impl Line {
-    /// Whether B got in before C, and what B was told.
+    /// Returns whether B entered before C, and the reply to B.
     async fn play(&self, how: Waiting) -> Result<(bool, String), Failure> {
         let [a, b, c] = ["A", "B", "C"].map(|who| self.trace.client(who).asks(&self.name));
         let guard = self.operator.lock(&self.name)?.ttl(self.ttl).acquire().await?;
@@ -110,7 +109,7 @@ impl Line {
             Waiting::Alive => None,
             Waiting::Silent => Some(stand_still(&home, &self.operator).await?),
         };
-        // The wait is what is played.
+        // Only the wait itself is played.
         sleep(self.ttl * 2).await;
         if pause.is_some() {
             until_line(&self.operator, &self.name, |line| !has(line, place)).await?;
@@ -135,7 +134,7 @@ struct Wish {
     ttl: Duration,
 }
 
-/// Waits, says who has got in, and releases. What the client was told.
+/// Waits, records that this client has entered, and releases. Returns the reply to the client.
 async fn turn(
     wish: Wish,
     asking: Entry,
@@ -146,10 +145,7 @@ async fn turn(
         Ok(Some(hold)) => {
             asking.granted(hold.token());
             tell.send(who)?;
-            asking.believes(|| hold.believes());
-            asking.releasing();
-            hold.release().await?;
-            asking.released();
+            asking.leaves(hold).await?;
             Ok("it gets in".to_owned())
         }
         Ok(None) => Err(format!("{who} waits in vain").into()),
@@ -178,7 +174,7 @@ async fn others(stage: &Stage) -> Result<Vec<Side>, Failure> {
     Ok(Vec::new())
 }
 
-/// Whether the key of a waiter is there after two TTLs.
+/// Returns whether a waiter's key exists after two TTLs.
 #[cfg(feature = "etcd")]
 async fn in_line(
     stage: &Stage,

@@ -4,11 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use distlock::Locks;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Distlock, Experiment, Failure, Figure, Hold, Nature, Outcome, Player, Side,
-    Stage, Store,
+    Stage, Store, Trace,
 };
 
 /// C32.
@@ -26,7 +25,7 @@ const CLAIM: Claim = Claim {
 };
 
 const TTL: Duration = Duration::from_secs(8);
-/// A free lock is there long before; who stands in a wrong queue waits for as long.
+/// A free lock is granted long before this. A client in a wrong queue waits this long.
 const WAIT: Duration = Duration::from_secs(2);
 
 #[async_trait]
@@ -42,8 +41,7 @@ impl Experiment for Separator {
         let (first, second) =
             tokio::join!(play(stage, &*first, "first"), play(stage, &*second, "second"));
         let ((first, none), (second, some)) = (first?, second?);
-        let sentence =
-            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        let sentence = Side::summaries([&first, &second]);
         Ok(Outcome::holds_if(none == 0 && some > 0, sentence)
             .sides([first, second])
             .figure(Figure::count("free locks refused, first lock", none.into(), "of 2"))
@@ -51,40 +49,41 @@ impl Experiment for Separator {
     }
 }
 
-/// How many free locks were refused, too.
+/// Also returns the number of free locks that were refused.
 async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, u8), Failure> {
     let trace = stage.trace(&lock.label());
     let (mut refused, mut evidence) = (0, Vec::new());
     for (held, wanted) in [("lock10", "lock1"), ("lock1", "lock10")] {
-        let (a, b) = (lock.client().await?, lock.client().await?);
         let folder = stage.name(&format!("{what}-{held}"));
-        let [held_name, wanted_name] = [held, wanted].map(|name| format!("{folder}/{name}"));
-        let entry = trace.client(format!("A, {held}")).asks(&held_name);
-        let hold = a.acquire(&held_name, TTL, WAIT).await?.ok_or("a free lock is refused")?;
-        entry.granted(hold.token());
-        let asking = trace.client(format!("B, {wanted}")).asks(&wanted_name);
-        match b.acquire(&wanted_name, TTL, WAIT).await? {
-            Some(other) => {
-                asking.granted(other.token());
-                asking.releasing();
-                other.release().await?;
-                asking.released();
-                evidence.push(format!("{held} is held; {wanted} is granted"));
-            }
-            None => {
-                asking.ended("waited in vain");
-                refused += 1;
-                evidence.push(format!("{held} is held; {wanted} is refused, although it is free"));
-            }
-        }
-        entry.releasing();
-        hold.release().await?;
-        entry.released();
+        let is_granted = is_granted_beside(lock, &trace, &folder, held, wanted).await?;
+        refused += u8::from(!is_granted);
+        let how = if is_granted { "granted" } else { "refused, although it is free" };
+        evidence.push(format!("{held} is held; {wanted} is {how}"));
     }
     let happened = format!("{refused} of 2 free locks are refused");
-    let side = Side::new(lock.label(), lock.nature(), refused == 0, happened);
-    let side = evidence.into_iter().fold(side, Side::evidence);
-    Ok((side.traced(trace.history(), &Checker::new().tokens(Grade::None))?, refused))
+    let side = Side::new(lock.label(), lock.nature(), refused == 0, happened).story(evidence);
+    Ok((side.played(trace.history())?, refused))
+}
+
+/// Whether B gets its lock while A holds the other one.
+async fn is_granted_beside(
+    lock: &dyn Contestant,
+    trace: &Trace,
+    folder: &str,
+    held: &str,
+    wanted: &str,
+) -> Result<bool, Failure> {
+    let (a, b) = (lock.client().await?, lock.client().await?);
+    let [held_name, wanted_name] = [held, wanted].map(|name| format!("{folder}/{name}"));
+    let entry = trace.client(format!("A, {held}")).asks(&held_name);
+    let hold = a.acquire(&held_name, TTL, WAIT).await?.ok_or("a free lock is refused")?;
+    entry.granted(hold.token());
+    let asking = trace.client(format!("B, {wanted}")).asks(&wanted_name);
+    let got = b.acquire(&wanted_name, TTL, WAIT).await?;
+    let is_granted = got.is_some();
+    asking.passes(got).await?;
+    entry.gives_back(hold).await?;
+    Ok(is_granted)
 }
 
 /// The lock without a separator.
@@ -97,7 +96,8 @@ async fn mixing(stage: &Stage) -> Result<Arc<dyn Contestant>, Failure> {
     Ok(Arc::new(ByPrefix { url, store: stage.store }))
 }
 
-/// An imitation on distlock's own queues: whatever starts with the name counts as its queue.
+/// An imitation on distlock's own queues: every queue with this name as its prefix counts as its
+/// own.
 #[derive(Clone)]
 struct ByPrefix {
     url: String,
@@ -139,7 +139,7 @@ impl Player for PrefixClient {
     ) -> Result<Option<Box<dyn Hold>>, Failure> {
         match self.locks.names(name).await?.is_empty() {
             true => self.lock.acquire(name, ttl, wait).await,
-            // Somebody stands in what it takes for its queue.
+            // Another client stands in a queue that counts as its own.
             false => Ok(None),
         }
     }

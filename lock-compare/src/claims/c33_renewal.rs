@@ -1,4 +1,4 @@
-//! C33: when a session is renewed.
+//! C33: the time at which a session is renewed.
 
 use std::time::Duration;
 
@@ -38,16 +38,8 @@ impl Experiment for Renewal {
         let ttl = least.max(stage.quick_or_full(Duration::from_secs(3), Duration::from_secs(6)));
         let name = stage.name("lock");
         let by_hand = stage.pick(false, true);
-        let watched = async {
-            match by_hand {
-                true => renewed_by_hand(&locks, &name, ttl).await,
-                false => renewed_by_itself(&locks, &name, ttl).await,
-            }
-        };
-        let (shares, program) = tokio::join!(watched, program(stage));
-        let (mut shares, program) = (shares?, program?);
-        shares.sort_by(f64::total_cmp);
-        let share = shares[shares.len() / 2];
+        let (share, program) = tokio::join!(share(&locks, &name, ttl, by_hand), program(stage));
+        let (share, program) = (share?, program?);
         let default = locks.guarantees().default_ttl;
         locks.close().await?;
         let happened = format!(
@@ -55,7 +47,7 @@ impl Experiment for Renewal {
             default.as_secs()
         );
         let side = Side::new("distlock", Nature::Distlock, true, happened.clone());
-        let beside = program.iter().map(|side| format!("; {}: {}", side.lock, side.happened));
+        let beside = program.iter().map(|side| format!("; {}", side.summary()));
         let sentence = happened + &beside.collect::<String>();
         Ok(Outcome::holds_if(HOLDS.contains(&share), sentence)
             .side(side)
@@ -65,7 +57,7 @@ impl Experiment for Renewal {
     }
 }
 
-/// What etcd's own program does, on etcd.
+/// etcd's own program, on etcd.
 async fn program(stage: &Stage) -> Result<Vec<Side>, Failure> {
     #[cfg(feature = "etcd")]
     if stage.store == crate::Store::Etcd {
@@ -85,11 +77,11 @@ mod etcd {
         etcdctl::{Etcdctl, INSTALL, Running},
     };
 
-    /// In seconds, as etcd counts it. The program looks every half second whether a third is over.
+    /// Seconds, as in etcd. The program checks every half second whether a third is over.
     const TTL: f64 = 4.0;
     const RENEWALS: usize = 3;
 
-    /// Its sessions, by what the server says of their leases.
+    /// The sessions of etcd's program, from the server's view of their leases.
     pub(super) async fn program(stage: &Stage) -> Result<Vec<Side>, Failure> {
         let url = stage.shared().await?.url();
         let Some(program) = Etcdctl::find(&url)? else {
@@ -112,7 +104,7 @@ mod etcd {
         Ok(look(client, lease).await?.granted_ttl())
     }
 
-    /// The median share of the TTL between two renewals.
+    /// The median time between two renewals, as a share of the TTL.
     async fn share(running: Running, client: &Client) -> Result<f64, Failure> {
         let (_running, lease) = lease(running).await?;
         let (mut shares, mut last) = (Vec::new(), look(client, lease).await?.ttl());
@@ -134,7 +126,7 @@ mod etcd {
         Ok(shares[shares.len() / 2])
     }
 
-    /// The lease in the key that the program prints.
+    /// Returns the lease in the key that the program prints.
     async fn lease(mut running: Running) -> Result<(Running, i64), Failure> {
         let key = running.line().await?.ok_or("etcdctl has ended")?;
         let lease = key.rsplit('/').next().unwrap_or_default();
@@ -147,7 +139,18 @@ mod etcd {
     }
 }
 
-/// The shares of the TTL between renewals, as the holder sees its remaining time rise.
+/// The median time between two renewals, as a share of the TTL.
+async fn share(locks: &Locks, name: &str, ttl: Duration, by_hand: bool) -> Result<f64, Failure> {
+    let mut shares = match by_hand {
+        true => renewed_by_hand(locks, name, ttl).await?,
+        false => renewed_by_itself(locks, name, ttl).await?,
+    };
+    shares.sort_by(f64::total_cmp);
+    Ok(shares[shares.len() / 2])
+}
+
+/// Returns the times between renewals as shares of the TTL. The holder sees a renewal as a rise of
+/// its remaining time.
 async fn renewed_by_itself(locks: &Locks, name: &str, ttl: Duration) -> Result<Vec<f64>, Failure> {
     let guard = locks.lock(name)?.ttl(ttl).acquire().await?;
     let shares = watch(&guard, ttl, || false).await?;
@@ -176,7 +179,7 @@ async fn watch(
     mut due: impl FnMut() -> bool,
 ) -> Result<Vec<f64>, Failure> {
     let (mut shares, mut last, mut since) = (Vec::new(), guard.remaining(), Time::start());
-    // The first renewal tells nothing: a session may be older than the lock.
+    // The first renewal does not count: a session may be older than the lock.
     while shares.len() <= RENEWALS {
         if !guard.is_valid() {
             return Err("the lock was lost".into());

@@ -51,7 +51,7 @@ impl Experiment for CreateRevision {
     }
 }
 
-/// A lock of distlock puts one key for each attempt, so its tokens rise from grant to grant.
+/// A lock of distlock puts one key per attempt, so its tokens rise from grant to grant.
 async fn ours(stage: &Stage, url: &str) -> Result<Side, Failure> {
     let (locks, name) = (distlock::connect(url).await?, stage.name("lock"));
     let mut tokens = Vec::new();

@@ -1,9 +1,10 @@
-//! C35: a Lua script is isolated, and what it wrote before an error stays.
+//! C35: a Lua script is isolated, and its writes before an error stay.
 
 use async_trait::async_trait;
 
 use crate::{
-    Claim, Experiment, Failure, Figure, Nature, Outcome, Side, Stage, Store, scenario::script,
+    Claim, Experiment, Failure, Figure, Nature, Outcome, Side, Stage, Store,
+    scenario::script::{self, Seen},
 };
 
 /// C35.
@@ -20,16 +21,6 @@ const CLAIM: Claim = Claim {
                is there.",
     threshold: "Holds if the reader never sees an odd number and the write stays.",
 };
-
-/// What was seen of writes that belong together.
-pub(crate) struct Seen {
-    pub label: &'static str,
-    pub reads: u64,
-    /// Reads that saw the first of two steps alone.
-    pub halves: u64,
-    /// What was written before the error is there.
-    pub stays: bool,
-}
 
 #[async_trait]
 impl Experiment for Script {

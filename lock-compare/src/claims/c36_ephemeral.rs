@@ -1,12 +1,12 @@
-//! C36: whether an ephemeral node goes with its connection.
+//! C36: whether an ephemeral node ends with its connection.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_lab::Proxy;
+use lock_lab::{AnyServer, Proxy};
 use tokio::time::{sleep, timeout};
 
-use crate::{Claim, Experiment, Failure, Ground, Nature, Outcome, Private, Side, Stage};
+use crate::{Claim, Experiment, Failure, Ground, Nature, Outcome, Side, Stage};
 
 /// C36.
 pub(crate) struct Ephemerals;
@@ -62,11 +62,11 @@ impl Experiment for Ephemerals {
     }
 }
 
-/// distlock's lock, when its connection is reset, or its session ends.
+/// distlock's lock after its connection is reset, or after its session ends.
 async fn lock(
     stage: &Stage,
     ground: &Ground,
-    server: &Private,
+    server: &AnyServer,
     proxy: &Proxy,
 ) -> Result<(bool, Side), Failure> {
     let (owner, other) =
@@ -77,7 +77,7 @@ async fn lock(
         owner.close().await?;
     } else {
         proxy.reset();
-        // It holds, and is renewed on a new connection.
+        // The lock is held, and renewed on a new connection.
         let renewed = async {
             while guard.is_valid() && guard.renew().await.is_err() {
                 sleep(PAUSE).await;
@@ -97,13 +97,13 @@ async fn lock(
         format!("connections of the owner since the grant: {connections}"),
         format!("the owner believes that it holds the lock: {}", guard.is_valid()),
     ];
-    Ok((stays, lines.into_iter().fold(side, Side::evidence)))
+    Ok((stays, side.story(lines)))
 }
 
-/// An ephemeral node, where there are such.
+/// An ephemeral node, on a store that has them.
 async fn node(
     stage: &Stage,
-    server: &Private,
+    server: &AnyServer,
     proxy: &Proxy,
 ) -> Result<Option<(bool, Side)>, Failure> {
     #[cfg(feature = "zookeeper")]

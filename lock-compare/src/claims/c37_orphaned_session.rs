@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Actor, Claim, Contestant, Experiment, Failure, Figure, Nature, Outcome, Side, Stage,
@@ -44,22 +43,18 @@ impl Experiment for OrphanedSession {
             by_lease(stage, takes_up),
         );
         let ((side, lives_on, freed), taken_up) = (orphaned?, [ticket?, lease?]);
-        let mut sentence = format!("{}: {}", side.lock, side.happened);
-        let mut seen = lives_on;
-        let mut sides = vec![side];
-        for side in taken_up.into_iter().flatten() {
-            sentence += &format!("; {}: {}", side.lock, side.happened);
-            seen = seen && side.well;
-            sides.push(side);
-        }
+        let taken_up: Vec<_> = taken_up.into_iter().flatten().collect();
+        let seen = lives_on && taken_up.iter().all(|side| side.well);
+        let sentence = Side::summaries([&side].into_iter().chain(&taken_up));
         Ok(Outcome::holds_if(seen, sentence)
-            .sides(sides)
+            .side(side)
+            .sides(taken_up)
             .figure(Figure::time("TTL", short_ttl(stage)))
             .figure(Figure::time("from the end to the next grant", freed)))
     }
 }
 
-/// Whether the lock lived on, too, and when it was free.
+/// Also returns whether the lock lived on, and the time until it was free.
 async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Failure> {
     let (lock, name, ttl) = (stage.distlock().await?, stage.name("orphaned"), short_ttl(stage));
     let lock: &dyn Contestant = &lock;
@@ -93,20 +88,18 @@ async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Fai
     };
     let freed = Duration::from_nanos(trace.now().saturating_sub(from));
     entry.granted(got.token());
-    entry.releasing();
-    got.release().await?;
-    entry.released();
+    entry.gives_back(got).await?;
     let happened = match lives_on {
         true => format!("{end}: the lock stays held, and B gets in {} ms later", freed.as_millis()),
         false => format!("{end}: the lock is free at once"),
     };
     let side = Side::new(lock.label(), Nature::Distlock, true, happened);
-    let side = side.traced(trace.history(), &Checker::new().tokens(Grade::None))?;
+    let side = side.played(trace.history())?;
     Ok((side, lives_on, freed))
 }
 
-/// What becomes of a lock of distlock that its process has left before it ends, with or without
-/// another one that takes it up.
+/// Plays a lock of distlock that its process left before its end. Another process takes it up, or
+/// none does.
 async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
     let next = stage.connect().await?;
     if !next.guarantees().detach {
@@ -124,7 +117,7 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
     };
     let (locks, token, ticket) = home.run(leave).await??;
     leaving.granted(Some(token.value()));
-    leaving.ended("left to whoever has the ticket");
+    leaving.ended("left to the holder of the ticket");
     home.kill(locks);
     let taken_up = match is_taken_up {
         true => Some(next.adopt(&ticket.parse()?).await?),
@@ -134,15 +127,7 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
     let waiting = trace.client("B").asks(&name);
     let got = stage.distlock().await?.client().await?.acquire(&name, ttl, ttl * 2).await?;
     let is_held = got.is_none();
-    match got {
-        Some(hold) => {
-            waiting.granted(hold.token());
-            waiting.releasing();
-            hold.release().await?;
-            waiting.released();
-        }
-        None => waiting.ended("waited in vain"),
-    }
+    waiting.passes(got).await?;
     if let Some(guard) = taken_up {
         guard.release().await?;
     }
@@ -152,10 +137,10 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
         false => "nobody takes it up: the next client gets in after the TTL",
     };
     let side = Side::new("distlock, a ticket", Nature::Distlock, well, happened);
-    Ok(Some(side.traced(trace.history(), &Checker::new().tokens(Grade::None))?))
+    Ok(Some(side.played(trace.history())?))
 }
 
-/// What becomes of a lease of etcd after its process, with or without another one that takes it up.
+/// Plays a lease of etcd after the end of its process. Another process takes it up, or none does.
 #[cfg(feature = "etcd")]
 async fn by_lease(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
     use crate::concurrency::{GoMutex, connect, keep_alive};
@@ -168,7 +153,7 @@ async fn by_lease(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fail
     let session = go.session(ttl).await?;
     let (lease, revision) = (session.lease, session.enqueue(&name).await?);
     let reader = go.session(ttl * 4).await?;
-    // Its process ends: nothing renews the lease any more.
+    // Its process ends: the lease is not renewed any more.
     drop(session);
     let alive = std::sync::Arc::default();
     let keeper = match is_taken_up {

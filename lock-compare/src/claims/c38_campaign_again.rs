@@ -57,7 +57,7 @@ impl Experiment for CampaignAgain {
     }
 }
 
-/// What becomes of the leader's value in distlock.
+/// Plays it with distlock. Also returns whether the leader's value changed.
 async fn ours(stage: &Stage) -> Result<(bool, Side), Failure> {
     let locks = stage.connect().await?;
     let election = locks.election(stage.name("election"))?.ttl(TTL);

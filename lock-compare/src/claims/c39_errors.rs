@@ -1,4 +1,4 @@
-//! C39: each way in which a lock can fail has an error of its own.
+//! C39: each way in which a lock can fail has its own error.
 
 use std::{future::Future, time::Duration};
 
@@ -59,7 +59,7 @@ impl Experiment for Errors {
     }
 }
 
-/// Somebody else holds the lock.
+/// Another client holds the lock.
 async fn try_lock(
     ours: &Locks,
     other: &Locks,
@@ -78,7 +78,7 @@ async fn try_lock(
     Ok(answer)
 }
 
-/// The store ends a hold: the holder is told why.
+/// The store ends a hold: the holder learns the reason.
 async fn dead_session(
     ours: &Locks,
     other: &Locks,
@@ -95,7 +95,7 @@ async fn dead_session(
     Ok(Some(format!("lost() answers: {reason}")))
 }
 
-/// A holder releases what is not its own any more.
+/// A holder releases a lock that is no longer its own.
 async fn not_held(
     ours: &Locks,
     other: &Locks,
@@ -114,7 +114,7 @@ async fn not_held(
     }
 }
 
-/// The place of a waiter is taken away.
+/// A waiter loses its place.
 async fn lost_place(
     ours: &Locks,
     other: &Locks,
@@ -135,7 +135,7 @@ async fn lost_place(
     }
 }
 
-/// Takes the last entry of a queue away: the only holder, or the waiter behind it.
+/// Removes the last entry of a queue: the only holder, or the waiter behind it.
 async fn revoke(locks: &Locks, name: &str) -> Result<(), Failure> {
     let queue = locks.inspect(name).await?;
     let last: Option<Uuid> = queue.last().and_then(|entry| entry.attempt);
@@ -143,7 +143,7 @@ async fn revoke(locks: &Locks, name: &str) -> Result<(), Failure> {
     revoked.then_some(()).ok_or_else(|| "nothing was revoked".into())
 }
 
-/// Waits until somebody is behind the holder.
+/// Waits until a client is behind the holder.
 async fn joined(locks: &Locks, name: &str) -> Result<(), Failure> {
     while locks.inspect(name).await?.len() < 2 {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! C40: from how many clients on watching is cheaper than polling.
+//! C40: the number of clients from which watching is cheaper than polling.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,7 +51,7 @@ impl Experiment for Crossover {
         };
         let space = keys::of(stage.store, &ground).await?;
         let give = match stage.store {
-            // An ephemeral node is its own session's: there is nothing to compare.
+            // An ephemeral node belongs to its own session: there is no owner to compare.
             Store::ZooKeeper => Give::BareDel,
             _ => Give::CompareAndDel,
         };
@@ -63,20 +63,11 @@ impl Experiment for Crossover {
         let queue = Costs::of(queue, stage, (&ground, idle), "queue").await?;
         until_idle(stage.store, &ground, idle).await?;
         let polling = Costs::of(polling, stage, (&ground, idle), "polling").await?;
-        let outcome = verdict(stage.store, &queue, &polling);
-        let plot = Plot {
-            title: format!("Requests per acquisition on {}", stage.store),
-            topic: Some(Topic::Cost),
-            drawing: Drawing::Lines {
-                x: "clients".into(),
-                y: "requests per acquisition".into(),
-                log: true,
-                series: vec![queue.series(), polling.series()],
-            },
-        };
-        let figures = queue.figures().into_iter().chain(polling.figures());
-        let outcome = figures.fold(outcome.plot(plot), Outcome::figure);
-        Ok(outcome.sides([queue.side(), polling.side()]))
+        Ok(verdict(stage.store, &queue, &polling)
+            .plot(plot(stage.store, &queue, &polling))
+            .figures(queue.figures())
+            .figures(polling.figures())
+            .sides([queue.side(), polling.side()]))
     }
 }
 
@@ -97,13 +88,26 @@ fn verdict(store: Store, queue: &Costs, polling: &Costs) -> Outcome {
     Outcome::holds_if(crosses, sentence)
 }
 
-/// What a lock costs with each number of clients.
+fn plot(store: Store, queue: &Costs, polling: &Costs) -> Plot {
+    Plot {
+        title: format!("Requests per acquisition on {store}"),
+        topic: Some(Topic::Cost),
+        drawing: Drawing::Lines {
+            x: "clients".into(),
+            y: "requests per acquisition".into(),
+            log: true,
+            series: vec![queue.series(), polling.series()],
+        },
+    }
+}
+
+/// The cost of a lock for each number of clients.
 struct Costs {
     label: String,
     nature: Nature,
     /// Requests per acquisition.
     each: Vec<f64>,
-    /// With all clients.
+    /// Connections with all clients.
     connections: u64,
     watches: u64,
 }
@@ -120,18 +124,13 @@ impl Costs {
         for number in CLIENTS {
             while clients.len() < number {
                 let client = lock.client().await?;
-                // Its session and its scripts are there after it.
+                // Sets up the client's session and scripts.
                 take_turns(client.clone(), stage.name(what), 1).await?;
                 clients.push(client);
             }
-            let (name, mut turns) = (stage.name(&format!("{what}-{number}")), JoinSet::new());
+            let name = stage.name(&format!("{what}-{number}"));
             let before = counters(ground).await?;
-            for client in &clients {
-                turns.spawn(take_turns(client.clone(), name.clone(), times));
-            }
-            while let Some(one) = turns.join_next().await {
-                one??;
-            }
+            compete(&clients, &name, times).await?;
             let now = counters(ground).await?;
             let count = requests(stage.store, lock.nature(), &now.since(&before));
             each.push(count as f64 / (number * times) as f64);
@@ -177,6 +176,18 @@ impl Costs {
         let (first, last) = (self.each[0], self.each[self.each.len() - 1]);
         Side::new(&self.label, self.nature, last <= first * 2.0, self.words())
     }
+}
+
+/// All clients take turns at once.
+async fn compete(clients: &[Arc<dyn Player>], name: &str, times: usize) -> Result<(), Failure> {
+    let mut turns = JoinSet::new();
+    for client in clients {
+        turns.spawn(take_turns(client.clone(), name.to_owned(), times));
+    }
+    while let Some(one) = turns.join_next().await {
+        one??;
+    }
+    Ok(())
 }
 
 async fn take_turns(client: Arc<dyn Player>, name: String, times: usize) -> Result<(), Failure> {

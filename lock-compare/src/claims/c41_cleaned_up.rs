@@ -1,4 +1,4 @@
-//! C41: what a crash leaves is noticed by monitoring and cleaned up.
+//! C41: monitoring notices a crash's leftovers, and they are cleaned up.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ async fn enter(
     Ok((locks, guard, waiter))
 }
 
-/// Whether so many are in a queue within a time.
+/// Returns whether the queue reaches this length within a time.
 async fn in_queue(
     monitor: &Locks,
     name: &str,

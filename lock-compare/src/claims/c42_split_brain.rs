@@ -7,8 +7,8 @@ use lock_history::{Checker, Grade};
 use lock_lab::{Network, RedisSentinels};
 
 use crate::{
-    Claim, Contestant, Drawing, Experiment, Failure, Give, Nature, Outcome, Plot, Printed, Side,
-    Stage, Store, Take, Topic,
+    Claim, Contestant, Experiment, Failure, Give, Nature, Outcome, Plot, Printed, Side, Stage,
+    Store, Take, Topic,
     cluster::{OnSide, Probe, Service},
     keys::keys_at,
     scenario::MinorityHolder,
@@ -31,7 +31,7 @@ const CLAIM: Claim = Claim {
                 and a holder there is told before the other side grants.",
 };
 
-/// So that a majority frees what the cut-off client holds soon after its election.
+/// Short, so that the majority frees the cut-off client's lock soon after its election.
 const TTL: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(30);
 const ELECTION: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ impl Experiment for SplitBrain {
     }
 }
 
-/// A node of three is cut off, with a client.
+/// One of three nodes is cut off, with a client.
 async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> {
     let (left, right) = (service.side()?, service.side()?);
     let led = service.leader().await?;
@@ -105,7 +105,7 @@ async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     let bare = Side::new("bare reads and writes", Nature::AsPrinted, seen.write.is_err(), {
         "one client on the minority side, after the other side has written a new value"
     });
-    let bare = seen.lines().into_iter().fold(bare, Side::evidence);
+    let bare = bare.story(seen.lines());
     let ours = Side::new(
         "distlock",
         Nature::Distlock,
@@ -120,10 +120,10 @@ async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     let ours = ours.traced(trace.history(), &checker)?;
     let plot = plot(stage, &ours);
     let outcome = Outcome::holds_if(resigned && grants_nothing && kept, sentence);
-    Ok(plot.into_iter().fold(outcome.sides([bare, ours]), Outcome::plot))
+    Ok(outcome.sides([bare, ours]).plots(plot))
 }
 
-/// What both sides do with one key.
+/// The results of both sides for one key.
 struct Seen {
     write: Result<(), String>,
     linear: Result<String, String>,
@@ -132,7 +132,7 @@ struct Seen {
 
 async fn look(inside: &dyn Probe, outside: &dyn Probe) -> Seen {
     let text = |error: Failure| error.to_string();
-    // Both go on at once: each waits for a node that may be silent.
+    // Both reads run at once: each waits for a node that may be silent.
     let newer = outside.write("new").await;
     let stale = inside.read(false).await.map_err(text);
     let (linear, write) = tokio::join!(inside.read(true), inside.write("wrong"));
@@ -155,7 +155,7 @@ impl Seen {
     }
 }
 
-/// Why there is no lock; `None` if there is one.
+/// Returns the reason why no lock is granted. `None` if one is granted.
 async fn ask(lock: &OnSide, name: &str) -> Option<String> {
     let asked = async { lock.client().await?.acquire(name, TTL, Duration::ZERO).await };
     match tokio::time::timeout(Duration::from_secs(8), asked).await {
@@ -169,7 +169,7 @@ async fn ask(lock: &OnSide, name: &str) -> Option<String> {
     }
 }
 
-/// A primary of Redis is cut off, with a client.
+/// A Redis primary is cut off, with a client.
 async fn two_primaries(stage: &Stage) -> Result<Outcome, Failure> {
     let network = Network::new()?;
     let builder = RedisSentinels::builder().on(&network);
@@ -219,16 +219,12 @@ async fn two_primaries(stage: &Stage) -> Result<Outcome, Failure> {
     fault.healed();
     let happened = format!("{granted} of 2 sides grant the same lock");
     let side = Side::new("SET NX PX", Nature::AsPrinted, granted < 2, happened.clone());
-    let side = lines.into_iter().fold(side, Side::evidence);
-    let side = side.traced(trace.history(), &Checker::new().tokens(Grade::None))?;
+    let side = side.story(lines).played(trace.history())?;
     let plot = plot(stage, &side);
     let sentence = format!("the old primary is cut off and a new one promoted: {happened}");
-    let outcome = Outcome::holds_if(granted < 2, sentence).side(side);
-    Ok(plot.into_iter().fold(outcome, Outcome::plot))
+    Ok(Outcome::holds_if(granted < 2, sentence).side(side).plots(plot))
 }
 
 fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
-    let timeline = side.timeline.clone()?;
-    let title = format!("A split of {}: {}", stage.store, side.lock);
-    Some(Plot { title, topic: Some(Topic::Failover), drawing: Drawing::Timeline(timeline) })
+    side.plot(&format!("A split of {}", stage.store), Some(Topic::Failover))
 }

@@ -1,4 +1,4 @@
-//! C43: etcd 3.4's `Lock` does not look whether its own key is still there.
+//! C43: etcd 3.4's `Lock` does not check whether its own key still exists.
 
 use async_trait::async_trait;
 
@@ -63,7 +63,7 @@ mod etcd {
     const PATIENCE: Duration = Duration::from_secs(30);
     const PAUSE: Duration = Duration::from_millis(10);
 
-    /// Who is B.
+    /// The kind of client that plays B.
     #[derive(Clone)]
     enum Kind {
         Program(Etcdctl),
@@ -73,74 +73,72 @@ mod etcd {
 
     pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
         let url = stage.shared().await?.url();
-        let go = GoMutex::new(&url);
-        let mut blind = vec![Kind::Imitation(go.clone().unchecked())];
         let program = Etcdctl::find(&url)?;
-        blind.splice(0..0, program.clone().map(Kind::Program));
-        let mut careful = vec![
-            Kind::Distlock(Distlock::new(format!("{url}?layout=native"))),
-            Kind::Imitation(go),
-        ];
-        if stage.is_swapped() {
-            std::mem::swap(&mut blind, &mut careful);
-        }
-        let all = blind.iter().chain(&careful).cloned().enumerate();
+        let (blind, careful) = waiters(&url, program.clone());
+        let (blind, careful) = stage.pick((&blind, &careful), (&careful, &blind));
+        let all = blind.iter().chain(careful).cloned().enumerate();
         let played = all.map(|(number, kind)| play(stage, &url, kind, number));
         let played = futures_util::future::try_join_all(played).await?;
         let deluded = |played: &[(Side, usize)]| played.iter().filter(|it| it.1 > 0).count();
         let (first, second) = (deluded(&played[..blind.len()]), deluded(&played[blind.len()..]));
-        let text = played.iter().map(|(side, _)| format!("{}: {}", side.lock, side.happened));
-        let mut sentence = text.collect::<Vec<_>>().join("; ");
+        let mut sentence = Side::summaries(played.iter().map(|(side, _)| side));
         if program.is_none() {
             sentence += &format!("; {INSTALL}");
         }
         let seen = first == blind.len() && second == 0;
+        let (blind, careful) = (format_of(blind.len()), format_of(careful.len()));
         Ok(Outcome::breaks_if(seen, sentence)
-            .figure(Figure::count("of the first, deluded", first as f64, format_of(blind.len())))
-            .figure(Figure::count(
-                "of the others, deluded",
-                second as f64,
-                format_of(careful.len()),
-            ))
+            .figure(Figure::count("of the first, deluded", first as f64, blind))
+            .figure(Figure::count("of the others, deluded", second as f64, careful))
             .sides(played.into_iter().map(|(side, _)| side)))
+    }
+
+    /// The waiters that take a grant for theirs unchecked, and the ones that check.
+    fn waiters(url: &str, program: Option<Etcdctl>) -> (Vec<Kind>, Vec<Kind>) {
+        let (go, native) = (GoMutex::new(url), Distlock::new(format!("{url}?layout=native")));
+        let program = program.map(Kind::Program);
+        let blind = program.into_iter().chain([Kind::Imitation(go.clone().unchecked())]);
+        (blind.collect(), vec![Kind::Distlock(native), Kind::Imitation(go)])
     }
 
     fn format_of(all: usize) -> &'static str {
         ["of 0", "of 1", "of 2", "of 3"][all.min(3)]
     }
 
-    /// How many pairs of holders there were, too.
+    impl Kind {
+        /// The label and the nature.
+        async fn named(&self) -> Result<(String, Nature), Failure> {
+            Ok(match self {
+                Self::Program(program) => {
+                    (format!("etcdctl lock {}", program.version().await?), Nature::Program)
+                }
+                Self::Imitation(lock) => (lock.label(), lock.nature()),
+                Self::Distlock(lock) => (lock.label(), Nature::Distlock),
+            })
+        }
+    }
+
+    /// Also returns the number of pairs of holders.
     async fn play(
         stage: &Stage,
         url: &str,
         kind: Kind,
         number: usize,
     ) -> Result<(Side, usize), Failure> {
-        let (label, nature) = match &kind {
-            Kind::Program(program) => {
-                (format!("etcdctl lock {}", program.version().await?), Nature::Program)
-            }
-            Kind::Imitation(lock) => (lock.label(), lock.nature()),
-            Kind::Distlock(lock) => (lock.label(), Nature::Distlock),
-        };
-        // One level: distlock's native layout takes no other names.
+        let (label, nature) = kind.named().await?;
+        // One level: distlock's native layout accepts no other names.
         let name = stage.name(&format!("b{number}")).replace('/', "-");
         let go = GoMutex::new(url);
         let (a, c) = (go.client().await?, go.client().await?);
-        let waiter = Revocable {
-            client: connect(url).await?,
-            kind,
-            key: Mutex::default(),
-            waits: Mutex::default(),
-        };
+        let client = connect(url).await?;
+        let waiter = Revocable { client, kind, key: Mutex::default(), waits: Mutex::default() };
         let trace = stage.trace(&label);
         let RevokedWaiter { deluded, mut story, history } =
             revoked_waiter((&*a, &*c), &waiter, &trace, &name).await?;
         let checker = Checker::new().tokens(Grade::None);
         let pairs = checker.check(&history)?.count(Rule::Exclusion);
         let happened = story.pop().unwrap_or_default();
-        let side = Side::new(label, nature, !deluded, happened);
-        let side = story.into_iter().fold(side, Side::evidence);
+        let side = Side::new(label, nature, !deluded, happened).story(story);
         Ok((side.traced(history, &checker)?, pairs))
     }
 
@@ -153,7 +151,7 @@ mod etcd {
     }
 
     impl Revocable {
-        /// Waits until the queue is as wanted.
+        /// Waits until the queue has the wanted form.
         async fn until(
             &self,
             name: &str,

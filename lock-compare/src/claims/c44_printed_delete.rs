@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Experiment, Failure, Figure, Give, Outcome, Printed, Side, Stage, Take,
@@ -50,31 +49,23 @@ impl Experiment for PrintedDelete {
         );
         let ((wrong, twice), (right, once), (ours, own)) = (wrong?, right?, ours?);
         let seen = twice == 2 && once == 1 && own == 1;
-        let sentence = format!(
-            "{}: {}; {}: {}{}",
-            wrong.lock,
-            wrong.happened,
-            right.lock,
-            right.happened,
-            if seen { "; the damage is that of C7, and the last line alone makes it" } else { "" }
-        );
-        Ok(Outcome::breaks_if(seen, sentence)
-            .sides([wrong, right, ours])
-            .figure(Figure::count("the only item is sold, by the listing", twice.into(), "times"))
-            .figure(Figure::count(
-                "the only item is sold, last line changed",
-                once.into(),
-                "times",
-            )))
+        let mut sentence = Side::summaries([&wrong, &right]);
+        if seen {
+            sentence += "; the damage is that of C7, and the last line alone makes it";
+        }
+        let sold = [("by the listing", twice), ("last line changed", once)].map(|(by, sold)| {
+            Figure::count(format!("the only item is sold, {by}"), sold.into(), "times")
+        });
+        Ok(Outcome::breaks_if(seen, sentence).sides([wrong, right, ours]).figures(sold))
     }
 }
 
-/// How often the item was sold, too.
+/// Also returns how often the item was sold.
 async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, u32), Failure> {
     let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
     let late = late_holder(lock, &trace, &name, short_ttl(stage)).await?;
     let happened = format!("the only item is sold {}", times(late.sold));
     let side = Side::new(lock.label(), lock.nature(), !late.third_got_in, happened);
-    let side = late.story.into_iter().fold(side, Side::evidence);
-    Ok((side.traced(late.history, &Checker::new().tokens(Grade::None))?, late.sold))
+    let side = side.story(late.story);
+    Ok((side.played(late.history)?, late.sold))
 }

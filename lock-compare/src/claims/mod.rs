@@ -1,7 +1,7 @@
 //! The claims of the articles, one file each.
 //!
-//! A claim is a `const` with its texts, and a type that plays it. What several of them play is in
-//! `scenario`, `contestant`, `printed` and `keys`.
+//! A claim is a `const` with its texts, and a type that plays it. Parts used by several of them are
+//! in `scenario`, `contestant`, `printed` and `keys`.
 
 mod c01_mutual_exclusion;
 mod c02_crashed_holder;
@@ -48,7 +48,6 @@ mod c42_split_brain;
 mod c43_unchecked_key;
 mod c44_printed_delete;
 
-pub(crate) use self::c35_script::Seen;
 use crate::Experiment;
 
 /// All experiments, by the numbers of their claims.

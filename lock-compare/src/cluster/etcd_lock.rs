@@ -1,4 +1,4 @@
-//! The lock of etcd itself, through the bare client.
+//! etcd's own lock, through the bare client.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,18 +11,18 @@ use tokio::{
 
 use crate::{Contestant, Failure, Hold, Nature, Player};
 
-/// How long a bare try may take: the service of etcd knows no other way to ask.
+/// Limit of a bare try: etcd's service has no other way to try.
 const TRY: Duration = Duration::from_millis(500);
-/// How long one request may take beside those that wait.
+/// Limit of one request that does not wait for the lock.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// etcd's own lock service, which is the Go package `concurrency` within the server. The lease is
-/// kept alive every third of its TTL, and nobody looks at what comes of it.
+/// etcd's own lock service, which is the Go package `concurrency` inside the server. The lease is
+/// kept alive every third of its TTL. The result of a keep-alive is ignored.
 #[derive(Clone)]
 pub(crate) struct EtcdLock(Vec<String>);
 
 impl EtcdLock {
-    /// That of the servers at these addresses.
+    /// The lock of the servers at these addresses.
     pub(crate) fn new(addrs: Vec<String>) -> Self {
         Self(addrs)
     }
@@ -76,7 +76,7 @@ impl Player for Connected {
     }
 }
 
-/// Sends on whatever connection there is: after the loss of a node, that of another one.
+/// Sends on any available connection: after the loss of a node, on the one of another node.
 async fn keep_alive(mut client: Client, lease: i64, pause: Duration) {
     loop {
         if let Ok(Ok((mut keeper, mut answers))) =

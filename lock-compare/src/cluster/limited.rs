@@ -1,4 +1,4 @@
-//! Work on a side that may never be answered.
+//! Work on a side of a network, with a time limit.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,10 +7,10 @@ use tokio::time::timeout;
 
 use crate::Failure;
 
-/// How long a node may be silent until that counts as no answer.
+/// Time after which a silent node counts as one that does not answer.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Does something on a side, for a limited time.
+/// Runs work on a side, for a limited time.
 pub(super) async fn limited<T: Send + 'static>(
     side: &Arc<Side>,
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Stores of several nodes, and clients that find their way to them.
+//! Stores of several nodes, and clients that connect to them.
 
 #[cfg(feature = "etcd")]
 mod etcd_lock;
@@ -30,7 +30,7 @@ pub(crate) use self::{
 };
 use crate::{Failure, KeySpace};
 
-/// The keys of the Redis that these sentinels name.
+/// Returns the keys of the Redis that these sentinels name.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub(crate) fn sentinel_keys(redis: &RedisSentinels) -> Result<Arc<dyn KeySpace>,
     }
 }
 
-/// What is missing in a build without a feature.
+/// Returns the error of a build without a feature.
 #[cfg(not(all(feature = "redis", feature = "etcd", feature = "zookeeper")))]
 fn not_compiled_in(feature: &str) -> Failure {
     let what = format!("{feature} is not compiled in");

@@ -1,4 +1,4 @@
-//! Clients that stand on a side of a network.
+//! Clients on a side of a network.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use lock_lab::Side;
 
 use crate::{Contestant, Failure, Hold, Nature, Player};
 
-/// A lock whose clients stand on a side: what they send goes from there.
+/// A lock with its clients on a side: their requests start there.
 #[derive(Clone)]
 pub(crate) struct OnSide {
     lock: Arc<dyn Contestant>,
@@ -15,7 +15,7 @@ pub(crate) struct OnSide {
 }
 
 impl OnSide {
-    /// This lock, from this side.
+    /// Returns this lock, used from this side.
     pub(crate) fn new(lock: impl Contestant + 'static, side: &Arc<Side>) -> Self {
         Self { lock: Arc::new(lock), side: side.clone() }
     }

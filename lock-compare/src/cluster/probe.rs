@@ -7,9 +7,9 @@ use crate::Failure;
 /// One key of a store, seen from one node.
 #[async_trait]
 pub(crate) trait Probe: Send + Sync {
-    /// Writes it.
+    /// Writes the key.
     async fn write(&self, value: &'static str) -> Result<(), Failure>;
 
-    /// Reads it as the node itself knows it, or as a majority does.
+    /// Reads the key: the node's own value, or a majority's.
     async fn read(&self, of_majority: bool) -> Result<String, Failure>;
 }

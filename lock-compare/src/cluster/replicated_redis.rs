@@ -1,4 +1,4 @@
-//! A Redis primary with replicas that get what it writes, or nothing.
+//! A Redis primary with replicas that either get its writes, or get none.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use tokio::time::sleep;
 
 use crate::Failure;
 
-/// After which silence a sentinel thinks that the primary is dead.
+/// Silence after which a sentinel takes the primary for dead.
 const DOWN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A primary, two replicas and three sentinels.
 pub(crate) struct ReplicatedRedis {
-    /// All of them.
+    /// The primary, the replicas and the sentinels.
     pub(crate) servers: RedisSentinels,
     /// The first primary.
     pub(crate) primary: usize,
@@ -21,7 +21,7 @@ pub(crate) struct ReplicatedRedis {
 }
 
 impl ReplicatedRedis {
-    /// Starts them. Late replicas get nothing of what is written from now on.
+    /// Starts them. Late replicas get no writes from now on.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl ReplicatedRedis {
         self.servers.node(self.primary).url()
     }
 
-    /// Kills the primary; before that, replicas that are not late get all of it.
+    /// Kills the primary. Before that, replicas that are not late get all writes.
     ///
     /// # Errors
     ///
@@ -55,11 +55,11 @@ impl ReplicatedRedis {
         Ok(())
     }
 
-    /// The URL of the next primary, when the sentinels have promoted it.
+    /// Returns the URL of the next primary, after the sentinels have promoted it.
     ///
     /// # Errors
     ///
-    /// If they promote none within 60 s.
+    /// If the sentinels promote none within 60 s.
     pub(crate) async fn next_url(&self) -> Result<String, Failure> {
         let next = self.servers.primary_after(self.primary).await?;
         Ok(self.servers.node(next).url())

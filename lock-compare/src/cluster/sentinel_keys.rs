@@ -7,7 +7,7 @@ use redis::{Client, cmd};
 
 use crate::{Failure, KeySpace, Keys, Nature, keys::RedisKeys};
 
-/// The keys of whatever server the sentinels call the primary when a client connects.
+/// The keys of the server that the sentinels name as the primary when a client connects.
 #[derive(Clone, Debug)]
 pub(crate) struct SentinelKeys {
     sentinels: Vec<SocketAddr>,
@@ -15,12 +15,12 @@ pub(crate) struct SentinelKeys {
 }
 
 impl SentinelKeys {
-    /// Those that the sentinels watch by this name.
+    /// Keys of the primary that the sentinels watch under this name.
     pub(crate) fn new(sentinels: Vec<SocketAddr>, service: &'static str) -> Self {
         Self { sentinels, service }
     }
 
-    /// The first answer counts, as in the protocol for clients of sentinels.
+    /// Uses the first reply, as in the protocol for clients of sentinels.
     async fn primary(&self) -> Result<String, Failure> {
         for sentinel in &self.sentinels {
             let client = Client::open(format!("redis://{sentinel}"))?;

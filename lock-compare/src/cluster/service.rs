@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::{OnSide, Probe};
 use crate::{Distlock, Failure, Store};
 
-/// Three nodes of etcd or ZooKeeper, each in a place of its own.
+/// Three nodes of etcd or ZooKeeper, each in its own place.
 pub(crate) struct Service {
     network: Network,
     nodes: Nodes,
@@ -20,11 +20,11 @@ enum Nodes {
 }
 
 impl Service {
-    /// Starts three nodes of a store. `None` if the lab makes no cluster of it.
+    /// Starts three nodes of a store. `None` if the lab has no cluster of it.
     ///
     /// # Errors
     ///
-    /// If the machine permits no networks, or the servers do not start.
+    /// If the machine does not permit networks, or the servers do not start.
     pub(crate) async fn start(store: Store) -> Result<Option<Self>, Failure> {
         if !matches!(store, Store::Etcd | Store::ZooKeeper) {
             return Ok(None);
@@ -46,16 +46,16 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The system's error.
     pub(crate) fn side(&self) -> Result<Arc<Side>, Failure> {
         Ok(Arc::new(self.network.side()?))
     }
 
-    /// The node that leads.
+    /// Returns the leading node.
     ///
     /// # Errors
     ///
-    /// If none does within 30 s.
+    /// If no node leads within 30 s.
     pub(crate) async fn leader(&self) -> Result<usize, Failure> {
         Ok(match &self.nodes {
             Nodes::Etcd(nodes) => nodes.leader().await?,
@@ -63,7 +63,7 @@ impl Service {
         })
     }
 
-    /// Another node than `old` that leads, if there is one within the limit.
+    /// Returns a leader other than `old`, if there is one within the limit.
     pub(crate) async fn leader_after(&self, old: usize, limit: Duration) -> Option<usize> {
         let new = async {
             match &self.nodes {
@@ -82,7 +82,7 @@ impl Service {
         }
     }
 
-    /// Where a node stands.
+    /// The place of a node.
     pub(crate) fn place(&self, node: usize) -> Place {
         match &self.nodes {
             Nodes::Etcd(nodes) => nodes.place(node),
@@ -90,7 +90,7 @@ impl Service {
         }
     }
 
-    /// Where all nodes but one stand.
+    /// The places of all nodes except one.
     pub(crate) fn peers(&self, node: usize) -> Vec<Place> {
         match &self.nodes {
             Nodes::Etcd(nodes) => nodes.peers(node),
@@ -111,7 +111,7 @@ impl Service {
         OnSide::new(Distlock::new(self.url_of(nodes)), side)
     }
 
-    /// The store's own lock, or its recipe, on some nodes from a side.
+    /// The store's own lock, or its recipe, on some nodes, from a side.
     ///
     /// # Errors
     ///

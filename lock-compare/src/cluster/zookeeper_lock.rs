@@ -8,18 +8,18 @@ use zookeeper_client::{Acls, Client, CreateMode, LockOptions, LockPrefix, OwnedL
 
 use crate::{Contestant, Failure, Hold, Nature, Player};
 
-/// How long a bare try may take: the recipe knows no other way to ask.
+/// Limit of a bare try: the recipe has no other way to try.
 const TRY: Duration = Duration::from_millis(500);
-/// How long one connection may take to come.
+/// Limit for opening one connection.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The lock of the bare client: ZooKeeper's recipe with nodes that are ephemeral and numbered. A
-/// client has one session for each lock, with the TTL as its timeout.
+/// The bare client's lock: ZooKeeper's recipe with ephemeral sequential nodes. A client has one
+/// session per lock, with the TTL as its timeout.
 #[derive(Clone)]
 pub(crate) struct ZooKeeperLock(String);
 
 impl ZooKeeperLock {
-    /// That of the servers at these addresses, with commas between them.
+    /// The lock of the servers at these addresses, separated by commas.
     pub(crate) fn new(addrs: String) -> Self {
         Self(addrs)
     }

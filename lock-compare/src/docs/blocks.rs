@@ -7,17 +7,17 @@ use super::{Language, tables};
 const BEGIN: &str = "<!-- begin generated:";
 const END: &str = "<!-- end generated -->";
 
-/// A page with its generated blocks filled; everything else stays as it is.
+/// Returns a page with its generated blocks filled. The rest stays unchanged.
 ///
-/// A block is what stands between the lines `<!-- begin generated: WHAT -->` and
-/// `<!-- end generated -->`, where `WHAT` is one of
+/// A block is the text between the lines `<!-- begin generated: WHAT -->` and
+/// `<!-- end generated -->`. `WHAT` is one of
 ///
-/// - `run`: where the figures come from,
-/// - `verdicts`: all of them, a row per claim,
-/// - `advice`: which store to take for which need,
-/// - `differs`: what differs from the documents,
+/// - `run`: the origin of the figures,
+/// - `verdicts`: all verdicts, a row per claim,
+/// - `advice`: the stores to use for each need,
+/// - `differs`: the cells that differ from the documents,
 /// - `where C2 C3`: the stores of each verdict of these claims,
-/// - `seen C7 C44 on redis`: what was seen there, in words and figures.
+/// - `seen C7 C44 on redis`: the observations there, in words and figures.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ pub fn fill(page: &str, report: &Report, language: Language) -> Result<String, F
     Ok(filled)
 }
 
-/// What a block shows.
+/// The contents of a block.
 #[derive(Debug, Eq, PartialEq)]
 enum Block {
     Run,

@@ -1,4 +1,4 @@
-//! The languages of the documents, and the words of what is generated.
+//! The languages of the documents, and the words of generated text.
 
 use crate::{Advice, ClaimText, Pace, Verdict};
 
@@ -17,12 +17,12 @@ impl Language {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::English, Self::Chinese];
 
-    /// What stands in the names of its files before the ending: nothing, or `.zh`.
+    /// Part of its file names before the extension: nothing, or `.zh`.
     pub fn suffix(self) -> &'static str {
         self.pick("", ".zh")
     }
 
-    /// The text of this language.
+    /// Returns the text in this language.
     pub(super) fn pick<T>(self, english: T, chinese: T) -> T {
         match self {
             Self::English => english,
@@ -50,7 +50,7 @@ impl Language {
         }
     }
 
-    /// A claim's few words; English where there are no others.
+    /// Returns a claim's title, in English if there is no translation.
     pub(super) fn title(self, claim: &ClaimText) -> &str {
         match self {
             Self::English => &claim.title,
@@ -58,7 +58,7 @@ impl Language {
         }
     }
 
-    /// A need in one sentence; English where there is no other.
+    /// Returns a need in one sentence, in English if there is no translation.
     pub(super) fn need(self, advice: &Advice) -> &'static str {
         match self {
             Self::English => advice.need,
@@ -66,7 +66,7 @@ impl Language {
         }
     }
 
-    /// Words in a row.
+    /// Joins words to a list.
     pub(super) fn listed(self, words: &[String]) -> String {
         words.join(self.pick(", ", "、"))
     }

@@ -1,6 +1,6 @@
-//! What the documents show of a report: the pages' tables, the picture, the page of evidence.
+//! The documents' view of a report: the pages' tables, the picture, the page of evidence.
 //!
-//! All of it is made of one `report.json`, so that no figure of the documents is written by hand.
+//! All of it is made from one `report.json`, so that no figure in the documents is written by hand.
 
 mod blocks;
 mod language;
@@ -17,21 +17,21 @@ use crate::{Failure, Report, html};
 
 pub use self::{blocks::fill, language::Language, picture::picture};
 
-/// A file of the documents, and what it must hold.
+/// A file of the documents, with its expected contents.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Document {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What the report makes of it.
+    /// The contents made from the report.
     pub content: String,
 }
 
 impl Document {
-    /// Whether the file is what the report makes of it. A file that is not there is not.
+    /// Returns whether the file has these contents. `false` if it does not exist.
     ///
     /// # Errors
     ///
-    /// If it is there and cannot be read.
+    /// If it exists and cannot be read.
     pub fn is_current(&self) -> io::Result<bool> {
         match fs::read(&self.path) {
             Ok(found) => Ok(found == self.content.as_bytes()),
@@ -50,8 +50,8 @@ impl Document {
     }
 }
 
-/// The documents that are made of a report: `report.html` and the pictures beside it, and the pages
-/// `<folder>.md` and `<folder>.zh.md` beside its folder, whose generated blocks are filled.
+/// Returns the documents made from a report: `report.html` and the pictures beside it, and the
+/// pages `<folder>.md` and `<folder>.zh.md` beside its folder, with their generated blocks filled.
 ///
 /// # Errors
 ///

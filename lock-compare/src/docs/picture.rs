@@ -1,4 +1,4 @@
-//! The matrix of verdicts as a picture that stands alone.
+//! The matrix of verdicts as a picture without external parts.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -6,7 +6,7 @@ use crate::{Report, Row, Verdict};
 
 use super::{Language, tables};
 
-/// More rows than this stand in two blocks, side by side.
+/// Above this number of rows there are two blocks, side by side.
 const BLOCK: usize = 14;
 const MARGIN: f64 = 16.0;
 /// The room for a claim's number, and for its title.
@@ -14,16 +14,16 @@ const NUMBER: f64 = 30.0;
 const TITLE: f64 = 214.0;
 const CELL: f64 = 25.0;
 const LINE: f64 = 21.0;
-/// Between the blocks.
+/// Width between the blocks.
 const GAP: f64 = 22.0;
-/// The stores' names stand aslant above the cells.
+/// Room for the stores' names, which are at an angle above the cells.
 const TOP: f64 = 114.0;
 const LEGEND: f64 = 24.0;
-/// Where a line of the legend ends.
+/// Right end of a line of the legend.
 const WIDEST: f64 = 800.0;
 
-/// Rules of its own, for it is shown as an image, which sees no other style. It has a ground, since
-/// the page around it need not follow the reader's scheme.
+/// The picture has its own rules, because it is shown as an image, which gets no other style. It
+/// has a background, because the page around it may use another colour scheme than the reader.
 const STYLE: &str = "
 text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'PingFang SC', \
 'Microsoft YaHei', 'Noto Sans CJK SC', Arial, sans-serif; fill: #1a1f26; }
@@ -48,8 +48,8 @@ text { fill: #e5e9ee; } .mute { fill: #a3adb9; }
 }
 ";
 
-/// The verdicts of a report as an SVG image that loads nothing: a row per claim, a cell per store,
-/// with a sign in each, for light and dark, with a title and a description.
+/// Returns the verdicts of a report as an SVG image that loads nothing: a row per claim, a cell per
+/// store with a sign, for light and dark, with a title and a description.
 pub fn picture(report: &Report, language: Language) -> String {
     let blocks = if report.rows.len() > BLOCK { 2 } else { 1 };
     let size = report.rows.len().div_ceil(blocks).max(1);
@@ -94,7 +94,7 @@ fn run(report: &Report, language: Language) -> String {
     )
 }
 
-/// What those hear who do not see it.
+/// Returns the description for screen readers.
 fn described(report: &Report, language: Language) -> String {
     let counts = Verdict::ALL.into_iter().map(|verdict| (verdict, report.count(verdict)));
     let counts = counts.filter(|(_, count)| *count > 0);
@@ -123,7 +123,7 @@ fn line(report: &Report, row: &Row, (left, top): (f64, f64), language: Language)
     let (title, base) = (language.title(&row.claim), top + 15.0);
     let right = left + NUMBER + TITLE + CELL * report.stores.len() as f64;
     let room = TITLE - 8.0;
-    // A title that may be too long is made as wide as the room, whatever the font.
+    // A title that may be too long is squeezed into the room, whatever the font.
     let squeezed = (extent(title) > room).then_some(room);
     html! {
         line.rule x1=(left) x2=(right) y1=(top) y2=(top) {}
@@ -147,7 +147,7 @@ fn sign(verdict: Verdict, (x, y): (f64, f64)) -> Markup {
     }
 }
 
-/// The signs with words and counts, and how many lines they take.
+/// Returns the signs with words and counts, and the number of lines that they take.
 fn legend(report: &Report, language: Language, top: f64) -> (Markup, usize) {
     let (mut at, mut lines, mut shown) = (MARGIN, 1, Vec::new());
     for verdict in Verdict::ALL {
@@ -183,7 +183,7 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// About how wide a text is, in a wide font.
+/// Estimates the width of a text in a wide font.
 fn extent(text: &str) -> f64 {
     text.chars().map(|one| if one.is_ascii() { 6.6 } else { 12.4 }).sum()
 }

@@ -4,7 +4,7 @@ use crate::{Choice, ClaimText, Report, Store, Verdict, html::number};
 
 use super::Language;
 
-/// Where the figures come from, in one paragraph.
+/// The origin of the figures, in one paragraph.
 pub(super) fn run(report: &Report, language: Language) -> String {
     let machine = &report.machine;
     let versions = report.versions.iter().map(|(name, version)| format!("{name} {version}"));
@@ -30,7 +30,7 @@ pub(super) fn run(report: &Report, language: Language) -> String {
     )
 }
 
-/// A row per claim, a column per store, with the signs explained.
+/// A row per claim, a column per store, with an explanation of the signs.
 pub(super) fn verdicts(report: &Report, language: Language) -> String {
     let stores = report.stores.iter().map(|store| store.name().to_owned());
     let heading = [language.pick("claim", "说法").to_owned()].into_iter().chain(stores);
@@ -54,7 +54,7 @@ fn legend(report: &Report, language: Language) -> String {
     words.collect::<Vec<_>>().join(" · ")
 }
 
-/// Which store for which need.
+/// The stores for each need.
 pub(super) fn advice(report: &Report, language: Language) -> String {
     let heading = language.pick(
         ["need", "take", "do not take", "this run does not say it of", "claims"],
@@ -82,7 +82,7 @@ pub(super) fn advice(report: &Report, language: Language) -> String {
     table(&heading, rows)
 }
 
-/// What differs from the documents, with the figures.
+/// The cells that differ from the documents, with their figures.
 pub(super) fn differs(report: &Report, language: Language) -> String {
     let cells = report.cells().filter(|(_, cell)| cell.outcome.verdict == Verdict::Differs);
     let rows: Vec<_> = cells
@@ -117,7 +117,7 @@ pub(super) fn places(report: &Report, claims: &[u8], language: Language) -> Stri
     format!("{}\n\n{}", table(&heading, rows), again(claims, &[], language))
 }
 
-/// What was seen, cell by cell, but for what cannot be asked.
+/// The observations, cell by cell, without the cells that cannot be asked.
 pub(super) fn seen(report: &Report, claims: &[u8], stores: &[Store], language: Language) -> String {
     let cells = claims.iter().flat_map(|claim| stores.iter().map(move |store| (*claim, *store)));
     let asked =
@@ -154,7 +154,7 @@ fn verdict_of(report: &Report, claim: u8, store: Store) -> Verdict {
     report.cell(claim, store).map_or(Verdict::NotRun, |cell| cell.outcome.verdict)
 }
 
-/// Number and title; the number alone where the report has no such row.
+/// Number and title. Only the number if the report has no such row.
 fn named(report: &Report, claim: u8, language: Language) -> String {
     let row = report.rows.iter().find(|row| row.claim.number == claim);
     row.map_or_else(|| format!("**C{claim}**"), |row| titled(&row.claim, language))
@@ -164,7 +164,7 @@ fn titled(claim: &ClaimText, language: Language) -> String {
     format!("**C{}** {}", claim.number, plain(language.title(claim)))
 }
 
-/// The day on which the run began.
+/// Returns the day on which the run began.
 pub(super) fn day(report: &Report) -> &str {
     report.started.split('T').next().unwrap_or_default()
 }
@@ -178,7 +178,7 @@ fn table(heading: &[impl AsRef<str>], rows: impl Iterator<Item = Vec<String>>) -
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Text that is no Markdown and fits into a cell of a table; code in backticks stays code.
+/// Escapes Markdown for a cell of a table. Code in backticks stays code.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for one in text.chars() {

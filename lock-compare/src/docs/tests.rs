@@ -1,10 +1,10 @@
-//! What is generated, of a real run on the stores that need no server.
+//! The generated text of a real run on the stores that need no server.
 
 use crate::{Options, Pace, Report, Store, Verdict, claims, run};
 
 use super::{Language, fill, picture, titles};
 
-/// Two claims, as they were played just now.
+/// Two claims, played now.
 async fn played() -> Report {
     let options = Options {
         claims: vec![1, 7],
@@ -36,7 +36,7 @@ async fn a_block_is_filled_again_and_the_rest_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_block_is_refused_with_what_is_wrong() {
+async fn a_wrong_block_is_refused_with_the_reason() {
     let report = played().await;
     let refused = |page: &str| fill(page, &report, Language::English).expect_err(page).to_string();
     let cases = [

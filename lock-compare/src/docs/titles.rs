@@ -1,12 +1,12 @@
 //! The claims and the needs in Chinese.
 
-/// A claim's title.
+/// Returns a claim's title.
 pub(super) fn claim(number: u8) -> Option<&'static str> {
     let index = usize::from(number).checked_sub(1)?;
     CLAIMS.get(index).copied()
 }
 
-/// In the order of their numbers.
+/// Sorted by number.
 const CLAIMS: [&str; 44] = [
     "互斥",
     "持有者崩溃后锁会释放",
@@ -54,7 +54,7 @@ const CLAIMS: [&str; 44] = [
     "以 DEL 结尾的示例代码",
 ];
 
-/// A need's sentence.
+/// Returns a need's sentence.
 pub(super) fn need(english: &str) -> Option<&'static str> {
     NEEDS.iter().find(|(need, _)| *need == english).map(|(_, chinese)| *chinese)
 }

@@ -1,4 +1,4 @@
-//! A key of etcd that hangs on no lease.
+//! A key of etcd without a lease.
 
 use async_trait::async_trait;
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};

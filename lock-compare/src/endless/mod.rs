@@ -1,5 +1,5 @@
-//! A lock without an expiry: whoever makes the key, the node or the row first has it, until somebody
-//! deletes it. Its unlock asks nobody whose it is.
+//! A lock without an expiry: the first client that creates the key, the node or the row holds it
+//! until a client deletes it. Its unlock does not check the owner.
 
 #[cfg(feature = "etcd")]
 mod etcd;
@@ -21,20 +21,20 @@ use crate::{
     time::Time,
 };
 
-/// Nobody tells whoever waits.
+/// Waiters poll, because they get no notification.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the lock is made of. Both fail if the store does not answer.
+/// The thing that a lock consists of. Both functions fail if the store does not answer.
 #[async_trait]
 pub(crate) trait Things: Send + Sync {
-    /// Makes it; whether it was not there yet.
+    /// Creates it. Returns whether it did not exist yet.
     async fn create(&self, name: &str) -> Result<bool, Failure>;
 
-    /// Deletes it, whoever made it; whether it was there.
+    /// Deletes it, regardless of its creator. Returns whether it existed.
     async fn remove(&self, name: &str) -> Result<bool, Failure>;
 }
 
-/// The lock on one store; on the embedded stores a simulation.
+/// The lock on one store. On the embedded stores it is a simulation.
 #[derive(Clone)]
 pub(crate) struct Endless {
     store: Store,
@@ -53,18 +53,18 @@ pub(crate) struct Endless {
 }
 
 impl Endless {
-    /// On the stage's shared store.
+    /// The lock on the stage's shared store.
     pub(crate) async fn on(stage: &Stage) -> Result<Self, Failure> {
         let url = stage.shared().await?.url();
         Ok(Self { store: stage.store, url, simulated: SimulatedKeys::default() })
     }
 
-    /// The same lock by another URL of the same store, such as a proxy's.
+    /// The same lock through another URL of the same store, such as a proxy's.
     pub(crate) fn via(&self, url: String) -> Self {
         Self { url, ..self.clone() }
     }
 
-    /// A connection to the store.
+    /// Connects to the store.
     pub(crate) async fn connect(&self) -> Result<Arc<dyn Things>, Failure> {
         Ok(match self.store {
             #[cfg(feature = "redis")]

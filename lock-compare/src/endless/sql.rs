@@ -1,4 +1,4 @@
-//! A row with a unique key, in a table of its own.
+//! A row with a unique key, in its own table.
 
 use async_trait::async_trait;
 use sqlx::Error;
@@ -8,7 +8,7 @@ use crate::Failure;
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS compare_endless (name VARCHAR(255) PRIMARY KEY)";
 
-/// Whether the row, or the table, was not there yet.
+/// Whether the row or the table did not exist yet.
 fn is_new<T>(made: Result<T, Error>) -> Result<bool, Failure> {
     match made {
         Ok(_) => Ok(true),
@@ -27,7 +27,7 @@ macro_rules! row {
         impl $row {
             pub(super) async fn connect(url: &str) -> Result<Self, Failure> {
                 let pool = <$pool>::connect(url).await?;
-                // Two at once may both begin to make it.
+                // Two clients may create the table at the same time.
                 is_new(sqlx::query(TABLE).execute(&pool).await)?;
                 Ok(Self(pool))
             }

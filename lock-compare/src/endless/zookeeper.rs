@@ -1,4 +1,4 @@
-//! A node of ZooKeeper that hangs on no session.
+//! A ZooKeeper node without a session.
 
 use async_trait::async_trait;
 use lock_core::StoreUrl;
@@ -18,7 +18,7 @@ impl Node {
     }
 }
 
-/// One node without parents of its own.
+/// One node without own parents.
 fn path(name: &str) -> String {
     format!("/{}", name.replace('/', "-"))
 }

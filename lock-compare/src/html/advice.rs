@@ -1,4 +1,4 @@
-//! Which store to take for which need.
+//! The stores to use for each need.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use super::{
     words::{listed, number, reach},
 };
 
-/// How many stores of a need are shown at once.
+/// Number of stores per need that are shown unfolded.
 const SHOWN: usize = 3;
 
 pub(super) fn section(report: &Report) -> Markup {
@@ -29,7 +29,7 @@ pub(super) fn section(report: &Report) -> Markup {
     }
 }
 
-/// Whether no store of this run was asked.
+/// Whether the run has no result for any store.
 fn is_silent(advice: &Advice) -> bool {
     advice.take.is_empty() && advice.leave.is_empty()
 }
@@ -66,7 +66,7 @@ fn card(advice: &Advice) -> Markup {
     }
 }
 
-/// The stores to take; beyond the first few they are folded.
+/// The stores to use. The stores after the first few are folded.
 fn taken(advice: &Advice) -> Markup {
     let (first, rest) = advice.take.split_at(advice.take.len().min(SHOWN));
     html! {

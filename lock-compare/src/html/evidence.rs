@@ -1,8 +1,8 @@
-//! All evidence: per claim its texts, and per store what happened.
+//! All evidence: the texts of each claim, and the events on each store.
 
 use maud::{Markup, html};
 
-use crate::{Cell, ClaimText, Drawing, Figure, Nature, Plot, Report, Row, Side};
+use crate::{Cell, ClaimText, Drawing, Figure, Nature, Plot, Report, Row, Side, Timeline, Verdict};
 
 use super::{
     Detail, Sides, head, matrix,
@@ -57,21 +57,9 @@ fn article(claim: &ClaimText, cell: &Cell, detail: Detail) -> Markup {
     let title = format!("C{} {}, {}", claim.number, claim.title, cell.store);
     html! {
         article.cell #(id) data-title=(title) tabindex="-1" {
-            h4 {
-                (cell.store.name())
-                span class={ "v " (class(outcome.verdict)) } {
-                    i aria-hidden="true" { (outcome.verdict.sign()) }
-                    span { (outcome.verdict.words()) }
-                }
-            }
+            h4 { (cell.store.name()) (badge(outcome.verdict)) }
             p.sentence { (outcome.sentence) }
-            @if !outcome.sides.is_empty() {
-                div.sides {
-                    @for (number, one) in outcome.sides.iter().enumerate() {
-                        (side(one, &format!("{id}-s{number}"), number, detail))
-                    }
-                }
-            }
+            (sides(&outcome.sides, &id, detail))
             (figures(&outcome.figures))
             @for (number, plot) in outcome.plots.iter().enumerate() {
                 @if !is_drawn_with_a_side(plot, cell) {
@@ -85,7 +73,28 @@ fn article(claim: &ClaimText, cell: &Cell, detail: Detail) -> Markup {
     }
 }
 
-/// Whether the plot is the timeline of a side, which is drawn there.
+fn badge(verdict: Verdict) -> Markup {
+    html! {
+        span class={ "v " (class(verdict)) } {
+            i aria-hidden="true" { (verdict.sign()) }
+            span { (verdict.words()) }
+        }
+    }
+}
+
+fn sides(sides: &[Side], id: &str, detail: Detail) -> Markup {
+    html! {
+        @if !sides.is_empty() {
+            div.sides {
+                @for (number, one) in sides.iter().enumerate() {
+                    (side(one, &format!("{id}-s{number}"), number, detail))
+                }
+            }
+        }
+    }
+}
+
+/// Whether the plot is the timeline of a side, which is drawn with that side.
 fn is_drawn_with_a_side(plot: &Plot, cell: &Cell) -> bool {
     let Drawing::Timeline(timeline) = &plot.drawing else { return false };
     let same = |side: &Side| side.timeline.as_ref() == Some(timeline);
@@ -104,15 +113,11 @@ fn side(side: &Side, id: &str, place: usize, detail: Detail) -> Markup {
                 }
             }
             p { (side.happened) }
-            @if !side.evidence.is_empty() {
-                ul { @for line in &side.evidence { li { (line) } } }
-            }
+            @if !side.evidence.is_empty() { ul { @for line in &side.evidence { li { (line) } } } }
             @if !side.violations.is_empty() { (violations(side)) }
             @if let Some(timeline) = &side.timeline {
                 @if is_drawn(side, place, detail) {
-                    @let title = format!("What the clients of {} did", side.lock);
-                    @let drawing = Drawing::Timeline(timeline.clone());
-                    (figure(&Plot { title, topic: None, drawing }, id, detail))
+                    (drawn(side, timeline, id, detail))
                 } @else {
                     p.note { "Its timeline is left out, to keep this page small." }
                 }
@@ -120,6 +125,12 @@ fn side(side: &Side, id: &str, place: usize, detail: Detail) -> Markup {
             @if let Some(trace) = &side.trace { p.note { "Trace: " code { (trace) } } }
         }
     }
+}
+
+fn drawn(side: &Side, timeline: &Timeline, id: &str, detail: Detail) -> Markup {
+    let title = format!("What the clients of {} did", side.lock);
+    let drawing = Drawing::Timeline(timeline.clone());
+    figure(&Plot { title, topic: None, drawing }, id, detail)
 }
 
 fn is_drawn(side: &Side, place: usize, detail: Detail) -> bool {

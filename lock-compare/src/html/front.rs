@@ -1,4 +1,4 @@
-//! The plots that show something beyond their own experiment.
+//! The plots with a meaning beyond their own experiment.
 
 use maud::{Markup, html};
 
@@ -9,12 +9,12 @@ use super::{
     plots::{self, figure},
 };
 
-/// A plot, and where it comes from.
+/// A plot with its claim and its cell.
 type Found<'a> = (&'a ClaimText, &'a Cell, &'a Plot);
 
-/// How many drawings of one topic stand on the front.
+/// Largest number of drawings per topic on the front.
 const MOST: usize = 9;
-/// How many stories of one topic do, each of another claim.
+/// Largest number of stories per topic, each from another claim.
 const STORIES: usize = 3;
 
 const TOPICS: [(Topic, &str, &str); 5] = [
@@ -65,7 +65,7 @@ fn found(report: &Report, topic: Topic) -> Vec<Found<'_>> {
     plots.filter(|(_, _, plot)| plot.topic == Some(topic)).collect()
 }
 
-/// Stories: the first of each claim, beside it distlock's. Measurements: one beside the other.
+/// Stories: the first of each claim, with distlock's beside it. Measurements: side by side.
 fn topic_of(found: &[Found<'_>], id: &str, detail: Detail) -> Markup {
     let is_story = |one: &&Found<'_>| matches!(one.2.drawing, Drawing::Timeline(_));
     let (stories, measured): (Vec<_>, Vec<_>) = found.iter().partition(is_story);
@@ -89,7 +89,7 @@ fn topic_of(found: &[Found<'_>], id: &str, detail: Detail) -> Markup {
     }
 }
 
-/// The first story of each claim, and the others.
+/// Returns the first story of each claim, and the others.
 fn first_of_each<'a>(stories: &[&'a Found<'a>]) -> (Vec<&'a Found<'a>>, Vec<&'a Found<'a>>) {
     let (mut first, mut others): (Vec<&Found<'_>>, Vec<_>) = Default::default();
     for one in stories {
@@ -116,8 +116,8 @@ fn story(found: &Found<'_>, id: &str, detail: Detail) -> Markup {
     }
 }
 
-/// Distributions of one claim and unit stand in one drawing, whatever their stores, each store as
-/// its own cell has it; the rest is as it was.
+/// Merges the distributions of one claim and unit into one drawing for all stores, each store with
+/// the rows of its own cell. Returns the other plots unchanged.
 fn merged<'a>(found: &[&'a Found<'a>]) -> (Vec<Plot>, Vec<&'a Found<'a>>) {
     let (mut merged, mut single) = (Vec::<((u8, String), Plot)>::new(), Vec::new());
     for one in found {
@@ -142,7 +142,7 @@ fn merged<'a>(found: &[&'a Found<'a>]) -> (Vec<Plot>, Vec<&'a Found<'a>>) {
     (merged.into_iter().map(|(_, plot)| plot).collect(), single)
 }
 
-/// The name of a row with its store's; none if it is about another store.
+/// Returns the row's name with the store's name. `None` if the row is about another store.
 fn named(row: &SpreadRow, store: Store) -> Option<String> {
     if row.name.contains(store.name()) {
         return Some(row.name.clone());

@@ -1,4 +1,4 @@
-//! The words that a reader needs.
+//! The words that a reader needs to know.
 
 use maud::{Markup, html};
 

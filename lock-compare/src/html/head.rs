@@ -1,4 +1,4 @@
-//! What the page is, and where its figures come from.
+//! The introduction of the page, and the origin of its figures.
 
 use maud::{Markup, html};
 
@@ -20,25 +20,31 @@ pub(super) fn banner(report: &Report) -> Markup {
                  beside them. A cell is the verdict of one experiment on one store: open it for what \
                  happened, the figures, and the command that repeats it."
             }
-            nav aria-label="Parts of this page" {
-                a href="#matrix" { "Verdicts" }
-                a href="#words" { "Words" }
-                a href="#advice" { "Which store to take" }
-                a href="#plots" { "Plots" }
-                a href="#differs" { "What differs" }
-                a href="#missing" { "What is missing" }
-                a href="#evidence" { "All evidence" }
-                a href="#run" { "The run" }
-                span.when {
-                    (day(report)) ", " (pace(report)) ", seed " (report.seed) ", "
-                    (report.machine.cores) " cores"
-                }
-            }
+            (parts(report))
             @if report.part == Part::Swapped {
                 p.warning {
                     "This is a control run: the locks have changed parts, so that each verdict must \
                      be another one. Nothing here is an answer."
                 }
+            }
+        }
+    }
+}
+
+fn parts(report: &Report) -> Markup {
+    html! {
+        nav aria-label="Parts of this page" {
+            a href="#matrix" { "Verdicts" }
+            a href="#words" { "Words" }
+            a href="#advice" { "Which store to take" }
+            a href="#plots" { "Plots" }
+            a href="#differs" { "What differs" }
+            a href="#missing" { "What is missing" }
+            a href="#evidence" { "All evidence" }
+            a href="#run" { "The run" }
+            span.when {
+                (day(report)) ", " (pace(report)) ", seed " (report.seed) ", "
+                (report.machine.cores) " cores"
             }
         }
     }
@@ -90,7 +96,7 @@ pub(super) fn facts(report: &Report) -> Markup {
     }
 }
 
-/// A command with a button that copies it; the script shows the button.
+/// A command with a button to copy it. The script shows the button.
 pub(super) fn command(command: &str) -> Markup {
     html! {
         span.command { code { (command) } button.copy type="button" hidden { "Copy" } }

@@ -1,4 +1,4 @@
-//! What differs from the documents, what went wrong, and what is missing.
+//! The cells that differ from the documents, failed, or were not run.
 
 use maud::{Markup, html};
 
@@ -57,7 +57,7 @@ fn with(report: &Report, verdict: Verdict) -> Vec<(&Row, Vec<&Cell>)> {
     rows.filter(|(_, cells)| !cells.is_empty()).collect()
 }
 
-/// Each sentence once, with the stores of which it is said.
+/// Each sentence once, with its stores.
 fn reasons(number: u8, cells: &[&Cell]) -> Markup {
     let mut said: Vec<(&str, Vec<&Cell>)> = Vec::new();
     for cell in cells.iter().copied() {

@@ -9,7 +9,7 @@ use super::{
     words::{brief, class, short},
 };
 
-/// More rows than this stand in two blocks, side by side where there is room.
+/// Above this number of rows there are two blocks, side by side if there is room.
 const BLOCK: usize = 12;
 
 pub(super) fn section(report: &Report) -> Markup {
@@ -76,7 +76,7 @@ fn link(number: u8, cell: &Cell) -> Markup {
     }
 }
 
-/// Where the evidence of a cell stands: `C7-redis`.
+/// The id of a cell's evidence: `C7-redis`.
 pub(super) fn id(number: u8, store: Store) -> String {
     format!("C{number}-{}", store.scheme())
 }

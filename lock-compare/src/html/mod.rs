@@ -1,4 +1,4 @@
-//! The report as one page of HTML that needs nothing else.
+//! The report as one self-contained HTML page.
 
 mod advice;
 mod evidence;
@@ -16,23 +16,23 @@ pub(crate) use self::words::number;
 
 use crate::Report;
 
-/// A page is made smaller until it has at most so many bytes.
+/// Largest size of a page in bytes. Larger pages are made again with less detail.
 const LIMIT: usize = 1_900_000;
 
-/// How much of the evidence is drawn.
+/// The detail of the drawn evidence.
 #[derive(Clone, Copy, Debug)]
 struct Detail {
-    /// How many rows of a drawing's data are shown.
+    /// Number of rows shown of a drawing's data.
     rows: usize,
-    /// Whose timelines are drawn.
+    /// The sides with drawn timelines.
     sides: Sides,
 }
 
-/// Which sides of an experiment are drawn.
+/// The sides of an experiment that are drawn.
 #[derive(Clone, Copy, Debug)]
 enum Sides {
     All,
-    /// The one that the claim is about, and distlock.
+    /// The side that the claim is about, and distlock.
     Main,
     None,
 }
@@ -44,9 +44,9 @@ const DETAILS: [Detail; 4] = [
     Detail { rows: 8, sides: Sides::None },
 ];
 
-/// The report as one HTML page, with its style, script and drawings in it. It loads nothing, runs
-/// no other script than its own, and can be read without that one. It has less than 2 MB: the more
-/// there is in the report, the fewer timelines and rows of data are drawn.
+/// Returns the report as one HTML page, with its style, script and drawings in it. It loads
+/// nothing, runs only its own script, and can be read without it. It is smaller than 2 MB: a larger
+/// report has fewer timelines and fewer rows of data.
 pub fn html(report: &Report) -> String {
     let mut page = String::new();
     for detail in DETAILS {

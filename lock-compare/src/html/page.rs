@@ -13,16 +13,7 @@ pub(super) fn page(report: &Report, detail: Detail) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(security::policy(STYLE, SCRIPT));
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content="distlock compare";
-                title { (head::TITLE) }
-                link rel="icon" href="data:,";
-                style { (PreEscaped(STYLE)) }
-            }
+            (settings())
             body {
                 (plots::patterns())
                 a.skip href="#matrix" { "To the verdicts" }
@@ -44,7 +35,23 @@ pub(super) fn page(report: &Report, detail: Detail) -> Markup {
     }
 }
 
-/// Filled and shown by the script.
+/// The page's `head`.
+fn settings() -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(security::policy(STYLE, SCRIPT));
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            meta name="generator" content="distlock compare";
+            title { (head::TITLE) }
+            link rel="icon" href="data:,";
+            style { (PreEscaped(STYLE)) }
+        }
+    }
+}
+
+/// The dialog. The script fills and shows it.
 fn dialog() -> Markup {
     html! {
         dialog #panel aria-labelledby="panel-title" {

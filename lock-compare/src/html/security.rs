@@ -1,9 +1,9 @@
-//! What the page may do: run its own style and script, and load nothing.
+//! The rights of the page: run its own style and script, and load nothing.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
-/// The content security policy for a style and a script, by their hashes.
+/// Returns the content security policy for a style and a script, by their hashes.
 pub(super) fn policy(style: &str, script: &str) -> String {
     let (style, script) = (hash(style), hash(script));
     format!(

@@ -4,7 +4,7 @@ use crate::{Options, Pace, Report, Store, Verdict, run};
 
 use super::html;
 
-/// Two claims, as they were played just now.
+/// Two claims, played now.
 async fn played() -> Report {
     let options = Options {
         claims: vec![1, 7],
@@ -75,7 +75,7 @@ async fn a_large_report_is_drawn_with_less_detail() {
     assert!(page.contains("id=\"C44-memory\""));
 }
 
-/// A row with a cell for every store, each that of an embedded one.
+/// A row with a cell for every store, each copied from an embedded store's cell.
 fn crowded(rows: &[crate::Row], number: u8) -> crate::Row {
     let mut row = rows[usize::from(number) % rows.len()].clone();
     row.claim.number = number;

@@ -24,7 +24,7 @@ pub(super) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What a verdict says, for the legend.
+/// The meaning of a verdict, for the legend.
 pub(super) fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "seen as claimed",
@@ -37,7 +37,7 @@ pub(super) fn meaning(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A store's name where there is little room.
+/// A store's name for narrow places.
 pub(super) fn brief(store: Store) -> &'static str {
     match store {
         Store::ZooKeeper => "ZooK.",
@@ -47,7 +47,7 @@ pub(super) fn brief(store: Store) -> &'static str {
     }
 }
 
-/// Who can share a lock of the store.
+/// The clients that can share a lock of the store.
 pub(super) fn reach(store: Store) -> &'static str {
     match store {
         Store::Memory => "within one process",
@@ -56,7 +56,7 @@ pub(super) fn reach(store: Store) -> &'static str {
     }
 }
 
-/// A number with about three digits that count.
+/// Formats a number with about three significant digits.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => return "0".into(),
@@ -75,7 +75,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// A time of a timeline, from milliseconds.
+/// Formats a time of a timeline, given in milliseconds.
 pub(super) fn time(ms: f64) -> String {
     match ms {
         1000.0.. => format!("{ms:.1} ms"),
@@ -85,13 +85,13 @@ pub(super) fn time(ms: f64) -> String {
     }
 }
 
-/// A coordinate of a drawing: tenths are enough.
+/// Formats a coordinate of a drawing. Tenths are enough.
 pub(super) fn at(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// "one, two or three".
+/// Joins words: "one, two or three".
 pub(super) fn listed(words: &[String], last: &str) -> String {
     match words {
         [] => String::new(),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_digits_that_count() {
+    fn numbers_have_three_significant_digits() {
         let numbers = [0.0, 1234.5, 99.96, 2.5, 1.0, 0.1234, -2.7149, f64::NAN];
         let texts = ["0", "1234", "100", "2.5", "1", "0.123", "-2.71", "–"];
         for (value, text) in numbers.into_iter().zip(texts) {

@@ -13,42 +13,42 @@ use tokio::sync::watch;
 
 use crate::{Failure, KeySpace, Keys, Nature};
 
-/// Keys that count what their clients send. Cheap to clone; all clones count together.
+/// Keys that count their clients' commands. Cheap to clone. All clones count together.
 #[derive(Clone)]
 pub struct Counted {
     keys: Arc<dyn KeySpace>,
     sent: Sent,
 }
 
-/// What was sent, and how often a client was told of a deletion.
+/// The number of commands, and of notifications of a deletion.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     commands: Arc<AtomicU64>,
     wakes: Arc<AtomicU64>,
-    /// How often somebody asked for a key that another one has.
+    /// Requests for a key that another client has.
     refused: Arc<watch::Sender<u64>>,
 }
 
 impl Sent {
-    /// Commands so far; a script is one.
+    /// Returns the number of commands so far. A script counts as one.
     pub fn commands(&self) -> u64 {
         self.commands.load(Relaxed)
     }
 
-    /// How often a client that watched was told.
+    /// Returns the number of notifications to watching clients.
     pub fn wakes(&self) -> u64 {
         self.wakes.load(Relaxed)
     }
 
-    /// How often a key was refused so far, since another client had it.
+    /// Returns how often a key was refused so far, because another client had it.
     pub fn refused(&self) -> u64 {
         *self.refused.borrow()
     }
 
-    /// Waits until a key was refused so often.
+    /// Waits until keys were refused this often.
     pub async fn until_refused(&self, times: u64) {
         let mut refused = self.refused.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = refused.wait_for(|count| *count >= times).await;
     }
 
@@ -65,12 +65,12 @@ impl Sent {
 }
 
 impl Counted {
-    /// Counts from 0.
+    /// Starts counting at 0.
     pub fn new(keys: Arc<dyn KeySpace>) -> Self {
         Self { keys, sent: Sent::default() }
     }
 
-    /// The numbers, which go on rising.
+    /// Returns the counters, which continue to rise.
     pub fn sent(&self) -> Sent {
         self.sent.clone()
     }

@@ -1,4 +1,4 @@
-//! Keys in etcd, through the bare client: what expires has a lease of its own.
+//! Keys in etcd, through the bare client. A key with an expiry has its own lease.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,16 +10,16 @@ use etcd_client::{
 
 use crate::{Failure, KeySpace, Keys, Nature};
 
-/// The keys of an etcd.
+/// The keys of an etcd server.
 #[derive(Clone, Debug)]
 pub struct EtcdKeys(String);
 
 impl EtcdKeys {
-    /// Those of the server with this URL.
+    /// Keys of the server at this URL.
     ///
     /// # Errors
     ///
-    /// If it is no URL of etcd.
+    /// If it is not a URL of etcd.
     pub fn new(url: &str) -> Result<Self, Failure> {
         let address = url.strip_prefix("etcd://").ok_or("an URL of etcd begins with etcd://")?;
         Ok(Self(address.to_owned()))
@@ -39,7 +39,7 @@ impl KeySpace for EtcdKeys {
 
 struct Connected(Client);
 
-/// Whole seconds, as etcd counts.
+/// Whole seconds, as in etcd.
 fn seconds(ttl: Duration) -> i64 {
     i64::try_from(ttl.as_millis().div_ceil(1000)).unwrap_or(i64::MAX).max(1)
 }
@@ -71,7 +71,7 @@ impl Connected {
         Ok(self.0.kv_client().get(key, None).await?)
     }
 
-    /// Counts down by compare and swap, as long as `allowed` lets it.
+    /// Counts down by compare and swap, while `allowed` permits it.
     async fn count_down(
         &self,
         key: &str,

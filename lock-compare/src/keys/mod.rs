@@ -1,4 +1,4 @@
-//! Keys with an expiry, as the articles use them to build locks: Redis's own, rows of a database,
+//! Keys with an expiry, from which the articles build locks: Redis's own keys, rows of a database,
 //! keys of etcd with a lease, ephemeral znodes, or a simulation.
 
 mod counted;
@@ -30,17 +30,17 @@ pub use self::{
 };
 use crate::{Failure, Ground, Nature, Stage, Store};
 
-/// Where keys are, as something to connect to.
+/// A place of keys that clients connect to.
 #[async_trait]
 pub trait KeySpace: Send + Sync {
-    /// Who plays them.
+    /// The kind of implementation that plays them.
     fn nature(&self) -> Nature;
 
-    /// A client with a connection of its own.
+    /// Connects a client with its own connection.
     ///
     /// # Errors
     ///
-    /// If there is no answer.
+    /// If the store does not answer.
     async fn connect(&self) -> Result<Arc<dyn Keys>, Failure>;
 }
 
@@ -59,7 +59,7 @@ pub trait Keys: Send + Sync {
     /// `PEXPIRE key ttl`.
     async fn expire(&self, key: &str, ttl: Duration) -> Result<bool, Failure>;
 
-    /// `PTTL key`: `None` if the key is not there, `Some(None)` if it has no end.
+    /// `PTTL key`: `None` if the key does not exist, `Some(None)` if it has no expiry.
     async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure>;
 
     /// `GET key`.
@@ -68,7 +68,7 @@ pub trait Keys: Send + Sync {
     /// `DEL key`.
     async fn del(&self, key: &str) -> Result<bool, Failure>;
 
-    /// `DECR key`: the number after it.
+    /// `DECR key`. Returns the new number.
     async fn decr(&self, key: &str) -> Result<i64, Failure>;
 
     /// The script that deletes the key if it has this value.
@@ -82,24 +82,25 @@ pub trait Keys: Send + Sync {
         ttl: Duration,
     ) -> Result<bool, Failure>;
 
-    /// The script that decrements the number unless it is 0: the number after it, or `None` if
+    /// The script that decrements the number unless it is 0. Returns the new number, or `None` if
     /// nothing was left.
     async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure>;
 
-    /// Waits until the key is not there any more, if the store tells of that by itself: whether it
-    /// does. By default it does not, and this returns at once.
+    /// Waits until the key does not exist any more, if the store notifies clients of that. Returns
+    /// whether it does. The default returns `false` at once.
     async fn gone(&self, key: &str) -> Result<bool, Failure> {
         let _ = key;
         Ok(false)
     }
 
-    /// The keys that start with this, in order. By default the store does not tell.
+    /// Returns the keys with this prefix, in order. By default the store does not list them.
     async fn names(&self, prefix: &str) -> Result<Vec<String>, Failure> {
         Err(format!("this store does not list keys, so not those of {prefix:?}").into())
     }
 }
 
-/// The keys of the stage's shared store: `None` if it has none that the articles speak of.
+/// Returns the keys of the stage's shared store. `None` if it has no keys that the articles
+/// describe.
 ///
 /// # Errors
 ///
@@ -113,11 +114,11 @@ pub async fn keys(stage: &Stage) -> Result<Option<Arc<dyn KeySpace>>, Failure> {
     })
 }
 
-/// The keys of the Redis with this URL.
+/// Returns the keys of the Redis server at this URL.
 ///
 /// # Errors
 ///
-/// If it is no URL, or Redis is not compiled in.
+/// If it is not a URL, or Redis is not compiled in.
 pub(crate) fn keys_at(url: &str) -> Result<Arc<dyn KeySpace>, Failure> {
     #[cfg(feature = "redis")]
     {
@@ -130,8 +131,9 @@ pub(crate) fn keys_at(url: &str) -> Result<Arc<dyn KeySpace>, Failure> {
     }
 }
 
-/// The keys of any store, through its bare client: a simulation in memory alone. A store that is no
-/// Redis has them as its own clients would make them: rows, keys with a lease, ephemeral znodes.
+/// Returns the keys of any store, through its bare client. Only in memory they are a simulation. A
+/// store other than Redis has them as its own clients would make them: rows, keys with a lease,
+/// ephemeral znodes.
 ///
 /// # Errors
 ///

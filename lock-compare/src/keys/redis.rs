@@ -7,7 +7,7 @@ use redis::{Client, Cmd, FromRedisValue, Script, aio::MultiplexedConnection, cmd
 
 use crate::{Failure, KeySpace, Keys, Nature};
 
-/// As the articles print it.
+/// The script printed in the articles.
 const COMPARE_AND_DEL: &str = "\
 if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
 const COMPARE_AND_EXPIRE: &str = "\
@@ -22,11 +22,11 @@ else return -1 end";
 pub struct RedisKeys(Client);
 
 impl RedisKeys {
-    /// Those of the server with this URL.
+    /// Keys of the server at this URL.
     ///
     /// # Errors
     ///
-    /// If it is no URL of Redis.
+    /// If it is not a URL of Redis.
     pub fn new(url: &str) -> Result<Self, Failure> {
         Ok(Self(Client::open(url)?))
     }

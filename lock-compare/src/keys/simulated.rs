@@ -13,16 +13,16 @@ use uuid::Uuid;
 
 use crate::{Failure, KeySpace, Keys, Nature};
 
-/// How long a key without an end is watched before it is looked at again.
+/// Time after which a watched key without an expiry is checked again.
 const LONG: Duration = Duration::from_secs(60);
 
 type Map = HashMap<String, Key>;
 
-/// A simulation of Redis's keys. Each command is atomic, as it is there.
+/// A simulation of Redis's keys. Each command is atomic, as in Redis.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedKeys {
     keys: Arc<Mutex<Map>>,
-    /// Somebody has deleted a key: all who watch any look.
+    /// Notifies all watchers after a deletion.
     deleted: Arc<Notify>,
 }
 
@@ -30,7 +30,7 @@ pub struct SimulatedKeys {
 struct Key {
     value: String,
     ends: Option<Instant>,
-    /// A key that is made again after its deletion is another one.
+    /// A key that is made again after its deletion gets a new id.
     made: Uuid,
 }
 
@@ -41,7 +41,7 @@ impl Key {
 }
 
 impl SimulatedKeys {
-    /// The keys that are not over.
+    /// The keys that have not expired.
     fn keys(&self) -> MutexGuard<'_, Map> {
         let (mut keys, now) = (self.keys.lock().unwrap_or_else(PoisonError::into_inner), now());
         keys.retain(|_, key| key.ends.is_none_or(|ends| ends > now));

@@ -1,4 +1,4 @@
-//! Rows as keys, through the bare client: the name is a unique key, and what expires says when.
+//! Rows as keys, through the bare client. The name is a unique key, and a column has the expiry.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ pub struct SqlKeys {
 }
 
 impl SqlKeys {
-    /// Those of the database with this URL; makes the table.
+    /// Keys of the database at this URL. Creates the table.
     ///
     /// # Errors
     ///
@@ -29,7 +29,7 @@ impl SqlKeys {
     pub async fn new(store: Store, url: &str) -> Result<Self, Failure> {
         let mut sql = Sql::connect(store, url).await?;
         if sql.execute(TABLE, &[]).await.is_err() {
-            // PostgreSQL may refuse the second of two that make it at the same time.
+            // PostgreSQL may refuse the second of two concurrent creations.
             sql.execute(TABLE, &[]).await?;
         }
         Ok(Self { store, url: url.into() })
@@ -67,7 +67,7 @@ impl Connected {
         }
     }
 
-    /// Whether the row is ours now.
+    /// Inserts the row. Returns whether it is ours now.
     async fn insert(&self, key: &str, value: &str, ends: &str) -> Result<bool, Failure> {
         let text = format!("INSERT INTO compare_keys VALUES (?, ?, {ends})");
         let args = [key.into(), value.into()];
@@ -78,7 +78,7 @@ impl Connected {
         }
     }
 
-    /// The number after it was counted down, if the condition let it.
+    /// Counts down if the condition permits it. Returns the new number.
     async fn count_down(&self, key: &str, condition: &str) -> Result<Option<i64>, Failure> {
         let Dialect { int, text, .. } = self.dialect;
         let update = format!(

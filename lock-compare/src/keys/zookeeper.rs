@@ -1,4 +1,5 @@
-//! Znodes as keys, through the bare client: what expires is ephemeral, and goes with its session.
+//! Znodes as keys, through the bare client. A key with an expiry is ephemeral, and ends with its
+//! session.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,19 +8,19 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 use crate::{Failure, KeySpace, Keys, Nature};
 
-/// How long a session outlives its client, which is the TTL of what expires here.
+/// Time for which a session outlives its client. It is the TTL of keys with an expiry here.
 const SESSION: Duration = Duration::from_secs(3);
 
-/// The znodes of a ZooKeeper.
+/// The znodes of a ZooKeeper server.
 #[derive(Clone, Debug)]
 pub struct ZooKeeperKeys(String);
 
 impl ZooKeeperKeys {
-    /// Those of the server with this URL.
+    /// Keys of the server at this URL.
     ///
     /// # Errors
     ///
-    /// If it is no URL of ZooKeeper.
+    /// If it is not a URL of ZooKeeper.
     pub fn new(url: &str) -> Result<Self, Failure> {
         let address = url
             .strip_prefix("zookeeper://")
@@ -56,7 +57,7 @@ impl Connected {
         }
     }
 
-    /// The value with its version.
+    /// Returns the value with its version.
     async fn read(&self, key: &str) -> Result<Option<(String, i32)>, Failure> {
         match self.0.get_data(&path(key)).await {
             Ok((data, stat)) => {
@@ -67,7 +68,7 @@ impl Connected {
         }
     }
 
-    /// Whether the node had this version and is gone.
+    /// Deletes the node. Returns whether it had this version.
     async fn delete(&self, key: &str, version: Option<i32>) -> Result<bool, Failure> {
         match self.0.delete(&path(key), version).await {
             Ok(()) => Ok(true),
@@ -76,7 +77,7 @@ impl Connected {
         }
     }
 
-    /// Counts down by versioned sets, as long as `allowed` lets it.
+    /// Counts down by versioned sets, while `allowed` permits it.
     async fn count_down(
         &self,
         key: &str,
@@ -150,7 +151,7 @@ impl Keys for Connected {
         value: &str,
         _ttl: Duration,
     ) -> Result<bool, Failure> {
-        // The session renews what is its own.
+        // The session renews its own nodes.
         Ok(self.get(key).await?.as_deref() == Some(value))
     }
 

@@ -1,4 +1,4 @@
-//! Waiters that arrive one after the other, and are let in.
+//! Waiters that arrive one after the other, and enter.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -16,18 +16,18 @@ use crate::{
     keys::{Counted, Sent},
 };
 
-/// Longer than any line.
+/// Longer than any queue takes.
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 const WORK: Duration = Duration::from_millis(3);
 const LOOK: Duration = Duration::from_millis(3);
 
-/// A lock whose waiters can be seen to arrive.
+/// A lock with observable arrivals of waiters.
 #[derive(Clone)]
 pub(crate) enum Queued {
-    /// distlock, and a client that looks at the queue.
+    /// distlock, with a client that reads the queue.
     Distlock(Distlock, Locks),
-    /// One key that everybody wants.
+    /// One key that all clients want.
     OneKey { keys: Arc<dyn KeySpace>, watches: bool },
 }
 
@@ -56,7 +56,7 @@ impl Queued {
         }
     }
 
-    /// A client, and what is counted of it.
+    /// Connects a client, and returns it with its counters.
     pub(crate) async fn client(&self) -> Result<Waiter, Failure> {
         Ok(match self {
             Self::Distlock(lock, _) => (lock.client().await?, None),
@@ -68,7 +68,8 @@ impl Queued {
         })
     }
 
-    /// Waits until the newest client is refused once more, or stands in the queue behind so many.
+    /// Waits until the newest client is refused once more, or is in the queue behind `before`
+    /// entries.
     async fn until_it_waits(
         &self,
         name: &str,
@@ -88,24 +89,24 @@ impl Queued {
     }
 }
 
-/// A client, and what is counted of it if it is a bare one.
+/// A client, with its counters if it is a bare one.
 pub(crate) type Waiter = (Arc<dyn Player>, Option<Sent>);
 
-/// What became of a line.
+/// The result of a queue.
 pub(crate) struct Line {
-    /// Pairs of waiters of which the later one was granted first.
+    /// Pairs of waiters with the later one granted first.
     pub overtakings: usize,
     /// Milliseconds from the first release to the grant, by place.
     pub waits: Vec<f64>,
-    /// Requests per grant after the first release, where a server counts.
+    /// Requests per grant after the first release, if a server counts them.
     pub requests: Option<f64>,
-    /// How often a client that watched was told, per grant, where the client is a bare one.
+    /// Notifications per grant to watching clients, if the client is a bare one.
     pub wakes: Option<f64>,
     /// The trace.
     pub history: History,
 }
 
-/// Lets all but the first of the clients arrive while that one holds the lock, and then enter.
+/// Lets all clients except the first arrive while the first holds the lock. Then they enter.
 pub(crate) async fn line(
     lock: &Queued,
     store: Store,
@@ -133,9 +134,7 @@ pub(crate) async fn line(
     let bare = || waiters.iter().filter_map(|(_, sent)| sent.as_ref());
     let wakes = || bare().map(Sent::wakes).sum::<u64>();
     let (woken, released) = (wakes(), trace.now());
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
+    entry.gives_back(hold).await?;
     while let Some(one) = waiting.join_next().await {
         one??;
     }
@@ -158,7 +157,7 @@ pub(crate) async fn line(
     })
 }
 
-/// The places in the order of their grants, each with its time.
+/// The places in the order of their grants, with their times.
 type Order = Arc<Mutex<Vec<(usize, u64)>>>;
 
 async fn take(
@@ -176,10 +175,7 @@ async fn take(
     order.lock().unwrap_or_else(PoisonError::into_inner).push((place, at));
     // The work that the lock protects.
     sleep(WORK).await;
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
-    Ok(())
+    entry.gives_back(hold).await
 }
 
 fn overtakings(order: &[(usize, u64)]) -> usize {

@@ -1,4 +1,4 @@
-//! A holder hears nothing of its store any more, while another client waits.
+//! A holder is cut off from its store, while another client waits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,36 +8,36 @@ use tokio::time::sleep;
 
 use crate::{Entry, Failure, Hold, Player, Trace};
 
-/// How often the holder looks at its own reckoning.
+/// Time between the holder's checks of its own calculation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What cuts a client off.
+/// A fault that cuts a client off.
 #[async_trait]
 pub(crate) trait Cut: Send + Sync {
-    /// What it is: "the network is cut by a proxy".
+    /// Its description: "the network is cut by a proxy".
     fn what(&self) -> &'static str;
 
-    /// Nothing passes from now on.
+    /// Stops all messages.
     async fn cut(&self) -> Result<(), Failure>;
 
-    /// All is as before.
+    /// Ends the fault.
     async fn heal(&self);
 }
 
-/// What became of it.
+/// The result.
 pub(crate) struct CutOff {
-    /// How long after the cut the next client got in; `None` if it gave up.
+    /// Time from the cut to the next client's grant; `None` if it gave up.
     pub freed: Option<Duration>,
-    /// Whether the holder believed that it held the lock when the next one had it.
+    /// Whether the holder believed that it held the lock after the next grant.
     pub deluded: bool,
-    /// What happened, line by line.
+    /// The events, line by line.
     pub story: Vec<String>,
     /// The trace.
     pub history: History,
 }
 
-/// Plays it: A takes the lock, is cut off and looks at its own reckoning; B waits for as long as its
-/// patience lasts; then the cut heals, and A unlocks.
+/// Plays it. A takes the lock, is cut off, and checks its own calculation. B waits as long as its
+/// patience lasts. Then the cut heals, and A unlocks.
 pub(crate) async fn cut_off(
     (a, cut): (&Arc<dyn Player>, &dyn Cut),
     b: &Arc<dyn Player>,
@@ -76,15 +76,12 @@ pub(crate) async fn cut_off(
         if own { "accepts" } else { "refuses" }
     ));
     if let Some(next) = next {
-        waiting.believes(|| next.believes());
-        waiting.releasing();
-        next.release().await?;
-        waiting.released();
+        waiting.leaves(next).await?;
     }
     Ok(CutOff { freed, deluded, story, history: trace.history() })
 }
 
-/// Looks for ever; takes the loss down when it comes.
+/// Checks without end. Records the loss when it comes.
 async fn watch(hold: &dyn Hold, entry: &Entry) {
     let mut is_lost = false;
     loop {

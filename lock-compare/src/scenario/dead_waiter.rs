@@ -9,16 +9,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    Actor, Contestant, Entry, Failure, Hold, KeySpace, Keys, Trace, printed_queue::queue_of,
-};
+use crate::{Actor, Contestant, Failure, KeySpace, Keys, Trace, printed_queue::queue_of};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
-/// How long the successor may be late in believing that it is its turn.
+/// Time in which the successor may still start to believe that it is its turn.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Who sees how long a queue is.
+/// An observer of a queue's length.
 pub(crate) enum Looker {
     Distlock(Locks),
     Keys(Arc<dyn Keys>),
@@ -29,7 +27,7 @@ impl Looker {
         Ok(Self::Keys(keys.connect().await?))
     }
 
-    /// Waits until so many are in the queue, the holder included.
+    /// Waits until the queue has this length, with the holder.
     async fn until(&self, name: &str, length: usize) -> Result<(), Failure> {
         loop {
             let now = match self {
@@ -44,16 +42,16 @@ impl Looker {
     }
 }
 
-/// What became of it.
+/// The result.
 pub(crate) struct DeadWaiter {
-    /// The successor got in while the holder held.
+    /// Whether the successor entered while the holder held the lock.
     pub early: bool,
     /// The trace.
     pub history: History,
 }
 
-/// A holds, B and C wait in this order, B is killed. Once the store has dropped B, C has a second to
-/// err; then A releases.
+/// A holds, B and C wait in this order, B is killed. After the store has dropped B, C has a second
+/// to enter by mistake. Then A releases.
 pub(crate) async fn dead_waiter(
     lock: &dyn Contestant,
     looker: &Looker,
@@ -70,7 +68,7 @@ pub(crate) async fn dead_waiter(
     let client = lock.client_in(&home).await?;
     let (b, key) = (client.clone(), name.to_owned());
     home.run(async move {
-        // In B's own runtime, which ends with B.
+        // Runs in B's own runtime, which ends with B.
         tokio::spawn(async move { b.acquire(&key, ttl, PATIENCE).await });
     })
     .await?;
@@ -94,19 +92,12 @@ pub(crate) async fn dead_waiter(
     if was_early {
         late.believes(|| true);
     }
-    leave(hold, &holding).await?;
+    holding.gives_back(hold).await?;
     let (hold, _client) = match early {
         Ok(done) => done??,
         Err(_) => timeout(PATIENCE, successor).await???,
     };
-    leave(hold, &late).await?;
+    late.gives_back(hold).await?;
     drop(killed);
     Ok(DeadWaiter { early: was_early, history: trace.history() })
-}
-
-async fn leave(hold: Box<dyn Hold>, entry: &Entry) -> Result<(), Failure> {
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
-    Ok(())
 }

@@ -6,26 +6,36 @@ use lock_history::History;
 
 use crate::{Actor, Contestant, Failure, Hold, Player, Scribe, Trace};
 
-/// How the holder ends.
+/// The holder's end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Ending {
-    /// Without a word, as by SIGKILL.
+    /// Abruptly, as by SIGKILL.
     Killed,
-    /// It closes its session and does nothing else.
+    /// It only closes its session.
     Closed,
 }
 
-/// What became of it.
+impl Ending {
+    /// The fault, and the end of the attempt.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Killed => ("kill", "killed"),
+            Self::Closed => ("close", "session closed"),
+        }
+    }
+}
+
+/// The result.
 pub(crate) struct Ended {
-    /// How long after the end the next client got in; `None` if it gave up.
+    /// Time from the end to the next client's grant; `None` if it gave up.
     pub freed: Option<Duration>,
-    /// What happened, in one sentence.
+    /// The events in one sentence.
     pub happened: String,
     /// The trace.
     pub history: History,
 }
 
-/// Plays it: A takes the lock, B waits for it for as long as its patience lasts, A ends.
+/// Plays it. A takes the lock, B waits for it as long as its patience lasts, A ends.
 pub(crate) async fn ending(
     lock: &dyn Contestant,
     trace: &Trace,
@@ -37,28 +47,30 @@ pub(crate) async fn ending(
     let (a, home) = (trace.client("A"), Actor::start("A")?);
     let (first, second) = (lock.client_in(&home).await?, lock.client().await?);
     let entry = a.asks(name);
-    let (client, key) = (first.clone(), name.to_owned());
-    let hold = home.run(async move { client.acquire(&key, ttl, patience).await }).await??;
+    let hold = first.acquire_in(&home, name, ttl, patience).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     entry.granted(hold.token());
     entry.believes(|| hold.believes());
     let b = trace.client("B");
     let end = async {
-        let breakage = trace.fault(if how == Ending::Killed { "kill" } else { "close" }, "A");
-        let from = trace.now();
+        let (fault, why) = how.words();
+        let (breakage, from) = (trace.fault(fault, "A"), trace.now());
         end(home, first, hold, how).await?;
         breakage.healed();
-        entry.ended(if how == Ending::Killed { "killed" } else { "session closed" });
+        entry.ended(why);
         Ok::<_, Failure>(from)
     };
     let (got, ended) = tokio::join!(wait(&second, &b, trace, name, ttl, patience), end);
     let (got, from) = (got?, ended?);
     let freed = got.map(|at| Duration::from_nanos(at.saturating_sub(from)));
-    let happened = match freed {
+    Ok(Ended { freed, happened: happened(freed, patience), history: trace.history() })
+}
+
+fn happened(freed: Option<Duration>, patience: Duration) -> String {
+    match freed {
         Some(after) => format!("the next client gets in {} ms after it", after.as_millis()),
         None => format!("the next client waits in vain for {} s", patience.as_secs_f64()),
-    };
-    Ok(Ended { freed, happened, history: trace.history() })
+    }
 }
 
 async fn end(
@@ -81,7 +93,7 @@ async fn end(
     Ok(())
 }
 
-/// B waits, gets in perhaps, and leaves. When it got in.
+/// B waits, enters perhaps, and leaves. Returns the time of its grant.
 async fn wait(
     client: &Arc<dyn Player>,
     b: &Scribe,
@@ -97,9 +109,6 @@ async fn wait(
     };
     let at = trace.now();
     entry.granted(hold.token());
-    entry.believes(|| hold.believes());
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
+    entry.leaves(hold).await?;
     Ok(Some(at))
 }

@@ -8,28 +8,29 @@ use crate::{Actor, Contestant, Failure, Keys, Trace};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How an item is sold.
+/// The way of a sale.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sale {
-    /// `GET`, and if there is something left, `DECR`.
+    /// `GET`, and if something is left, `DECR`.
     ReadThenDecr,
-    /// The same, if the client's own reckoning still says that it holds the lock.
+    /// The same, if the client's own calculation still says that it holds the lock.
     CheckedDecr,
     /// One atomic step that decrements unless nothing is left.
     Atomic,
 }
 
-/// What became of it.
+/// The result.
 pub(crate) struct ExpiredSale {
-    /// What the store says is left; less than 0 is oversold.
+    /// The stock in the store. Less than 0 is oversold.
     pub left: i64,
-    /// What happened, line by line.
+    /// The events, line by line.
     pub story: Vec<String>,
     /// The trace.
     pub history: History,
 }
 
-/// A gets the lock, sees one item and stands still until B has the lock and sells it; then A sells.
+/// A gets the lock, sees one item, and stands still until B has the lock and sells it. Then A
+/// sells.
 pub(crate) async fn expired_sale(
     lock: &dyn Contestant,
     shop: Arc<dyn Keys>,
@@ -52,8 +53,7 @@ pub(crate) async fn expired_sale(
     };
     let (home, first) = (Actor::start("A")?, trace.client("A").asks(name));
     let client = lock.client_in(&home).await?;
-    let (a, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { a.acquire(&key, ttl, PATIENCE).await }).await??;
+    let hold = client.acquire_in(&home, name, ttl, PATIENCE).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     first.granted(hold.token());
     let first_saw = seen().await?;
@@ -71,11 +71,8 @@ pub(crate) async fn expired_sale(
     let holds = first.believes(|| hold.believes());
     let late = sell(first_saw, holds).await?;
     story.push(format!("A comes back, believes that it holds the lock: {holds}, sells: {late}"));
-    second.believes(|| next.believes());
-    second.releasing();
-    next.release().await?;
-    second.released();
-    // A client whose session has ended meanwhile cannot release any more.
+    second.leaves(next).await?;
+    // A client with an expired session cannot release any more.
     let _ = home.run(async move { hold.release().await }).await?;
     first.ended("came back late");
     drop(client);

@@ -1,20 +1,20 @@
-//! A holder whose store is broken, and the second client that comes then.
+//! A holder on a broken store, and a second client that tries then.
 
 use std::time::Duration;
 
 use lock_history::History;
 use tokio::time::{sleep, timeout};
 
-use crate::{Breakage, Contestant, Entry, Failure, Hold, Nature, Trace, time::Time};
+use crate::{Breakage, Contestant, Entry, Failure, Hold, Nature, Stage, Trace, time::Time};
 
-/// How long a client waits for a lock that is free.
+/// Longest wait of a client for a free lock.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a release may take: the store may be dead.
+/// Limit for a release: the store may be dead.
 const LIMIT: Duration = Duration::from_secs(3);
-/// How long B works with the lock, if it gets it.
+/// Time that B works with the lock, if it gets it.
 const WORK: Duration = Duration::from_millis(300);
 
-/// A, who has the lock before the store is broken.
+/// A, which gets the lock before the store breaks.
 pub(crate) struct FirstHolder {
     trace: Trace,
     name: String,
@@ -27,47 +27,48 @@ pub(crate) struct FirstHolder {
     nature: Nature,
 }
 
-/// What came of B's try.
+/// The result of B's try.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Second {
     /// It has the lock.
     GotIn,
     /// The store says that the lock is held.
     Waits,
-    /// The store says nothing, or that it cannot.
+    /// The store gives no reply, or refuses.
     Refused(String),
 }
 
-/// What became of both.
+/// The result for both.
 pub(crate) struct Meeting {
-    /// Which lock.
+    /// The lock.
     pub lock: String,
-    /// Who plays it.
+    /// The kind of implementation.
     pub nature: Nature,
-    /// What came of B's try.
+    /// The result of B's try.
     pub second: Second,
     /// Whether A believed that it held the lock, after B's try.
     pub first_believes: bool,
-    /// What A's release said.
+    /// The reply to A's release.
     pub released: String,
-    /// Whether A's lock was its own until it gave it back.
+    /// Whether A kept its lock until its release.
     pub kept: bool,
     /// The tokens of A and B.
     pub tokens: (Option<u64>, Option<u64>),
-    /// From the fault to the end of B's try.
+    /// Time from the fault to the end of B's try.
     pub after: Duration,
     /// The trace.
     pub history: History,
 }
 
 impl FirstHolder {
-    /// A takes the lock, which is free.
+    /// A takes a free lock. `what` names the lock and the trace.
     pub(crate) async fn take(
+        stage: &Stage,
         lock: &dyn Contestant,
-        trace: Trace,
-        name: String,
+        what: &str,
         ttl: Duration,
     ) -> Result<Self, Failure> {
+        let (trace, name) = (stage.trace(what), stage.name(what));
         let entry = trace.client("A").asks(&name);
         let hold = lock.client().await?.acquire(&name, ttl, PATIENCE).await?;
         let hold = hold.ok_or("A does not get a free lock")?;
@@ -78,13 +79,13 @@ impl FirstHolder {
         Ok(Self { trace, name, ttl, hold, entry, faults, broken: None, lock, nature })
     }
 
-    /// Takes down what is broken now.
+    /// Records the fault that begins now.
     pub(crate) fn breaks(&mut self, what: &str, target: &str) {
         self.faults.push(self.trace.fault(what, target));
         self.broken.get_or_insert_with(Time::start);
     }
 
-    /// B tries to get in, for so long. Then both leave.
+    /// B tries to get the lock, up to the limit. Then both leave.
     pub(crate) async fn meets(
         self,
         lock: &dyn Contestant,
@@ -145,12 +146,12 @@ async fn leave(hold: Box<dyn Hold>, entry: &Entry) -> Result<bool, String> {
 }
 
 impl Meeting {
-    /// Whether both believed that they hold the lock.
+    /// Whether both believed that they held the lock.
     pub(crate) fn both(&self) -> bool {
         self.second == Second::GotIn && self.first_believes
     }
 
-    /// What happened, in a sentence.
+    /// Describes the events in a sentence.
     pub(crate) fn told(&self) -> String {
         let first = match self.first_believes {
             true => "A believes that it holds the lock",
@@ -164,7 +165,7 @@ impl Meeting {
         format!("{first}, and {second}")
     }
 
-    /// Lines of evidence.
+    /// Returns the lines of evidence.
     pub(crate) fn evidence(&self) -> Vec<String> {
         let mut lines =
             vec![format!("{:.1} s after the fault: {}", self.after.as_secs_f64(), self.told())];

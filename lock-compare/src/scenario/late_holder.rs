@@ -6,24 +6,24 @@ use lock_history::{History, Loss};
 
 use crate::{Actor, Contestant, Entry, Failure, Hold, Trace};
 
-/// How long a client waits for its turn.
+/// Longest wait of a client for its turn.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What became of it.
+/// The result.
 pub(crate) struct LateHolder {
-    /// A third client got the lock while the second one held it.
+    /// Whether a third client got the lock while the second one held it.
     pub third_got_in: bool,
-    /// How often the only item was sold.
+    /// Number of sales of the only item.
     pub sold: u32,
-    /// What happened, line by line.
+    /// The events, line by line.
     pub story: Vec<String>,
     /// The trace.
     pub history: History,
 }
 
-/// Plays it: A takes the lock and stands still past the TTL; B gets the lock and begins to sell the
-/// only item; A comes back, has nothing to sell any more and unlocks; C tries to get in and sells
-/// what it sees. Each looks at the stock when it enters, and writes when it leaves.
+/// Plays it. A takes the lock and stands still past the TTL. B gets the lock and begins to sell the
+/// only item. A comes back, has nothing to sell, and unlocks. C tries to enter, and sells the stock
+/// that it sees. Each client reads the stock when it enters, and writes it when it leaves.
 pub(crate) async fn late_holder(
     lock: &dyn Contestant,
     trace: &Trace,
@@ -33,8 +33,7 @@ pub(crate) async fn late_holder(
     let (a, home) = (trace.client("A"), Actor::start("A")?);
     let entry = a.asks(name);
     let client = lock.client_in(&home).await?;
-    let (first, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { first.acquire(&key, ttl, PATIENCE).await }).await??;
+    let hold = client.acquire_in(&home, name, ttl, PATIENCE).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     entry.granted(hold.token());
     entry.believes(|| hold.believes());
@@ -59,10 +58,7 @@ pub(crate) async fn late_holder(
     let intruding = c.asks(name);
     let third = other.acquire(name, ttl * 10, Duration::ZERO).await?;
     let third_got_in = third.is_some();
-    match &third {
-        Some(third) => intruding.granted(third.token()),
-        None => intruding.ended("the lock is held"),
-    }
+    intruding.tried(third.as_deref());
     selling.believes(|| second.believes());
     story.push(match third_got_in {
         true => "C gets the lock while B holds it: both see one item and sell it".to_owned(),
@@ -70,14 +66,14 @@ pub(crate) async fn late_holder(
     });
     for (hold, entry) in [(Some(second), selling), (third, intruding)] {
         if let Some(hold) = hold {
-            leave(hold, &entry).await?;
+            entry.leaves(hold).await?;
         }
     }
     let sold = 1 + u32::from(third_got_in);
     Ok(LateHolder { third_got_in, sold, story, history: trace.history() })
 }
 
-/// A looks at its own reckoning, if it has one, and unlocks.
+/// A checks its own calculation, if it has one, and unlocks.
 async fn come_back(home: &Actor, hold: Box<dyn Hold>, entry: &Entry) -> Result<bool, Failure> {
     if !entry.believes(|| hold.believes()) {
         entry.lost(Loss::Deadline, "its own deadline has passed");
@@ -87,12 +83,4 @@ async fn come_back(home: &Actor, hold: Box<dyn Hold>, entry: &Entry) -> Result<b
     let believed = home.run(async move { hold.release().await }).await??;
     entry.ended(if believed { "released" } else { "not its own" });
     Ok(believed)
-}
-
-async fn leave(hold: Box<dyn Hold>, entry: &Entry) -> Result<(), Failure> {
-    entry.believes(|| hold.believes());
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! A holder looks at the stock and at its lock, stands still past its TTL, and then writes.
+//! A holder reads the stock, checks its lock, stands still past its TTL, and then writes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,16 +9,16 @@ use crate::{Actor, Contestant, Failure, Trace};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The one item that is for sale, and who checks the buyers.
+/// The one item for sale, with or without a check of the buyers.
 pub(crate) enum Stock {
-    /// Takes every write.
+    /// Accepts every write.
     Unprotected,
-    /// Takes no write with a token that is older than one it has seen.
+    /// Refuses a write with a token older than one it has seen.
     Gate(Gate<u32>),
 }
 
 impl Stock {
-    /// Whether the sale is taken.
+    /// Returns whether the sale is accepted.
     fn sell(&self, token: u64) -> bool {
         match self {
             Self::Unprotected => true,
@@ -27,18 +27,18 @@ impl Stock {
     }
 }
 
-/// What became of it.
+/// The result.
 pub(crate) struct LateWriter {
-    /// How often the only item was sold.
+    /// Number of sales of the only item.
     pub sold: u32,
-    /// What happened, line by line.
+    /// The events, line by line.
     pub story: Vec<String>,
     /// The trace.
     pub history: History,
 }
 
-/// A sees one item, finds that it holds the lock, and stands still past the TTL; B gets the lock and
-/// sells the item; A comes back and writes what it had decided.
+/// A sees one item, checks that it holds the lock, and stands still past the TTL. B gets the lock
+/// and sells the item. A comes back and makes its planned write.
 pub(crate) async fn late_writer(
     lock: &dyn Contestant,
     stock: Arc<Stock>,
@@ -48,8 +48,7 @@ pub(crate) async fn late_writer(
 ) -> Result<LateWriter, Failure> {
     let (home, first) = (Actor::start("A")?, trace.client("A").asks(name));
     let client = lock.client_in(&home).await?;
-    let (a, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { a.acquire(&key, ttl, PATIENCE).await }).await??;
+    let hold = client.acquire_in(&home, name, ttl, PATIENCE).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     first.granted(hold.token());
     let token = hold.token().unwrap_or_default();
@@ -73,13 +72,10 @@ pub(crate) async fn late_writer(
         story.push(format!("{who} sells the item with token {token}: the write {what}"));
     };
     sell("B", next.token().unwrap_or_default(), &second);
-    second.believes(|| next.believes());
-    second.releasing();
-    next.release().await?;
-    second.released();
+    second.leaves(next).await?;
     pause.end();
     breakage.healed();
-    // A goes on where it stood, behind its look at the lock.
+    // A continues after its check of the lock.
     let standing = home.run(async {}).await;
     standing?;
     sell("A", token, &first);

@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use crate::Failure;
 
-/// How long a queue may take to be as expected.
+/// Longest wait for the queue to have its expected form.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Looks at the queue until it is as wanted.
+/// Reads the queue until it has the wanted form.
 pub(crate) async fn until_line(
     operator: &Locks,
     name: &str,
@@ -24,7 +24,7 @@ pub(crate) async fn until_line(
     }
 }
 
-/// As [`until_line`]; `None` when the time is over.
+/// Same as [`until_line`]. Returns `None` after the limit.
 pub(crate) async fn until_line_within(
     operator: &Locks,
     name: &str,
@@ -43,7 +43,7 @@ pub(crate) async fn until_line_within(
     timeout(patience, look).await.ok().transpose()
 }
 
-/// Waits until somebody has joined the queue behind so many, and says which attempt that is.
+/// Waits until an attempt has joined the queue behind `before` entries. Returns that attempt.
 pub(crate) async fn joined(operator: &Locks, name: &str, before: usize) -> Result<Uuid, Failure> {
     let line = until_line(operator, name, |line| line.len() > before).await?;
     let attempt = line.get(before).and_then(|entry| entry.attempt);

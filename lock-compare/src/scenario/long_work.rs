@@ -6,19 +6,19 @@ use lock_history::{History, Loss};
 
 use crate::{Contestant, Failure, Trace};
 
-/// What became of it.
+/// The result.
 pub(crate) struct LongWork {
-    /// How long after the grant a second client got in while the first one worked.
+    /// Time from the first grant to a second client's grant, while the first one worked.
     pub second_after: Option<Duration>,
-    /// Whether the first client believed then that it held the lock.
+    /// Whether the first client then believed that it held the lock.
     pub deluded: bool,
-    /// What happened, line by line.
+    /// The events, line by line.
     pub story: Vec<String>,
     /// The trace.
     pub history: History,
 }
 
-/// Plays it: A takes the lock and works for two TTLs; B waits for as long as that.
+/// Plays it. A takes the lock and works for two TTLs. B waits for the same time.
 pub(crate) async fn long_work(
     lock: &dyn Contestant,
     trace: &Trace,
@@ -33,7 +33,7 @@ pub(crate) async fn long_work(
     let from = trace.now();
     entry.believes(|| hold.believes());
     let waiting = trace.client("B").asks(name);
-    // The work lasts as long as this wait.
+    // The work ends with this wait.
     let next = second.acquire(name, ttl, ttl * 2).await?;
     let second_after = next.is_some().then(|| Duration::from_nanos(trace.now() - from));
     match &next {
@@ -61,9 +61,7 @@ pub(crate) async fn long_work(
     let own = hold.release().await?;
     entry.ended(if own { "released" } else { "not its own" });
     if let Some(next) = next {
-        waiting.releasing();
-        next.release().await?;
-        waiting.released();
+        waiting.gives_back(next).await?;
     }
     Ok(LongWork { second_after, deluded, story, history: trace.history() })
 }

@@ -1,4 +1,4 @@
-//! A holder on the minority side, and the next one there.
+//! A holder on the minority side, and the next holder on the other side.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use crate::{Contestant, Entry, Failure, Scribe, Trace};
 
-/// How long the news of a loss may take on a loaded machine.
+/// Longest wait for the report of a loss on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A, who holds a lock of distlock on a side and takes down when it is told of its loss.
+/// A holds a lock of distlock on a side, and records the report of its loss.
 pub(crate) struct MinorityHolder {
     told: watch::Receiver<bool>,
     _waiting: JoinHandle<()>,
@@ -22,7 +22,7 @@ pub(crate) struct MinorityHolder {
 }
 
 impl MinorityHolder {
-    /// A takes the lock, which is free.
+    /// A takes the free lock.
     pub(crate) async fn take(
         side: &Side,
         url: String,
@@ -44,7 +44,8 @@ impl MinorityHolder {
         Ok(Self { told, _waiting: waiting, b, name, ttl })
     }
 
-    /// B waits for the lock on the other side: whether it gets it, and whether A is told.
+    /// B waits for the lock on the other side. Returns whether B gets it, and whether A gets the
+    /// report.
     pub(crate) async fn until_next(
         mut self,
         lock: &dyn Contestant,
@@ -52,18 +53,12 @@ impl MinorityHolder {
     ) -> Result<(bool, bool), Failure> {
         let entry = self.b.asks(&self.name);
         let hold = lock.client().await?.acquire(&self.name, self.ttl, patience).await?;
-        match &hold {
-            Some(hold) => entry.granted(hold.token()),
-            None => entry.ended("the lock is held"),
-        }
+        entry.tried(hold.as_deref());
         let waiting = async { self.told.wait_for(|told| *told).await.is_ok() };
         let told = timeout(PATIENCE, waiting).await.unwrap_or(false);
         let granted = hold.is_some();
         if let Some(hold) = hold {
-            entry.believes(|| hold.believes());
-            entry.releasing();
-            hold.release().await?;
-            entry.released();
+            entry.leaves(hold).await?;
         }
         Ok((granted, told))
     }

@@ -1,4 +1,4 @@
-//! What several experiments play, with whatever lock they are given.
+//! Scenarios that several experiments play, each with the locks they pass.
 
 mod arrivals;
 mod crash;
@@ -52,7 +52,7 @@ pub(crate) use self::{
     two_clients::two_clients,
 };
 
-/// The TTL of experiments that wait for its end.
+/// The TTL for experiments that wait for its end.
 pub(crate) fn short_ttl(stage: &Stage) -> Duration {
     stage.quick_or_full(Duration::from_secs(2), Duration::from_secs(3))
 }

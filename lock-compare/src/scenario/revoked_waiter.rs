@@ -1,4 +1,4 @@
-//! A waiter loses its place while it waits, and the one before it leaves.
+//! A waiter loses its place while it waits, and the holder before it leaves.
 
 use std::time::Duration;
 
@@ -9,48 +9,49 @@ use tokio::time::{sleep, timeout};
 use crate::{Failure, Hold, Player, Trace};
 
 const TTL: Duration = Duration::from_secs(8);
-/// How long B may take to believe, or to be told, after the one before it has left.
+/// Longest wait for B's belief, or for the report to B, after the client before it has left.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long whoever has the lock, or believes so, works.
+/// Time that a holder works, or a client that believes it is one.
 const WORK: Duration = Duration::from_millis(200);
 
-/// What a waiter came to.
+/// The result of a waiter.
 pub(crate) enum Belief {
-    /// It believes that it holds the lock, for this reason; a client of ours can be asked again.
+    /// It believes that it holds the lock, for this reason. A client of distlock can be asked
+    /// again.
     Holds(String, Option<Box<dyn Hold>>),
-    /// It knows that it does not.
+    /// It knows that it does not hold the lock.
     Told(String),
 }
 
-/// B: a client that waits.
+/// B: a waiting client.
 #[async_trait]
 pub(crate) trait Waiter: Send + Sync {
-    /// Joins the queue behind one holder. Returns when its place is there.
+    /// Joins the queue behind one holder. Returns after its place exists.
     async fn join(&self, name: &str) -> Result<(), Failure>;
 
-    /// Takes its place away from it, behind its back. Returns when it is gone.
+    /// Removes its place without the client's knowledge. Returns after it is gone.
     async fn lose_place(&self, name: &str) -> Result<(), Failure>;
 
-    /// Returns when another client stands in line behind the holder.
+    /// Returns after another client is in the queue behind the holder.
     async fn see_next(&self, name: &str) -> Result<(), Failure>;
 
-    /// What it believes at last.
+    /// Returns its final belief.
     async fn belief(&self) -> Result<Belief, Failure>;
 }
 
-/// What became of it.
+/// The result.
 pub(crate) struct RevokedWaiter {
-    /// B believed that it held the lock while C held it.
+    /// Whether B believed that it held the lock while C held it.
     pub deluded: bool,
-    /// What happened, line by line.
+    /// The events, line by line.
     pub story: Vec<String>,
     /// The trace.
     pub history: History,
 }
 
-/// Plays it: A holds the lock, B waits, B's place is taken away; C queues up, A releases, C gets in;
-/// what does B believe?
+/// Plays it. A holds the lock, B waits, B's place is removed. C joins the queue, A releases, C
+/// enters. Then B's belief is read.
 pub(crate) async fn revoked_waiter(
     (a, c): (&dyn Player, &dyn Player),
     b: &dyn Waiter,
@@ -66,10 +67,7 @@ pub(crate) async fn revoked_waiter(
     let next = trace.client("C").asks(name);
     let release = async {
         b.see_next(name).await?;
-        holding.releasing();
-        hold.release().await?;
-        holding.released();
-        Ok::<_, Failure>(())
+        holding.gives_back(hold).await
     };
     let (got, released) = tokio::join!(c.acquire(name, TTL, PATIENCE), release);
     released?;
@@ -88,7 +86,7 @@ pub(crate) async fn revoked_waiter(
         }
     };
     let deluded = believed.is_some();
-    // C is asked between two answers of B, while both do what they take the lock for.
+    // C is asked between two answers of B, while both still use the lock.
     let ask = |hold: &Option<Box<dyn Hold>>| {
         waiting.believes(|| hold.as_ref().is_none_or(|hold| hold.believes()));
     };
@@ -103,9 +101,7 @@ pub(crate) async fn revoked_waiter(
         }
         waiting.ended("it believed so");
     }
-    next.releasing();
-    got.release().await?;
-    next.released();
+    next.gives_back(got).await?;
     let story = vec![
         "A holds the lock, B's place in line is taken away, A leaves and C gets in".to_owned(),
         told,

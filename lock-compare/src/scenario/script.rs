@@ -1,13 +1,23 @@
-//! Two writes that belong together, a reader beside them, and an error after a write.
+//! Two writes that belong together, a concurrent reader, and an error after a write.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use crate::{Failure, Stage, claims::Seen};
+use crate::{Failure, Stage};
 
-/// The reader goes on until the writer has ended: reads, and those of odd numbers.
+/// The observations of writes that belong together.
+pub(crate) struct Seen {
+    pub label: &'static str,
+    pub reads: u64,
+    /// Reads that saw only the first of two steps.
+    pub halves: u64,
+    /// Whether the writes before the error stay.
+    pub stays: bool,
+}
+
+/// Reads until the writer has ended. Returns the number of reads, and of reads of odd numbers.
 async fn read_beside<R: Future<Output = Result<i64, Failure>> + Send>(
     mut read: impl FnMut() -> R + Send,
     done: Arc<AtomicBool>,
@@ -20,7 +30,7 @@ async fn read_beside<R: Future<Output = Result<i64, Failure>> + Send>(
     Ok((reads, halves))
 }
 
-/// A script; in a control run its commands one by one.
+/// A script. In a control run its commands are sent one by one.
 #[cfg(feature = "redis")]
 pub(crate) async fn in_redis(stage: &Stage) -> Result<Seen, Failure> {
     use redis::{Client, Script, cmd};
@@ -63,7 +73,7 @@ pub(crate) async fn in_redis(stage: &Stage) -> Result<Seen, Failure> {
     Ok(Seen { label, reads, halves, stays: left.is_some() })
 }
 
-/// A transaction, rolled back at its error; in a control run it goes on behind a savepoint.
+/// A transaction, rolled back at its error. In a control run it continues after a savepoint.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) async fn in_a_database(stage: &Stage) -> Result<Seen, Failure> {
     use tokio::sync::Mutex;

@@ -1,4 +1,4 @@
-//! A client that holds nothing tries to unlock what another one holds.
+//! A client without a lock tries to unlock another client's lock.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use lock_history::History;
 
 use crate::{Contestant, Failure, Trace};
 
-/// A third client is let in at once, or not at all.
+/// A third client is granted at once, or not at all.
 const TTL: Duration = Duration::from_secs(8);
 
-/// What a client can do to a lock that it does not hold.
+/// The actions of a client on a lock that it does not hold.
 #[async_trait]
 pub(crate) trait Stranger: Send + Sync {
-    /// Tries all of it; what it was told, line by line.
+    /// Tries all of them. Returns the replies, line by line.
     async fn unlock(&self, name: &str) -> Result<Vec<String>, Failure>;
 }
 
-/// What became of it.
+/// The result.
 pub(crate) struct Intrusion {
-    /// A third client got in while the first one held the lock.
+    /// Whether a third client entered while the first one held the lock.
     pub third_got_in: bool,
-    /// What happened, line by line.
+    /// The events, line by line.
     pub story: Vec<String>,
     /// The trace.
     pub history: History,
 }
 
-/// Plays it: A holds the lock, B unlocks it, C tries to get in, A unlocks.
+/// Plays it. A holds the lock, B unlocks it, C tries to enter, A unlocks.
 pub(crate) async fn stranger(
     lock: &dyn Contestant,
     b: &dyn Stranger,
@@ -42,22 +42,20 @@ pub(crate) async fn stranger(
     let mut story = b.unlock(name).await?;
     let intruding = trace.client("C").asks(name);
     let intruder = third.acquire(name, TTL, Duration::ZERO).await?;
-    match &intruder {
-        Some(intruder) => intruding.granted(intruder.token()),
-        None => intruding.ended("the lock is held"),
-    }
+    intruding.tried(intruder.as_deref());
     entry.believes(|| hold.believes());
     let third_got_in = intruder.is_some();
-    story.push(match third_got_in {
-        true => "C gets the lock while A holds it".to_owned(),
-        false => "C does not get the lock: A still has it".to_owned(),
-    });
-    for (hold, entry) in [(intruder, intruding), (Some(hold), entry)] {
-        let Some(hold) = hold else { continue };
-        entry.believes(|| hold.believes());
-        entry.releasing();
-        hold.release().await?;
-        entry.released();
+    story.push(told(third_got_in).to_owned());
+    if let Some(intruder) = intruder {
+        intruding.leaves(intruder).await?;
     }
+    entry.leaves(hold).await?;
     Ok(Intrusion { third_got_in, story, history: trace.history() })
+}
+
+fn told(third_got_in: bool) -> &'static str {
+    match third_got_in {
+        true => "C gets the lock while A holds it",
+        false => "C does not get the lock: A still has it",
+    }
 }

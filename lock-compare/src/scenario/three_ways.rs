@@ -1,13 +1,13 @@
-//! The three ways to lock in a database, beside Redis and distlock.
+//! The three ways to lock in a database, compared with Redis and distlock.
 
 use std::{sync::Arc, time::Duration};
 
-use lock_lab::{MariaDb, Postgres, Proxy, Redis};
+use lock_lab::{AnyServer, MariaDb, Postgres, Proxy, Redis};
 use tokio::{sync::Mutex, time::sleep};
 
 use crate::{
     Contestant, Distlock, Drawing, Failure, Figure, Give, Ground, Nature, Outcome, Player, Plot,
-    Printed, Private, Side, Stage, Store, Take, Topic, Verdict,
+    Printed, Side, Stage, Store, Take, Topic, Verdict,
     bare::Sql,
     keys::RedisKeys,
     rounds::{Contender, Ratio, Times, Work, in_turns},
@@ -17,7 +17,7 @@ const SLOWER: f64 = 2.0;
 const FASTER: f64 = 6.0;
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The control: whoever should be the faster one stands so far away, one way.
+/// The control: one-way delay of the side that should be faster.
 const FAR: Duration = Duration::from_millis(12);
 const ROW: &str = "the row";
 
@@ -43,7 +43,7 @@ impl Way {
         }
     }
 
-    /// How many statements it sends, each of which waits for its answer.
+    /// Number of its statements. Each waits for its reply.
     fn statements(self) -> u32 {
         if matches!(self, Self::Pessimistic) { 3 } else { 2 }
     }
@@ -57,7 +57,7 @@ impl Way {
             }
             Self::Pessimistic => {
                 sql.begin().await?;
-                // SQLite knows no locks of rows; a transaction that writes has the whole file.
+                // SQLite has no row locks. A transaction that writes locks the whole file.
                 let keep = if store == Store::Sqlite { "" } else { " FOR UPDATE" };
                 let select = format!("{select}{keep}");
                 sql.number(&select, &[ROW.into()]).await?.ok_or("the row is gone")?;
@@ -81,7 +81,7 @@ pub(crate) async fn three_ways(stage: &Stage) -> Result<Outcome, Failure> {
     let redis = Redis::builder().appendonly(false).start().await?;
     let proxy = Proxy::start(redis.addr()).await?;
     let is_far = stage.is_swapped();
-    // Nothing can stand between a client and a file.
+    // No proxy can stand between a client and a file.
     let away = (is_far && stage.store.is_embedded()).then_some(FAR);
     let keys = RedisKeys::new(&if is_far { redis.url_via(&proxy) } else { redis.url() })?;
     let usual = Printed::new(Arc::new(keys), Take::OneStep, Give::CompareAndDel);
@@ -106,11 +106,11 @@ pub(crate) async fn three_ways(stage: &Stage) -> Result<Outcome, Failure> {
     Ok(judge(stage, &in_turns(&contenders, rounds, times).await?))
 }
 
-/// A database that keeps what it confirms.
+/// A database that keeps confirmed writes.
 async fn durable(stage: &Stage) -> Result<Ground, Failure> {
     let server = match stage.store {
-        Store::Postgres => Private::Postgres(Postgres::builder().durable().start().await?),
-        Store::MySql => Private::MariaDb(MariaDb::builder().durable().start().await?),
+        Store::Postgres => AnyServer::Postgres(Postgres::builder().durable().start().await?),
+        Store::MySql => AnyServer::MariaDb(MariaDb::builder().durable().start().await?),
         _ => return stage.own().await,
     };
     Ok(Ground::Private(Box::new(server)))
@@ -149,7 +149,7 @@ fn work(way: Way, sql: Arc<Mutex<Sql>>, store: Store, away: Option<Duration>) ->
     })
 }
 
-/// The first is Redis, the second distlock.
+/// The first entry is Redis, the second is distlock.
 fn judge(stage: &Stage, times: &[Times]) -> Outcome {
     let (redis, distlock, ways) = (&times[0], &times[1], &times[2..]);
     let to = |other: &Times| -> Vec<Ratio> {

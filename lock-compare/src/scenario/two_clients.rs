@@ -1,4 +1,4 @@
-//! Two clients of the library, of which the second one waits.
+//! Two clients of the library. The second one waits.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::timeout;
 use super::until_line;
 use crate::{Failure, Stage};
 
-/// How long what must happen may take on a loaded machine.
+/// Limit for expected events on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The first client holds the first name, the second one asks for the second name: whether it gets
-/// its lock only when the first one has left.
+/// The first client holds the first name, the second one asks for the second name. Returns whether
+/// the second one gets its lock only after the first one has left.
 pub(crate) async fn two_clients(stage: &Stage, names: &[String; 2]) -> Result<bool, Failure> {
     let (one, two) = (stage.connect().await?, stage.connect().await?);
     let first = one.lock(&names[0])?.acquire().await?;

@@ -1,26 +1,27 @@
-//! Clients queue up in ZooKeeper, and its nodes are looked at.
+//! Clients queue up in ZooKeeper, and its nodes are inspected.
 
 use std::{sync::Arc, time::Duration};
 
+use lock_lab::AnyServer;
 use tokio::{task::JoinSet, time::sleep};
 use zookeeper_client::Client;
 
 use crate::{
-    Actor, Contestant, Distlock, Failure, Figure, Give, Nature, Outcome, Printed, Private, Side,
-    Stage, Take, keys,
+    Actor, Contestant, Distlock, Failure, Figure, Give, Nature, Outcome, Printed, Side, Stage,
+    Take, keys,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const TTL: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a waiter may take until it is seen, and watches.
+/// Number of checks for a waiter's node or watches.
 const LOOKS: usize = 50;
 const CLIENTS: usize = 4;
 
-/// Plays it with distlock, and with a node that everybody watches.
+/// Plays it with distlock, and with a node that all clients watch.
 pub(crate) async fn znodes(stage: &Stage) -> Result<Outcome, Failure> {
     let ground = stage.own().await?;
-    let Some(Private::ZooKeeper(server)) = ground.server() else {
+    let Some(AnyServer::ZooKeeper(server)) = ground.server() else {
         return Err("a server of our own is no ZooKeeper".into());
     };
     let space = keys::of(stage.store, &ground).await?;
@@ -37,15 +38,16 @@ pub(crate) async fn znodes(stage: &Stage) -> Result<Outcome, Failure> {
     Ok(outcome.sides([first.side(), second.side()]))
 }
 
-/// What the bare client and the server say of a queue.
+/// The bare client's and the server's view of a queue.
 struct Queue {
     label: String,
     nature: Nature,
     /// Ephemeral nodes with a sequence number.
     nodes: usize,
-    /// How many more clients are told of the end of a node in the middle than of the last one.
+    /// Notifications of the end of a node in the middle, minus notifications of the end of the last
+    /// one.
     told: i64,
-    /// The dead holder's node is gone, and the next one holds.
+    /// Whether the dead holder's node is gone, and the next client holds.
     gone: bool,
     lines: Vec<String>,
 }
@@ -65,11 +67,11 @@ impl Queue {
 
     fn side(self) -> Side {
         let side = Side::new(&self.label, self.nature, self.is_as_claimed(), self.words());
-        self.lines.into_iter().fold(side, Side::evidence)
+        side.story(self.lines)
     }
 }
 
-/// A node: its path and the session that owns it.
+/// A node: its path and its owner session.
 type Node = (String, i64);
 
 async fn queue(
@@ -80,14 +82,13 @@ async fn queue(
     let bare = Client::connect(&server.addr().to_string()).await?;
     let home = Actor::start("A")?;
     let client = lock.client_in(&home).await?;
-    let (a, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { a.acquire(&key, TTL, PATIENCE).await }).await??;
+    let hold = client.acquire_in(&home, name, TTL, PATIENCE).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     let mut waiting = JoinSet::new();
     for place in 1..CLIENTS {
         let (client, key) = (lock.client().await?, name.to_owned());
         waiting.spawn(async move { client.acquire(&key, TTL, PATIENCE).await });
-        // Who waits for one node has none of its own to be seen by.
+        // A client that waits for one shared node has no node of its own.
         for _ in 0..LOOKS {
             if nodes(&bare, name).await?.len() > place {
                 break;
@@ -103,7 +104,7 @@ async fn queue(
     home.kill((client, hold));
     let mut gone = false;
     while let Some(next) = waiting.join_next().await {
-        // Whose node was deleted has lost its place.
+        // A client with a deleted node has lost its place.
         let Ok(Some(hold)) = next? else { continue };
         if let Some((path, owner)) = found.first() {
             let now = bare.check_stat(path).await?;
@@ -116,10 +117,11 @@ async fn queue(
     Ok(Queue { label, nature, nodes, told, gone, lines })
 }
 
-/// Deletes the last node and one in the middle: how many more are told of the second one's end.
+/// Deletes the last node, then one in the middle. Returns how many more clients the second one
+/// notifies.
 async fn told(bare: &Client, server: &lock_lab::ZooKeeper, nodes: &[Node]) -> Result<i64, Failure> {
     let [_, middle, _, last] = nodes else { return Ok(0) };
-    // Each watches its own node, and that before it.
+    // Each client watches its own node and the one before it.
     for _ in 0..LOOKS {
         if server.counters().await?.get("watches") >= 2 * nodes.len() as u64 - 1 {
             break;
@@ -137,7 +139,8 @@ async fn told(bare: &Client, server: &lock_lab::ZooKeeper, nodes: &[Node]) -> Re
     Ok(end(middle).await? - last)
 }
 
-/// The nodes of a lock, in order: those of a directory, or the one that everybody wants.
+/// Returns the nodes of a lock, in order: the nodes of a directory, or the one that all clients
+/// want.
 async fn nodes(bare: &Client, name: &str) -> Result<Vec<Node>, Failure> {
     let flat = format!("/{}", name.replace('/', "."));
     let mut paths = Vec::new();

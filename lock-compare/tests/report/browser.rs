@@ -1,4 +1,4 @@
-//! Chromium without a window, by its own protocol.
+//! Chromium in headless mode, through its own protocol.
 
 use std::{
     fs, io,
@@ -18,22 +18,22 @@ use tungstenite::{Message, WebSocket};
 
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long an answer may take. The machine may be busy.
+/// Longest wait for a reply. The machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// A running browser with one page at a time. It ends with the value.
+/// A running browser with one page at a time. Dropping the value ends it.
 pub struct Browser {
     process: Child,
     socket: WebSocket<TcpStream>,
     _profile: TempDir,
     page: Option<(String, String)>,
     asked: u64,
-    /// Everything that the page has said since it was opened.
+    /// All events of the page since it was opened.
     events: Vec<Value>,
 }
 
-/// The program, if it is installed.
+/// Returns the program, if it is installed.
 pub fn installed() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let programs =
@@ -64,7 +64,7 @@ impl Browser {
         Ok(Self { process, socket, _profile: profile, page, asked, events })
     }
 
-    /// Opens a file in a new page of a size; the page before is closed.
+    /// Opens a file in a new page of this size. Closes the page before.
     pub fn open(&mut self, file: &Path, hash: &str, size: (u32, u32)) -> Result<(), Failure> {
         if let Some((target, _)) = self.page.take() {
             self.ask("Target.closeTarget", json!({ "targetId": target }))?;
@@ -90,13 +90,13 @@ impl Browser {
         self.ask("Emulation.setDeviceMetricsOverride", size).map(drop)
     }
 
-    /// `light` or `dark`.
+    /// Sets the colour scheme: `light` or `dark`.
     pub fn scheme(&mut self, scheme: &str) -> Result<(), Failure> {
         let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.ask("Emulation.setEmulatedMedia", json!({ "features": feature })).map(drop)
     }
 
-    /// The value of an expression in the page, a promise's after it was kept.
+    /// Returns the value of an expression in the page. A promise is awaited.
     pub fn value(&mut self, expression: &str) -> Result<Value, Failure> {
         let asked = json!({
             "expression": expression, "returnByValue": true, "awaitPromise": true,
@@ -108,7 +108,7 @@ impl Browser {
         }
     }
 
-    /// Clicks into the middle of an element.
+    /// Clicks in the middle of an element.
     pub fn click(&mut self, selector: &str) -> Result<(), Failure> {
         let place = self.value(&format!(
             "(() => {{ const one = document.querySelector({selector:?});
@@ -147,13 +147,13 @@ impl Browser {
         Ok(())
     }
 
-    /// Writes what is seen of the page to a file.
+    /// Writes the visible part of the page to a file.
     pub fn screenshot(&mut self, file: &Path) -> Result<(), Failure> {
         let shot = self.ask("Page.captureScreenshot", json!({ "format": "png" }))?;
         Ok(fs::write(file, STANDARD.decode(text(&shot["data"])?)?)?)
     }
 
-    /// The page on paper, as PDF.
+    /// Prints the page as PDF.
     pub fn print(&mut self) -> Result<Vec<u8>, Failure> {
         let printed = self.ask("Page.printToPDF", json!({}))?;
         Ok(STANDARD.decode(text(&printed["data"])?)?)
@@ -164,14 +164,14 @@ impl Browser {
         self.ask("Emulation.setScriptExecutionDisabled", json!({ "value": !on })).map(drop)
     }
 
-    /// Loads the page anew.
+    /// Reloads the page.
     pub fn reload(&mut self) -> Result<(), Failure> {
         self.events.clear();
         self.ask("Page.reload", json!({}))?;
         self.until("Page.loadEventFired")
     }
 
-    /// What the page has complained about.
+    /// Returns the page's error messages.
     pub fn complaints(&mut self) -> Result<Vec<String>, Failure> {
         self.value("1")?;
         let is_complaint = |event: &&Value| match event["method"].as_str() {
@@ -233,7 +233,7 @@ impl Drop for Browser {
     }
 }
 
-/// Where the browser listens: it says so on its standard error.
+/// Returns the browser's address, which it prints on its standard error.
 fn address(process: &mut Child) -> Result<String, Failure> {
     let mut lines = BufReader::new(process.stderr.take().ok_or("no standard error")?);
     let mut said = String::new();
@@ -244,7 +244,7 @@ fn address(process: &mut Child) -> Result<String, Failure> {
         }
         if let Some(address) = said[start..].strip_prefix("DevTools listening on ") {
             let address = address.trim().to_owned();
-            // It stands still if nobody reads what it says.
+            // The browser blocks if its output is not read.
             thread::spawn(move || io::copy(&mut lines, &mut io::sink()));
             return Ok(address);
         }

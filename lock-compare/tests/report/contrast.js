@@ -1,4 +1,4 @@
-// The texts of the page whose contrast to what lies behind them is too low, and how many were read.
+// Returns the page's texts with too little contrast to their background, and the number of texts read.
 (() => {
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = 1;
@@ -33,7 +33,7 @@
     }
     return style.backgroundColor;
   };
-  // What lies behind: for a text in a drawing, whatever is painted at its place.
+  // The background. For a text in a drawing, it is anything painted at the text's place.
   const layers = (element, box) => {
     if (element instanceof SVGElement) {
       const at = document.elementsFromPoint(box.x + box.width / 2, box.y + box.height / 2);

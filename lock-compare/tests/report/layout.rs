@@ -1,4 +1,4 @@
-//! A report as large as the whole comparison, for the layout: it says nothing about any store.
+//! A report as large as the whole comparison, for the layout only: it has no real results.
 
 use lock_compare::{
     BarSeries, Drawing, Plot, Report, Row, Series, SpreadRow, State, Store, Timeline, Topic,
@@ -12,7 +12,7 @@ const TITLES: [&str; 4] = [
     "The session's TTL is 60 s by default",
 ];
 
-/// The cells of a report over and over, for 44 claims and 7 stores, with every verdict.
+/// Repeats the cells of a report for 44 claims and 7 stores, with every verdict.
 pub fn repeated(report: &Report) -> Report {
     let mut full = report.clone();
     full.stores = Store::ALL.to_vec();
@@ -37,7 +37,7 @@ fn row(report: &Report, number: u8) -> Row {
     row
 }
 
-/// Every kind of drawing, of what the first claim's timeline has: how long each client waited.
+/// Adds every kind of drawing, made from the first claim's timeline: the wait of each client.
 pub fn with_all_drawings(mut report: Report) -> Report {
     for outcome in report.rows[0].cells.iter_mut().map(|cell| &mut cell.outcome) {
         let Some(timeline) = outcome.sides[0].timeline.clone() else { continue };

@@ -1,4 +1,4 @@
-//! The report in a real browser: Debian's chromium, without a window. Screenshots of the first
+//! The report in a real browser: Debian's chromium, in headless mode. Screenshots of the first
 //! screen are written to `target/report`.
 
 mod browser;
@@ -22,12 +22,12 @@ const WIDE: (u32, u32) = (1600, 1000);
 const PHONE: (u32, u32) = (400, 800);
 const CELL: &str = ".matrix a[href='#C7-memory']";
 
-/// The pages, and the browser that looks at them.
+/// The pages, with the browser that shows them.
 struct Desk {
     browser: Browser,
-    /// Two claims on two stores, as they were played a moment ago.
+    /// Two claims on two stores, played just now.
     real: PathBuf,
-    /// The same cells again and again, as many as the whole comparison has: for the layout alone.
+    /// The same cells repeated to the size of the whole comparison, for the layout only.
     full: PathBuf,
     /// The played cells with every kind of drawing.
     drawn: PathBuf,
@@ -37,7 +37,7 @@ type Test = fn(&mut Desk) -> Result<(), Failure>;
 
 const TESTS: [(&str, Test); 8] = [
     ("a_cell_opens_by_click_and_by_key", a_cell_opens_by_click_and_by_key),
-    ("a_reader_who_moves_on_is_left_alone", a_reader_who_moves_on_is_left_alone),
+    ("a_reader_that_moves_on_is_not_interrupted", a_reader_that_moves_on_is_not_interrupted),
     ("an_address_opens_its_cell", an_address_opens_its_cell),
     ("everything_is_there_without_the_script", everything_is_there_without_the_script),
     ("everything_is_printed", everything_is_printed),
@@ -102,7 +102,7 @@ impl Desk {
     }
 }
 
-/// The folder of everything that is built.
+/// The build folder.
 fn target() -> PathBuf {
     let program = env::current_exe().unwrap_or_default();
     let target = program.ancestors().find(|folder| folder.ends_with("target"));
@@ -146,7 +146,7 @@ fn a_cell_opens_by_click_and_by_key(desk: &mut Desk) -> Result<(), Failure> {
     }
     desk.browser.click("#panel .close")?;
     desk.expect(IS_OPEN, json!(false))?;
-    // The focus goes back to the cell a moment after the panel is closed.
+    // The focus returns to the cell a moment after the panel is closed.
     desk.expect(&focused, json!(true))?;
     desk.browser.value("document.querySelector('.matrix td a').focus()")?;
     let at = "document.activeElement.getAttribute('href')";
@@ -159,8 +159,8 @@ fn a_cell_opens_by_click_and_by_key(desk: &mut Desk) -> Result<(), Failure> {
     desk.expect(reached, json!(1))
 }
 
-/// The event of a closed panel comes later than the reader's next step.
-fn a_reader_who_moves_on_is_left_alone(desk: &mut Desk) -> Result<(), Failure> {
+/// The event of a closed panel comes after the reader's next step.
+fn a_reader_that_moves_on_is_not_interrupted(desk: &mut Desk) -> Result<(), Failure> {
     desk.browser.open(&desk.real, "", WIDE)?;
     let closed_and_then = |step: &str| {
         format!(
@@ -201,7 +201,7 @@ fn everything_is_there_without_the_script(desk: &mut Desk) -> Result<(), Failure
 
 fn everything_is_printed(desk: &mut Desk) -> Result<(), Failure> {
     desk.browser.open(&desk.real, "", WIDE)?;
-    // Without the evidence it is a page or two.
+    // Without the evidence it has one or two pages.
     let pages = |pdf: &[u8]| pdf.windows(11).filter(|part| part == b"/Type /Page").count();
     let printed = desk.browser.print()?;
     fs::write(target().join("report/real.pdf"), &printed)?;

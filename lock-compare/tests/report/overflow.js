@@ -1,4 +1,4 @@
-// What is wider than the page, or wider than the room that it has.
+// Returns the elements wider than the page, or wider than their room.
 (() => {
   const root = document.documentElement;
   const found = [];

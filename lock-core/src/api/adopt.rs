@@ -1,4 +1,4 @@
-//! Taking up a lock that was left.
+//! Adopting a lock that was detached.
 
 use std::{future::Future, sync::Arc};
 
@@ -12,13 +12,13 @@ use crate::{
 };
 
 impl Locks {
-    /// Takes up a lock that was [left](crate::LockGuard::detach), here or by another process: the same
-    /// grant with the same fencing token, renewed from now on as it was before. A ticket can be used
-    /// once, and until one TTL after the lock was detached. The store must be the one that granted it,
-    /// with the same layout and prefix.
+    /// Adopts a lock that was [detached](crate::LockGuard::detach), here or by another process: the
+    /// same grant with the same fencing token, renewed from now on as before. A ticket can be used
+    /// once, within one TTL after the lock was detached. The store must be the one that granted the
+    /// lock, with the same layout and prefix.
     ///
-    /// Between the two nobody holds the lock, and nobody else is granted it: so what the work left
-    /// behind is still there for who adopts it, and for nobody else.
+    /// Between detach and adoption no process holds the lock, and no other client is granted it. So
+    /// the state that the work left behind is still there for the adopter, and for no other client.
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
@@ -29,20 +29,20 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if the ticket has been
-    ///   used, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if the lock is not
-    ///   there any more: its TTL was over, or it was revoked, or released by who adopted it, or the
+    /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if the ticket has
+    ///   been used, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if the lock
+    ///   is not there any more: its TTL was over, it was revoked, its adopter released it, or the
     ///   [token floor](Self::raise_token_floor) was raised above its token. Acquire it anew then.
     /// - [`Error::InvalidOption`] if the ticket is of another store.
-    /// - [`Error::Unsupported`] if the store cannot do it.
-    /// - [`Error::Unavailable`] if the store did not answer for one TTL: the lock is free then, or soon,
-    ///   also if the request took effect.
+    /// - [`Error::Unsupported`] if the store cannot adopt.
+    /// - [`Error::Unavailable`] if the store did not answer for one TTL: the lock is then free, or
+    ///   soon will be, also if the request took effect.
     /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the lock back if it was adopted, in the background. A future that is not
-    /// polled is treated as that of [`Lock::acquire`](crate::Lock::acquire).
+    /// Dropping the future gives an adopted lock back in the background. A future that is not
+    /// polled behaves like the one of [`Lock::acquire`](crate::Lock::acquire).
     ///
     /// # Panics
     ///
@@ -94,7 +94,8 @@ async fn take_up(
             client.heard.hear();
             trace::adopted(&name, id, lease.token());
             let cap = hold_left.map_or(Instant::NEVER, |left| client.clock.now() + left);
-            // For a caller who has left, the guard is dropped with the answer: released at once.
+            // If the caller has left, the guard is dropped with the result: the lock is released at
+            // once.
             let held = Held::begin(client, name, Kind::Exclusive, lease, ttl, term, cap);
             Ok(LockGuard::counted(held, stay))
         }

@@ -1,4 +1,4 @@
-//! What all locks of one connection share, and one grant of it.
+//! The state that all locks of one connection share, and one grant.
 
 use std::{
     panic::Location,
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// What all locks of one connection share.
+/// The state that all locks of one connection share.
 pub(crate) struct Client {
     pub(crate) driver: Arc<dyn DistributedLock>,
     pub(crate) clock: Clock,
@@ -37,7 +37,7 @@ pub(crate) struct Client {
     pub(crate) closed: CancellationToken,
     /// The servers' addresses, where a URL named them.
     pub(super) servers: Option<String>,
-    /// What the close came to, once it is over: the words of its error, as only one can have that.
+    /// The result of the close. It has the error's text, as the first caller gets the error itself.
     pub(super) close: OnceCell<std::result::Result<(), String>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Hold {
     pub(crate) ttl: Duration,
     pub(crate) term: Term,
     pub(crate) granted: Instant,
-    /// The end of the least hold time, once the caller has the grant.
+    /// The end of the minimum hold time, once the caller has the grant.
     pub(crate) floor: OnceLock<Instant>,
     /// The end of the maximum hold time.
     pub(crate) cap: Instant,
@@ -59,9 +59,9 @@ pub(crate) struct Hold {
 
 /// A grant that is given back later.
 pub(crate) enum Returned {
-    /// Its holder had a margin to stop.
+    /// A lost grant, given back after a margin for its holder to stop.
     Lost(Arc<Hold>),
-    /// Its holder is done, and hears of the end if it waits for that.
+    /// A grant that its holder has finished with. The sender reports the end, if the holder waits.
     Kept(Arc<Hold>, oneshot::Sender<Result<()>>),
 }
 
@@ -91,10 +91,11 @@ impl Client {
         }
     }
 
-    /// An error of the driver as the caller is told: with the caller's word for what failed, and where.
+    /// A driver's error as the caller sees it: with the caller's operation and the servers'
+    /// addresses.
     pub(crate) fn told(&self, op: &'static str, error: Error) -> Error {
         match error {
-            // A driver whose tasks are gone knows no other word for it.
+            // A driver whose tasks ended with the runtime returns this error, too.
             Error::Closed { by: ClosedBy::Program, .. } if !self.closed.is_cancelled() => {
                 self.home.check().err().unwrap_or(error)
             }
@@ -102,7 +103,7 @@ impl Client {
         }
     }
 
-    /// The store is out of reach, and may have done what it was asked for.
+    /// [`Error::Unavailable`] with an unknown effect.
     pub(crate) fn unavailable(&self, op: &'static str, why: String) -> Error {
         let store = self.driver.guarantees().store;
         Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
@@ -113,12 +114,12 @@ impl Client {
         error.at(self.servers.as_deref())
     }
 
-    /// An acquire, which is over when the connection is being drained: who still waits then is a
-    /// newcomer, too. Of one that comes later nothing is begun, so the store never hears of it.
+    /// Runs an acquire until the connection is being drained: then an acquire that still waits is
+    /// refused like a new one. A later acquire is not begun, so the store sees nothing of it.
     ///
     /// # Errors
     ///
-    /// Its own, and [`Error::Closed`] by [`ClosedBy::Drain`].
+    /// The acquire's errors, and [`Error::Closed`] by [`ClosedBy::Drain`].
     pub(crate) async fn unless_drained<T, F: Future<Output = Result<T>>>(
         &self,
         acquire: impl FnOnce() -> F,
@@ -133,13 +134,13 @@ impl Client {
         }
     }
 
-    /// What a newcomer is told.
+    /// The error of an acquire during a drain.
     pub(crate) fn drained_error(&self) -> Error {
         Error::Closed { store: self.driver.guarantees().store, by: ClosedBy::Drain }
     }
 
-    /// What the caller of an acquire is told who met the close after a drain: it is no loss to
-    /// somebody who never held the lock.
+    /// The error of an acquire that was ended by the close after a drain. It is no loss for a
+    /// caller that never held the lock.
     pub(crate) fn of_newcomer(&self, error: Error) -> Error {
         let by_close = matches!(
             error,
@@ -152,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Refuses newcomers, and waits for the guards that there are; how many are still there after
+    /// Refuses new acquires, and waits for the existing guards. Returns how many are left after
     /// `limit`, or when the connection is closed or its runtime ends.
     pub(crate) async fn drained(&self, limit: Duration) -> usize {
         self.drain.begin();
@@ -168,7 +169,7 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// Ends the streams of states, also where the driver goes on for others.
+    /// Ends the streams of states, also if other users keep the driver.
     fn drop(&mut self) {
         self.closed.cancel();
     }

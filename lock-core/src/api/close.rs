@@ -1,4 +1,4 @@
-//! The end of a connection, at once or in order.
+//! The end of a connection, at once or after a drain.
 
 use std::time::Duration;
 
@@ -8,19 +8,18 @@ use crate::{Locks, Result, machine::finish::Finishing};
 use crate::Error;
 
 impl Locks {
-    /// Ends in order: from now on nothing new is acquired, here or by a clone; the guards that there
-    /// are may be used to their end, for at most `limit`; then [closes](Self::close). Answers how many
-    /// guards were still there: 0 if all work was done, and otherwise those that the close has taken
-    /// their locks from.
+    /// Refuses new acquires from now on, here and in all clones, waits at most `limit` until the
+    /// existing guards are gone, then [closes](Self::close). Returns how many guards were still
+    /// there: 0 if all work was done. The close takes the locks of the remaining guards.
     ///
-    /// Who acquires meanwhile, or waits in a queue, is told [`Error::Closed`] by
-    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain), and the store hears of nobody new. An
-    /// [`Owner`](crate::Owner) may acquire again what it holds. An [adoption](Self::adopt) that is under
-    /// way counts as a guard. A guard counts until its release is confirmed, also when it was dropped,
-    /// and until it is dropped when its lock was lost; what [`at_least`](crate::Lock::at_least) keeps
-    /// after that is given back by the close.
+    /// An acquire meanwhile, and one that waits in a queue, returns [`Error::Closed`] with
+    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain); the store gets no new attempts. An
+    /// [`Owner`](crate::Owner) may acquire again what it holds. An [adoption](Self::adopt) that has
+    /// begun counts as a guard. A guard counts until its release is confirmed, also when it was
+    /// dropped; a guard with a lost lock counts until it is dropped. A lock that
+    /// [`at_least`](crate::Lock::at_least) keeps after that is given back by the close.
     ///
-    /// A limit of zero waits for nobody.
+    /// A limit of zero does not wait.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -36,11 +35,12 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// As [`close`](Self::close).
+    /// Same as [`close`](Self::close).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes nothing; newcomers stay refused. A close that has begun goes on.
+    /// Dropping the future closes nothing; new acquires stay refused. A close that has begun goes
+    /// on.
     ///
     /// # Panics
     ///
@@ -53,15 +53,15 @@ impl Locks {
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
     /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
-    /// guards say that they are lost ([`LossReason::Closed`](crate::LossReason::Closed)), waiters and
-    /// later calls are told [`Error::Closed`]. Stop the work first: the next holder may be granted at
-    /// once. It is a release of each lock, and traced as one. Closing again does nothing: it waits
-    /// for the first close, and answers what that came to.
+    /// guards are lost ([`LossReason::Closed`](crate::LossReason::Closed)), waiters and later calls
+    /// return [`Error::Closed`]. Stop the work first: the next holder may be granted at once. Each
+    /// lock is released, and its release is traced. Closing again does nothing: it waits for the
+    /// first close, and returns its result.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the store did not confirm in time, [`Error::Closed`] if the runtime
-    /// that connected has ended; what was held is then free after its TTL.
+    /// [`Error::Unavailable`] if the store did not confirm in time, [`Error::Closed`] if the
+    /// runtime that connected has ended; held locks are then free after their TTL.
     ///
     /// # Cancel safety
     ///

@@ -13,23 +13,25 @@ use crate::{
     Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl,
     deadline::jitter,
     driver::{duration::shown, trace},
+    keep::backoff::Backoff,
 };
 
-/// The pauses between tries: the first, and the longest.
-const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// The pause between tries.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Opens the driver for a URL: what a facade knows and lock-core does not.
+/// Opens the driver for a URL. The facade knows the drivers; lock-core does not.
 pub type Opener = fn(StoreUrl) -> Opening;
 
-/// The port of a store's servers where a URL of this scheme names none; `None` for a store without servers.
+/// The port of a store's servers if a URL of this scheme names none. `None` for a store without
+/// servers.
 pub type DefaultPort = fn(&str) -> Option<u16>;
 
-/// A driver on its way.
+/// A driver that is being connected.
 pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
 
-/// A connection in the making: await it. Its clones connect anew.
+/// A connection to be made: await it. Each clone makes a connection of its own.
 ///
 /// ```no_run
 /// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
@@ -64,25 +66,26 @@ impl Connect {
         Self { url, required, open, default_port, timeout, retry, caller }
     }
 
-    /// Says which port a URL means that names none, so that errors can name the server's whole address.
+    /// Sets the port for URLs that name none, so that errors can name the server's whole address.
     pub fn default_port(mut self, default_port: DefaultPort) -> Self {
         self.default_port = default_port;
         self
     }
 
-    /// How long one try may take; more than nothing. A try ends by itself within 5 s, so a longer
-    /// limit changes nothing: [`retry`](Self::retry) is how to wait for a store. Default: those 5 s.
+    /// The limit for one try; must be above zero. A try ends by itself within 5 s, so a longer
+    /// limit has no effect: use [`retry`](Self::retry) to wait for a store. Default: 5 s.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// Tries again while the store is [unavailable](Error::Unavailable), for so long: a program that
-    /// starts together with its store need not fail. `Duration::MAX` is for ever. Each pause between
-    /// two tries is between half and all of 100 ms, 200 ms and so on up to 2 s, at random. Each failed
-    /// try that another one follows is the event `connect_failed` of [`trace`](crate::trace). The last
-    /// try begins when the time is over, and may take its whole [`timeout`](Self::timeout). A bad URL,
-    /// a wrong password or a requirement that is not met is an error at once. Default: zero, one try.
+    /// Tries again while the store is [unavailable](Error::Unavailable), for this time: a program
+    /// that starts together with its store need not fail. `Duration::MAX` means for ever. Each
+    /// pause between two tries is between half and all of 100 ms, 200 ms and so on up to 2 s, at
+    /// random. A failed try that is followed by another one emits the event `connect_failed` of
+    /// [`trace`](crate::trace). The last try begins when the time is over, and may take its whole
+    /// [`timeout`](Self::timeout). A bad URL, a wrong password or an unmet requirement is an error
+    /// at once. Default: zero, one try.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -96,8 +99,8 @@ impl Connect {
         self
     }
 
-    /// Refuses a store that does not promise this. May be called several times; what is missing is
-    /// then named at once.
+    /// Refuses a store that does not promise this. May be called several times; the error names
+    /// everything that is missing.
     pub fn require(mut self, requirement: Requirement) -> Self {
         self.required.push(requirement);
         self
@@ -110,9 +113,10 @@ impl IntoFuture for Connect {
 
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl), [`Error::InvalidOption`](crate::Error::InvalidOption),
-    /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s after the last try began), [`Error::Denied`](crate::Error::Denied),
-    /// [`Error::Unmet`](crate::Error::Unmet).
+    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl),
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption),
+    /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s after the last try began),
+    /// [`Error::Denied`](crate::Error::Denied), [`Error::Unmet`](crate::Error::Unmet).
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let url = StoreUrl::parse(&self.url)?;
@@ -137,7 +141,7 @@ impl Connect {
     /// Tries until it is connected, or there is no time for one more try.
     async fn insist(&self, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
         let until = Clock::Tokio.now() + self.retry;
-        let [mut pause, longest] = PAUSES;
+        let mut pause = BACKOFF;
         loop {
             let error = match self.once(url.clone()).await {
                 Err(error @ Error::Unavailable { .. }) => error,
@@ -148,10 +152,9 @@ impl Connect {
                 return Err(error);
             }
             // The last try begins when the time is over.
-            let next = jitter(pause).min(left);
+            let next = jitter(pause.take()).min(left);
             trace::connect_failed(&error, next);
             tokio::time::sleep(next).await;
-            pause = (pause * 2).min(longest);
         }
     }
 

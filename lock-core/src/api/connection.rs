@@ -1,4 +1,4 @@
-//! Whether the store is reached.
+//! The state of the connection to the store.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use crate::{
     ConnectionState, LockName, Locks, Result, api::client::Client, driver::duration::shown,
 };
 
-/// How long [`Locks::ping`] may take at the most.
+/// The longest time that [`Locks::ping`] takes.
 const PING_LIMIT: Duration = Duration::from_secs(5);
-/// The name that [`Locks::ping`] looks at.
+/// The name that [`Locks::ping`] reads.
 const PING_NAME: &str = "distlock/ping";
 
 impl Locks {
-    /// Asks the store for something small, and tells how long the answer took: whether an acquire
-    /// would be answered now. For a readiness check; whether the program itself is well does not
-    /// depend on it. It changes nothing.
+    /// Sends the store a small request and returns how long the answer took. It shows whether an
+    /// acquire would be answered now. Use it for a readiness check: the health of the program
+    /// itself does not depend on it. It changes nothing.
     ///
-    /// | store | what it asks | what passes, too |
+    /// | store | request | it also succeeds with |
     /// |---|---|---|
-    /// | SQLite, PostgreSQL, MySQL | an update of no row: refused while the store takes no writes or somebody keeps the file locked | a full disk; a login that may update and not insert |
+    /// | SQLite, PostgreSQL, MySQL | an update of no row: refused while the store takes no writes or another process keeps the file locked | a full disk; a login that may update and not insert |
     /// | etcd | a read that a majority confirms | a database that is full (`NOSPACE`); a login that may not write |
     /// | Redis | a script that reads | a server that refuses writes: a replica, `min-replicas-to-write` without one, no memory left |
-    /// | ZooKeeper | a read of the server that it is connected to | for some time, a member that is cut off from its leader; a login that may not create |
-    /// | memory | the store, through its scripted network | - |
+    /// | ZooKeeper | a read from the connected server | for some time, a member that is cut off from its leader; a login that may not create |
+    /// | memory | a request through the scripted network | - |
     ///
-    /// Where the table says a read, it is the queue of the name `distlock/ping`, which a login that is
-    /// limited to some names must be allowed to read.
+    /// A read in the table reads the queue of the name `distlock/ping`. A login that is limited to
+    /// some names must be allowed to read it.
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) {
@@ -40,12 +40,12 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`](crate::Error::Unavailable) if there is no answer within 5 s, and what
-    /// else the store answers.
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if there is no answer within 5 s, and
+    /// other errors of the store.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves nothing behind; so a shorter limit is a `timeout` around it.
+    /// Dropping the future leaves nothing behind. For a shorter limit, put a `timeout` around it.
     ///
     /// # Panics
     ///
@@ -64,10 +64,10 @@ impl Locks {
         }
     }
 
-    /// Whether the store is reached, as the driver has seen it last, without asking it: by the answers
-    /// to renewals and other requests. A client that holds nothing and asks nothing sees an outage
-    /// late; [`ping`](Self::ping) asks. A file counts as disconnected while it does not answer, and memory
-    /// while a scripted fault keeps it from answering.
+    /// The state of the connection as the driver saw it last, from the answers to renewals and
+    /// other requests. It sends nothing. A client that holds nothing and asks nothing notices an
+    /// outage late; [`ping`](Self::ping) asks the store. A file counts as disconnected while it
+    /// does not answer, and memory while a scripted fault keeps it from answering.
     pub fn connection(&self) -> ConnectionState {
         let Client { home, closed, reach, .. } = &*self.client;
         match closed.is_cancelled() || home.check().is_err() {
@@ -76,10 +76,10 @@ impl Locks {
         }
     }
 
-    /// The [state of the connection](Self::connection) now, and each change from then on. Changes that
-    /// follow each other faster than they are read may be left out; the last one is not. The stream ends
-    /// after [`ConnectionState::Closed`], and does not keep the connection. Its `next` is that of
-    /// `StreamExt`, of the crate `futures-util` or `tokio-stream`.
+    /// The [state of the connection](Self::connection) now, and each change from then on. If
+    /// changes are faster than the reader, some may be left out, but never the last one. The stream
+    /// ends after [`ConnectionState::Closed`], and does not keep the connection alive. Its `next`
+    /// is that of `StreamExt`, of the crate `futures-util` or `tokio-stream`.
     ///
     /// ```no_run
     /// use futures_util::StreamExt; // futures-util = "0.3"

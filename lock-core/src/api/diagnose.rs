@@ -1,4 +1,4 @@
-//! The ends of waits in vain: one look at the store for all that end together.
+//! Waits that time out: one request for all that end together.
 
 use std::{collections::hash_map::Entry, sync::Arc, time::Duration};
 
@@ -11,14 +11,14 @@ use crate::{
     machine::ended_waits::{Ended, Found},
 };
 
-/// How long the end of a wait waits for the store to say what was in the way.
+/// How long a wait that has ended waits for the store to name the holder.
 pub(crate) const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(1);
-/// When a look counts as lost, and the next one may be sent.
+/// When a request counts as lost, and the next one may be sent.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
 impl Client {
-    /// What was in the way of an attempt whose wait has ended; `None` if the store does not say so
-    /// within [`DIAGNOSIS_LIMIT`].
+    /// The holder and the place of an attempt with an ended wait; `None` if the store does not
+    /// report them within [`DIAGNOSIS_LIMIT`].
     pub(crate) async fn in_the_way(
         self: &Arc<Self>,
         name: &LockName,
@@ -37,7 +37,7 @@ impl Client {
     }
 }
 
-/// Looks until no wait has ended meanwhile.
+/// Asks the store until no wait has ended meanwhile.
 async fn look_for_all(client: Arc<Client>, name: LockName) {
     while let Some(waits) = client.ended_waits.next(&name) {
         let attempts: Vec<_> = waits.iter().map(|wait| wait.attempt).collect();
@@ -47,7 +47,7 @@ async fn look_for_all(client: Arc<Client>, name: LockName) {
         client.heard.hear();
         let places = places.into_iter().chain(std::iter::repeat(None));
         for (wait, place) in waits.into_iter().zip(places) {
-            // A wait that has not waited for so long is over.
+            // The wait may have given up already.
             let _ = wait.tell.send(Found { holder: holder.clone(), place });
         }
     }

@@ -2,13 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::FencingToken;
+use crate::{FencingToken, keep::poison::lock};
 
 /// A value that lets in only holders with the newest token.
 ///
 /// The check and the access are one step under one mutex: a check alone would leave a gap in which
-/// a newer holder may write first. This is the whole idea of fencing, and the model for the same
-/// check in a database or a service.
+/// a newer holder may write first. The same check works in a database or a service.
 ///
 /// ```
 /// # use lock_core as distlock;
@@ -53,8 +52,8 @@ impl<T> Gate<T> {
         token: FencingToken,
         access: impl FnOnce(&mut T) -> R,
     ) -> Result<R, StaleToken> {
-        // A panic in an earlier `access` is that caller's affair; the token stays right.
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        // A panic in an earlier `access` concerns its caller only; the token stays right.
+        let mut inner = lock(&self.inner);
         match inner.0 {
             Some(newest) if token < newest => Err(StaleToken { token, newest }),
             _ => {

@@ -13,10 +13,10 @@ use crate::{
 ///
 /// # Drop behaviour
 ///
-/// Dropping a guard queues a release that runs in the background; the next waiter gets the lock as
-/// soon as the store has it, not after the TTL; with [`at_least`](crate::Lock::at_least), when that time is
-/// over. Only when the runtime is gone is the release left to
-/// the TTL. Use [`release`](Self::release) to wait for the store's confirmation.
+/// Dropping a guard queues a release that runs in the background. The next waiter gets the lock as
+/// soon as the store has the release, not after the TTL. With [`at_least`](crate::Lock::at_least),
+/// the release waits until that time is over. If the runtime has ended, the lock is free after its
+/// TTL. Use [`release`](Self::release) to wait for the store's confirmation.
 ///
 /// # What it does not promise
 ///
@@ -25,16 +25,17 @@ use crate::{
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
     held: Held,
-    /// Whether this guard still counts among those that hold the grant together.
+    /// Whether this guard still counts among the guards of its grant.
     counts: bool,
-    /// What a drain waits for; goes with the release.
+    /// Counts for a drain; dropped after the release.
     stay: Option<Stay>,
 }
 
 impl LockGuard {
     /// # Errors
     ///
-    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained; the lock is given back.
+    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained; the lock is
+    /// given back.
     pub(crate) fn new(held: Held) -> Result<Self> {
         let stay = held.0.client.drain.enter();
         let guard = Self { held, counts: true, stay };
@@ -44,7 +45,7 @@ impl LockGuard {
         }
     }
 
-    /// A guard that has been counted among those of its grant, and among those of the client.
+    /// A guard that is already counted for its grant and for the client.
     pub(crate) fn counted(held: Held, stay: Stay) -> Self {
         Self { held, counts: true, stay: Some(stay) }
     }
@@ -53,26 +54,26 @@ impl LockGuard {
         self.held.0.granted
     }
 
-    /// Keeps the lock until then, also if it is given back earlier.
+    /// Keeps the lock until then, even if it is given back earlier.
     pub(crate) fn keep_until(&self, floor: Instant) {
-        // Once for a grant.
+        // Set once for each grant.
         let _ = self.held.0.floor.set(floor);
     }
 
-    /// A look at the lock that can be given away; it does not hold the lock.
+    /// A view of the lock that can be passed on; it does not hold the lock.
     pub fn held(&self) -> Held {
         self.held.clone()
     }
 
-    /// Turns an exclusive lock into a shared one without a gap: it keeps its place in the queue, so
+    /// Turns an exclusive lock into a shared one without a gap. It keeps its place in the queue, so
     /// no writer gets in between, and readers that wait right behind it enter. A shared lock stays
-    /// what it is.
+    /// as it is.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`] if the lock is not held any more, [`Error::Unsupported`] if the store has no
-    /// shared locks or these are a semaphore's permits, [`Error::Unavailable`] if the store did not
-    /// answer: the lock then counts as shared, and calling it again is safe.
+    /// shared locks or the guard holds a semaphore's permits, [`Error::Unavailable`] if the store
+    /// did not answer: the lock then counts as shared, and calling it again is safe.
     ///
     /// # Cancel safety
     ///
@@ -82,19 +83,19 @@ impl LockGuard {
         converted.map_err(|error| self.held.0.client.told("downgrade", error))
     }
 
-    /// Turns a shared lock into an exclusive one if nobody else holds it or waits for it; answers
-    /// whether it did. It never waits: two readers that waited for each other to leave would wait
-    /// for ever. Whoever gets `false` releases, and asks for the exclusive lock.
+    /// Turns a shared lock into an exclusive one if no other client holds it or waits for it;
+    /// returns whether it did. It never waits: two readers that wait for each other to leave would
+    /// wait for ever. After `false`, release the lock and acquire the exclusive one.
     ///
-    /// The [token](Held::token) is a new one afterwards, greater than that of every reader before.
+    /// Afterwards the [token](Held::token) is new, and greater than every earlier reader's.
     ///
     /// # Errors
     ///
-    /// As [`downgrade`](Self::downgrade).
+    /// Same as [`downgrade`](Self::downgrade).
     ///
     /// # Cancel safety
     ///
-    /// As [`downgrade`](Self::downgrade).
+    /// Same as [`downgrade`](Self::downgrade).
     pub async fn try_upgrade(&mut self) -> Result<bool> {
         let converted = self.convert(Kind::Exclusive).await;
         converted.map_err(|error| self.held.0.client.told("try_upgrade", error))
@@ -125,7 +126,7 @@ impl LockGuard {
         Finishing::new(&self.held.0.client.home, conversion, || {}).await
     }
 
-    /// Gives back what the caller of an acquire has not collected; what it is told.
+    /// Gives back a grant that was not collected, and returns the error for its caller.
     pub(crate) fn not_collected(mut self) -> Error {
         let hold = self.held.0.clone();
         let last = self.leave();
@@ -141,18 +142,19 @@ impl LockGuard {
         std::mem::take(&mut self.counts) && self.held.0.held_as.leave()
     }
 
-    /// Releases the lock and waits until the store has confirmed. Of several guards that an
-    /// [`Owner`](crate::Owner) holds together, the last one releases it. With
-    /// [`at_least`](crate::Lock::at_least) it waits for that time, too; dropping the guard does not.
+    /// Releases the lock and waits until the store has confirmed. If an [`Owner`](crate::Owner)
+    /// holds several guards of one grant, the last one releases it. With
+    /// [`at_least`](crate::Lock::at_least) it also waits for that time; dropping the guard does
+    /// not.
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`](crate::Error::Lost) if the lock was lost before: somebody else may have
+    /// - [`Error::Lost`](crate::Error::Lost) if the lock was lost before: another client may have
     ///   held it meanwhile.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm as long as
     ///   it mattered; the lock is then free after its TTL.
-    /// - [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended; the lock is
-    ///   then free after its TTL.
+    /// - [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended; the lock
+    ///   is then free after its TTL.
     ///
     /// # Cancel safety
     ///
@@ -175,32 +177,33 @@ impl LockGuard {
         released.map_err(|error| self.held.0.client.told("release", error))
     }
 
-    /// Leaves the lock to another process, or to another part of this one, that takes it up with
-    /// [`Locks::adopt`](crate::Locks::adopt). The lock stays taken for one TTL from now; who adopts it
-    /// meanwhile has the same fencing token, and the same place: nobody is granted in between.
+    /// Leaves the lock to another process, or to another part of this one, that adopts it with
+    /// [`Locks::adopt`](crate::Locks::adopt). The lock stays taken for one TTL from now. The
+    /// adopter gets the same fencing token and the same place: no other client is granted the lock
+    /// in between.
     ///
-    /// From before the request is sent, this guard and everything that was made from it count as
-    /// released: [`is_valid`](Held::is_valid) is false and nothing is renewed any more. That a process
-    /// ends, or [closes](crate::Locks::close) its connection, does not end what it has detached. If
-    /// nobody adopts it, it is free after its TTL.
+    /// Before the request is sent, this guard and everything that was made from it count as
+    /// released: [`is_valid`](Held::is_valid) is false and nothing is renewed any more. A detached
+    /// lock stays taken when the process ends or [closes](crate::Locks::close) its connection. If
+    /// it is not adopted, it is free after its TTL.
     ///
-    /// **Stop the work first.** The fencing token stays the same, so no resource can tell this holder
-    /// from the next one: a write that is still under way here is not rejected.
+    /// **Stop the work first.** The fencing token stays the same, so no resource can tell this
+    /// holder from the next one: a late write from here is not rejected.
     ///
-    /// What is left of the [maximum hold time](crate::Lock::max_hold) goes on with the adoption; a
-    /// [least one](crate::Lock::at_least) is over.
+    /// The rest of the [maximum hold time](crate::Lock::max_hold) goes on with the adoption; a
+    /// [minimum one](crate::Lock::at_least) is over.
     ///
-    /// [`Guarantees::detach`](crate::Guarantees::detach) says whether the store can do it. Exclusive
-    /// locks only.
+    /// Exclusive locks only. [`Guarantees::detach`](crate::Guarantees::detach) says whether the
+    /// store can do it.
     ///
     /// # Errors
     ///
     /// After each of them the lock is given back in the background, as if the guard was dropped.
     ///
     /// - [`Error::Lost`] if the lock was lost before.
-    /// - [`Error::Unsupported`] if the store cannot do it, with the reason; if the lock is no exclusive
-    ///   one; or if its [`Owner`](crate::Owner) holds it more than once.
-    /// - [`Error::Unavailable`] if the store did not answer; nobody has a ticket then.
+    /// - [`Error::Unsupported`] if the store cannot do it, with the reason; if the lock is not
+    ///   exclusive; or if its [`Owner`](crate::Owner) holds it more than once.
+    /// - [`Error::Unavailable`] if the store did not answer; then there is no ticket.
     ///
     /// # Cancel safety
     ///
@@ -232,7 +235,7 @@ impl LockGuard {
     }
 }
 
-/// Asks the store to keep the lock for whoever has the ticket.
+/// Asks the store to keep the lock for the ticket.
 async fn leave(hold: Arc<Hold>, stay: Option<Stay>) -> Result<Ticket> {
     let _turn = hold.held_as.turn.lock().await;
     match hold.lease.detach().await {

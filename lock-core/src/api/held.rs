@@ -1,4 +1,4 @@
-//! A look at a lock that is held.
+//! A view of a lock that is held.
 
 use std::{
     any::Any,
@@ -17,10 +17,10 @@ use crate::{
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Error;
 
-/// A look at a lock that is held: its token, its deadline, its loss. Cheap to clone; holding on to
-/// it does not hold the lock.
+/// A view of a lock that is held: its token, its deadline, its loss. Cheap to clone; it does not
+/// hold the lock.
 ///
-/// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) gives it
+/// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) passes it
 /// to the work.
 #[derive(Clone)]
 pub struct Held(pub(crate) Arc<Hold>);
@@ -49,7 +49,7 @@ impl Held {
         &self.0.name
     }
 
-    /// What is held: exclusive, shared, or permits.
+    /// The kind of the hold: exclusive, shared, or permits.
     pub fn kind(&self) -> Kind {
         self.0.held_as.kind()
     }
@@ -59,14 +59,14 @@ impl Held {
         self.0.lease.token()
     }
 
-    /// Whether the lock is still held, by this process's own reckoning: not released, not lost, and
-    /// its deadline not passed. Reads the clock, so it is right as the first thing after a pause.
+    /// Whether the lock is still held, as this process computes it: not released, not lost, and its
+    /// deadline not passed. It reads the clock, so it is right as the first call after a pause.
     pub fn is_valid(&self) -> bool {
         !self.remaining().is_zero()
     }
 
-    /// How long the lock is still held if no renewal comes any more; zero if it is not held. The
-    /// margin before somebody else can get it is already taken off.
+    /// How long the lock is still held without another renewal; zero if it is not held. It excludes
+    /// the margin before another client can get the lock.
     pub fn remaining(&self) -> Duration {
         match self.0.lease.validity().has_ended() {
             true => Duration::ZERO,
@@ -80,15 +80,15 @@ impl Held {
         self.0.client.driver.guarantees().store
     }
 
-    /// What the store said about itself with the answer that made the grant's entry: etcd's revision,
-    /// cluster, member and term. Asks nobody.
+    /// The facts that the store reported about itself when it made the grant's entry: etcd's
+    /// revision, cluster, member and term. It sends no request.
     pub fn facts(&self) -> Facts {
         self.0.lease.facts()
     }
 
-    /// The store's own lease, if the lock was granted by the driver that it belongs to; `None` for
-    /// another store. A driver's lease knows the store's own condition for a write that only the
-    /// holder may do, so that the store itself refuses everybody else.
+    /// The store's own lease, if this driver granted the lock; `None` for another store. A driver's
+    /// lease has the store's own condition for a write that only the holder may do. With it the
+    /// store itself refuses all other clients.
     pub fn lease_as<L: Lease>(&self) -> Option<&L> {
         let lease: &dyn Any = &*self.0.lease;
         lease.downcast_ref()
@@ -98,15 +98,15 @@ impl Held {
         self.0.check()
     }
 
-    /// Waits until the lock is lost, and says how. Ready before anybody else can be granted the
-    /// lock; never ready after a release. The future borrows nothing. It is also ready when the
-    /// runtime in which the store was connected has ended
-    /// ([`LossReason::RuntimeEnded`]): nothing renews the lock from then on, and only
-    /// [`is_valid`](Self::is_valid) tells for how long it is still held.
+    /// Waits until the lock is lost, and returns the reason. Ready before another client can be
+    /// granted the lock; never ready after a release. The future borrows nothing. It is also ready
+    /// when the runtime in which the store was connected has ended ([`LossReason::RuntimeEnded`]):
+    /// the lock is not renewed from then on, and only [`is_valid`](Self::is_valid) shows how long
+    /// it is still held.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else.
+    /// Dropping the future ends the wait and nothing else.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + use<> {
         let (validity, ended) = (self.0.lease.validity().clone(), self.0.client.home.ended());
         async move {
@@ -122,13 +122,13 @@ impl Held {
         }
     }
 
-    /// Renews the lock for one TTL now. A fixed term needs it to go on; otherwise the watchdog
-    /// renews. The maximum hold time still counts from the grant.
+    /// Renews the lock for one TTL now. A lock with a fixed term needs this to go on; other locks
+    /// are renewed by the watchdog. The maximum hold time still counts from the grant.
     ///
-    /// It is also the question whether the lock is still held, and the store answers it. After a
-    /// fenced write was refused, `Ok` says that nobody came later: the resource has seen a greater
-    /// token of another store, or of the time before a restore. Raise the
-    /// [token floor](crate::Locks::raise_token_floor) then.
+    /// It also asks the store whether the lock is still held. If a fenced write was refused and
+    /// this returns `Ok`, there is no later holder: the resource has seen a greater token of
+    /// another store, or of the time before a restore. Raise the [token
+    /// floor](crate::Locks::raise_token_floor) then.
     ///
     /// # Errors
     ///

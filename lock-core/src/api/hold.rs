@@ -1,4 +1,4 @@
-//! Until when a grant is held, and how it ends: lost, given back, given back later, or by a close.
+//! Deadlines of a grant, and its end: lost, given back, given back later, or closed.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// How long a close may take at the most.
+/// The longest time of a close.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 impl Hold {
@@ -57,7 +57,7 @@ impl Hold {
         Error::Lost { name: self.name.clone(), reason }
     }
 
-    /// What stands for the grant now that it is left to be adopted.
+    /// The ticket of a grant that is detached.
     pub(crate) fn ticket(&self, place: String) -> Ticket {
         let store = self.client.driver.guarantees().store;
         let now = self.client.home.now();
@@ -79,22 +79,21 @@ impl Hold {
         let margin = deadline::margin(self.ttl);
         let pause = match reason {
             LossReason::Expired if self.lease.ends_by_itself() => return,
-            // A session that was not renewed either has ended by then, and all of its entries with
-            // it.
+            // If its session was not renewed either, it has ended by then, with all of its entries.
             LossReason::Expired => margin * 2,
-            // The holder has time to stop: given back at once, the lock would be the next holder's
-            // before this one has heard of its loss.
+            // The holder has time to stop. Given back at once, the lock could be granted again
+            // before this holder notices its loss.
             _ => margin,
         };
         self.clone().give_back_at(self.client.home.now() + pause);
     }
 
-    /// Until when the grant is kept although its holder gives it back; `None` if it may go at once.
+    /// Until when the grant is kept although its holder gave it back; `None` if it may go at once.
     pub(crate) fn kept_until(&self) -> Option<Instant> {
         self.floor.get().copied().filter(|floor| *floor > self.client.home.now())
     }
 
-    /// Ends the grant as released; whether nothing has ended it before.
+    /// Ends the grant as released; returns false if it had ended before.
     pub(crate) fn end(&self) -> bool {
         let first = self.validity().release();
         if first {
@@ -107,7 +106,7 @@ impl Hold {
     pub(crate) async fn give_back(self: Arc<Self>, stay: Option<Stay>) -> Result<()> {
         let mut result = self.lease.release().await;
         if matches!(result, Err(Error::Closed { .. })) && self.client.closed.is_cancelled() {
-            // The close has come before it, and gives back everything.
+            // The close came first, and gives back everything.
             result = self.client.close().await;
         }
         self.trace_release(&result);
@@ -115,7 +114,7 @@ impl Hold {
         result
     }
 
-    /// Tells what became of a release.
+    /// Traces the result of a release.
     pub(crate) fn trace_release(&self, result: &Result<()>) {
         match result {
             Ok(()) => trace::released(&self.name, self.lease.token()),
@@ -140,13 +139,13 @@ impl HasSlot for Hold {
 }
 
 impl Hold {
-    /// Gives a grant that was lost back at `at`.
+    /// Gives a lost grant back at `at`.
     pub(crate) fn give_back_at(self: Arc<Self>, at: Instant) {
         self.client.clone().return_at(at, Returned::Lost(self));
     }
 
-    /// Keeps a grant that nobody uses any more, and releases it at `at`, whether the future is polled or
-    /// not.
+    /// Keeps a grant that its holder has finished with, and releases it at `at`, also if the future
+    /// is not polled.
     ///
     /// # Errors
     ///
@@ -166,11 +165,11 @@ impl Hold {
 }
 
 impl Client {
-    /// Gives everything back, or waits until whoever asked first has done so.
+    /// Gives everything back, or waits until the first caller has done so.
     ///
     /// # Errors
     ///
-    /// What the first close came to: what it did not get confirmed, a second one cannot confirm.
+    /// The first close's error: a second close cannot confirm more.
     pub(super) async fn close(&self) -> Result<()> {
         let mut own = None;
         let closed = self.close.get_or_init(async || {
@@ -193,7 +192,7 @@ impl Client {
 
     async fn give_all_back(&self) -> Result<()> {
         let mut held = self.alarm.drain();
-        // Before the store hears of it, so that nobody is granted a lock that still counts as held.
+        // Before the request: no client must be granted a lock that still counts as held here.
         held.retain(|grant| grant.lease.validity().lose(LossReason::Closed));
         // These would be given back later: the close does it now.
         held.extend(self.returns.drain().filter_map(Returned::closed));
@@ -227,14 +226,14 @@ impl Returned {
                     Ok(()) => grant.check(),
                     lost => lost,
                 };
-                // Its holder may not wait for it.
+                // Its holder may have stopped waiting.
                 let _ = done.send(released);
             }
         }
     }
 
-    /// It is not given back later, as the client is being closed: tells who waits for it. What is left
-    /// to give back is a grant that was lost.
+    /// Ends the delay, as the client is being closed, and notifies a waiting holder. Returns a lost
+    /// grant, which is still to be given back.
     fn closed(self) -> Option<Arc<Hold>> {
         match self {
             Self::Lost(grant) => Some(grant),
@@ -250,8 +249,8 @@ impl Returned {
 struct Task(Option<Arc<Client>>);
 
 impl Drop for Task {
-    /// The runtime has ended before the task: what is left ends with its TTL. It must not keep the client
-    /// alive, which it belongs to.
+    /// The runtime ended before the task: the remaining grants end with their TTL. They must not
+    /// keep the client alive, which owns them.
     fn drop(&mut self) {
         if let Some(client) = self.0.take() {
             let left = std::mem::take(&mut *client.returns.due());
@@ -265,7 +264,7 @@ async fn give_back_all(mut task: Task) {
     let mut under_way = FuturesUnordered::new();
     loop {
         let Some(next) = client.returns.due().next(under_way.len()) else {
-            // The next task may have begun.
+            // Another task may be started from now on.
             task.0 = None;
             return;
         };

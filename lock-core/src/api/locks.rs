@@ -17,24 +17,24 @@ use crate::Error;
 ///
 /// # Runtimes
 ///
-/// A connection lives in the tokio runtime in which it was made: what renews the locks runs there.
-/// Calls may come from any runtime; they wait until that one has done the work. So it must live, and
-/// run: a current-thread runtime does so only within its `block_on`.
+/// A connection lives in the tokio runtime in which it was made: the renewals run there. Calls may
+/// come from any runtime; they wait until the connection's runtime has done the work. So that
+/// runtime must exist and run. A current-thread runtime runs only within its `block_on`.
 ///
-/// When that runtime has ended, every call is [`Error::Closed`] at once, with
+/// After that runtime has ended, every call returns [`Error::Closed`] at once, with
 /// [`ClosedBy::Runtime`](crate::ClosedBy::Runtime) naming the runtime, and
-/// [`Held::lost`](crate::Held::lost) is ready. What was held is free after its TTL. So a connection in
-/// a `static` is for a program with one runtime: each `#[tokio::test]` has a runtime of its own, and
-/// connects for itself. Where runtimes come and go, one that lives as long as the connection makes it,
-/// or [`blocking`](crate::blocking) does, which has a runtime of its own.
+/// [`Held::lost`](crate::Held::lost) is ready. Held locks are free after their TTL. So a connection
+/// in a `static` is for a program with one runtime. Each `#[tokio::test]` has its own runtime and
+/// connects for itself. Where runtimes come and go, connect in a runtime that lives as long as the
+/// connection, or use [`blocking`](crate::blocking), which has a runtime of its own.
 #[derive(Clone)]
 pub struct Locks {
     pub(super) client: Arc<Client>,
 }
 
 impl Locks {
-    /// Locks of a driver, for code that does not connect by URL. Call it in the runtime in which the
-    /// driver was connected: that one is named, and its end is noticed.
+    /// Locks of a driver, for code that does not connect by URL. Call it in the runtime in which
+    /// the driver was connected: errors name that runtime, and its end is noticed.
     ///
     /// # Panics
     ///
@@ -53,8 +53,8 @@ impl Locks {
         Self { client: Arc::new(Client::new(driver, caller, servers)) }
     }
 
-    /// An exclusive lock, to be configured and acquired; beside [`shared`](Self::shared) ones of
-    /// the same name it is the writer's. Nothing is sent yet.
+    /// An exclusive lock, to be configured and acquired. Beside [`shared`](Self::shared) locks of
+    /// the same name it is the writer's lock. Nothing is sent yet.
     ///
     /// # Errors
     ///
@@ -64,25 +64,23 @@ impl Locks {
         Lock::new(self.client.clone(), LockName::new(name)?, Kind::Exclusive)
     }
 
-    /// A shared lock: any number of holders together, none beside an exclusive one of the same
-    /// name. First come, first served: a reader waits behind a writer that came before it, so
-    /// neither side starves; readers that follow each other enter together.
+    /// A shared lock: any number of holders together, but never together with an exclusive holder
+    /// of the same name. First come, first served: a reader waits behind a writer that came before
+    /// it, so neither side starves. Readers that follow each other enter together.
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock), and [`Error::Unsupported`] if the store
-    /// has no shared locks.
+    /// Same as [`lock`](Self::lock), and [`Error::Unsupported`] if the store has no shared locks.
     pub fn shared(&self, name: impl AsRef<str>) -> Result<Lock> {
         Lock::new(self.client.clone(), LockName::new(name)?, Kind::Shared)
     }
 
-    /// A semaphore: at most this many permits are held at a time. Whoever uses the name must name
-    /// the same number; another one is an error when it is acquired.
+    /// A semaphore: at most this many permits are held at a time. All users of the name must give
+    /// the same number; another number is an error at acquire.
     ///
     /// # Errors
     ///
-    /// As [`shared`](Self::shared), and [`Error::InvalidOption`] for
-    /// no permits.
+    /// Same as [`shared`](Self::shared), and [`Error::InvalidOption`] for no permits.
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore> {
         Semaphore::new(self.client.clone(), LockName::new(name)?, permits)
     }
@@ -92,21 +90,22 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock), and for no name at all.
+    /// Same as [`lock`](Self::lock), and [`Error::InvalidName`] for no name at all.
     pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
         LockSet::new(self.client.clone(), names)
     }
 
-    /// An election: at most one leads at a time, and everybody can see who and what it says.
+    /// An election: at most one candidate leads at a time. Every client can see the leader and the
+    /// value that it publishes.
     ///
     /// # Errors
     ///
-    /// As [`shared`](Self::shared).
+    /// Same as [`shared`](Self::shared).
     pub fn election(&self, name: impl AsRef<str>) -> Result<Election> {
         Election::new(self.client.clone(), LockName::new(name)?)
     }
 
-    /// What the store promises.
+    /// Returns the promises of the store.
     pub fn guarantees(&self) -> &Guarantees {
         self.client.driver.guarantees()
     }

@@ -1,6 +1,6 @@
-//! What people call.
+//! The API for applications.
 
-// First, so that the documentation of `Locks` begins with what makes locks.
+// First, so that the documentation of `Locks` begins with the methods that make locks.
 pub(crate) mod locks;
 
 mod adopt;

@@ -1,4 +1,4 @@
-//! What operators ask and do: queues, names, revocation, the token floor.
+//! Calls for operators: queues, names, revocation, the token floor.
 
 use uuid::Uuid;
 
@@ -8,39 +8,47 @@ use crate::{Entry, FencingToken, LockName, Locks, Result, TokenFloor, api::raise
 use crate::{Error, Guarantees};
 
 impl Locks {
-    /// Who holds the lock and who waits for it, the holders first; empty if it is free.
+    /// Returns the holders of the lock, then its waiters; empty if it is free.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`], and what the store answers.
+    /// [`Error::InvalidName`], and the store's errors.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses the answer and nothing else.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
         let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
         let queue = self.client.home.clone().ask(async move { driver.inspect(&name).await });
         queue.await.map_err(|error| self.client.told("inspect", error))
     }
 
-    /// The names that somebody holds or waits for and that start with `prefix` (all of them if it
-    /// is empty), in order. What comes and goes meanwhile may be missing.
+    /// Returns the names that have a holder or a waiter and that start with `prefix`, in order; all
+    /// names if `prefix` is empty. A name that comes or goes meanwhile may be missing.
     ///
     /// # Errors
     ///
-    /// What the store answers.
+    /// The store's errors.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses the answer and nothing else.
     pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
         let (driver, prefix) = (self.client.driver.clone(), prefix.as_ref().to_owned());
         let names = self.client.home.clone().ask(async move { driver.names(&prefix).await });
         names.await.map_err(|error| self.client.told("names", error))
     }
 
-    /// For operators: takes a lock away from a holder, or a place from a waiter, of whatever
-    /// process. The `attempt` is the one that [`inspect`](Self::inspect) shows. The victim's guard
-    /// is lost with [`LossReason::EntryGone`](crate::LossReason::EntryGone), as soon as the store's
-    /// [`LossSignal`](crate::LossSignal) comes to it, and the next in line is served: this may
-    /// overlap with the victim's work, which only the fencing token stops. Answers whether there
-    /// was such an entry.
+    /// For operators: takes a lock away from a holder, or a place from a waiter, in any process.
+    /// `attempt` is the id that [`inspect`](Self::inspect) shows. The victim's guard is lost with
+    /// [`LossReason::EntryGone`](crate::LossReason::EntryGone), as soon as the store's
+    /// [`LossSignal`](crate::LossSignal) reaches it. The next in line is served. It may overlap
+    /// with the victim's work; only the fencing token stops that. Returns whether there was such an
+    /// entry.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`], and what the store answers.
+    /// [`Error::InvalidName`], and the store's errors.
     ///
     /// # Cancel safety
     ///
@@ -52,40 +60,43 @@ impl Locks {
         revoked.map_err(|error| self.client.told("revoke", error))
     }
 
-    /// How far the store's fencing tokens have come: what they are above, and up to which number
-    /// they were handed out.
+    /// Returns the floor that the store's tokens are above, and a limit that none of them exceeds
+    /// so far.
     ///
     /// # Errors
     ///
-    /// What the store answers; [`Error::Unsupported`] if it keeps no such record.
+    /// The store's errors; [`Error::Unsupported`] if it keeps no such record.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses the answer and nothing else.
     pub async fn token_floor(&self) -> Result<TokenFloor> {
         let driver = self.client.driver.clone();
         let floor = self.client.home.clone().ask(async move { driver.token_floor().await });
         floor.await.map_err(|error| self.client.told("token floor", error))
     }
 
-    /// For operators: makes every later token of every name greater than `above`, of all clients,
-    /// whenever they connected. To be called when a store takes the place of another one, with the
-    /// [newest](TokenFloor::newest) token of that one, and when a store was restored from a backup or
-    /// made anew, with the greatest token that the resources have seen: else these refuse its holders.
-    /// Only upwards; a floor that is as high stays.
+    /// For operators: makes every later token of every name greater than `above`, for all clients,
+    /// whenever they connected. Call it when a store replaces another one, with the
+    /// [newest](TokenFloor::newest) token of the old store. Call it when a store was restored from
+    /// a backup or made anew, with the greatest token that the resources have seen: otherwise the
+    /// resources refuse its holders. The floor only rises; a floor that is as high stays.
     ///
-    /// It ends what was there before: holders whose token is not above the floor are
+    /// It ends older holds and waits: holders whose token is not above the floor are
     /// [revoked](Self::revoke), and so are waiters whose token would not be. Their next acquire is
-    /// above it. When this returns, nobody holds or is granted a lock with a token at or below
-    /// `above`.
+    /// above it. When this returns, no lock is held or granted with a token at or below `above`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] above [`Guarantees::greatest_floor`], [`Error::Unsupported`], and what
-    /// the store answers. Where it lets some be revoked and others not, all others are ended before that
-    /// is told. [`Error::Unavailable`] if there is still somebody below the floor 30 s after each was
-    /// ended once. After a failure call it again: the floor may be raised, and not everybody below it
-    /// ended.
+    /// [`Error::InvalidOption`] above [`Guarantees::greatest_floor`], [`Error::Unsupported`], and
+    /// the store's errors. If the store refuses to revoke some attempts, all others are ended
+    /// before that error is returned. [`Error::Unavailable`] if an attempt is still below the floor
+    /// 30 s after each was ended once. After a failure call it again: the floor may be raised, and
+    /// some attempts below it may not be ended.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future may leave some that were there before; calling it again ends them.
+    /// Dropping the future may leave some older attempts; calling it again ends them.
     pub async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let driver = self.client.driver.clone();
         let raise = async move { raise_floor::raise(&*driver, above).await };

@@ -1,6 +1,6 @@
 //! The options that every kind of lock has.
 
-/// Builder methods for a type that has a [`Lock`](crate::Lock), which `$lock` leads to.
+/// Builder methods for a type with a [`Lock`](crate::Lock), which `$lock` gives access to.
 macro_rules! options {
     (|$self:ident| $lock:expr) => {
         /// How long the lock outlives its last renewal. Shorter frees it sooner after a crash;
@@ -12,57 +12,58 @@ macro_rules! options {
         }
 
         /// Longest wait. May overrun by up to 1 s if the store is slow to name the holder, and by
-        /// another one if a grant of the last moment is on its way. Zero tries once. Default: for
+        /// another 1 s if a grant of the last moment is on its way. Zero tries once. Default: for
         /// ever.
         pub fn wait(mut $self, limit: std::time::Duration) -> Self {
             $lock.wait = Some(limit);
             $self
         }
 
-        /// Does not renew: the lock ends one TTL after it was granted, or renewed by hand. Default:
-        /// the watchdog renews it until it is released.
+        /// Does not renew: the lock ends one TTL after the grant, or after the last renewal by
+        /// hand. Default: the watchdog renews it until it is released.
         pub fn fixed_term(mut $self) -> Self {
             $lock.request.term = $crate::Term::Fixed;
             $self
         }
 
-        /// Ends the hold after this time whatever the watchdog does, so that a task which hangs
+        /// Ends the hold after this time, even if the watchdog renews it. So a task that hangs
         /// cannot hold the lock for ever. Counts from the grant. Default: no limit.
         pub fn max_hold(mut $self, limit: std::time::Duration) -> Self {
             $lock.max_hold = Some(limit);
             $self
         }
 
-        /// Holds the lock at least so long, however early it is given back: those who come late for a short
-        /// job find it taken. Counts from the grant. If there is a [`max_hold`](Self::max_hold) or a
-        /// [`fixed_term`](Self::fixed_term), it must end a margin (50 ms or a twentieth of the TTL,
-        /// whichever is longer) before that does; a fixed term's hold ends a margin before its TTL.
-        /// Default: zero.
+        /// Holds the lock at least this long, even if it is given back earlier: clients that come
+        /// late for a short job find it taken. Counts from the grant. If there is a
+        /// [`max_hold`](Self::max_hold) or a [`fixed_term`](Self::fixed_term), this time must end a
+        /// margin (50 ms or a twentieth of the TTL, whichever is longer) before that does; a fixed
+        /// term's hold ends a margin before its TTL. Default: zero.
         ///
-        /// Giving it back is what waits, and only until then:
+        /// Only giving the lock back waits, and only until then:
         ///
-        /// - `release()`, `resign()` and `run()` return when the time is over and the store has confirmed;
-        ///   [`Error::Lost`](crate::Error::Lost) if the lock was lost meanwhile, and so held for less.
-        /// - Dropping the guard, or the future of its release, waits for nothing: the lock is kept in the
-        ///   background, renewed and then released. A loss meanwhile is traced.
+        /// - `release()`, `resign()` and `run()` return when the time is over and the store has
+        ///   confirmed; [`Error::Lost`](crate::Error::Lost) if the lock was lost meanwhile, and so
+        ///   held for less.
+        /// - Dropping the guard, or the future of its release, does not wait: the lock is kept in
+        ///   the background, renewed and then released. A loss meanwhile is traced.
         ///
-        /// Meanwhile the guard's [`Held`](crate::Held) is still valid, everybody else waits, and an
-        /// [`Owner`](crate::Owner) waits, too. [`Locks::close`](crate::Locks::close) gives the lock back at once.
-        /// If the process or the runtime of the connection ends, nothing renews the lock any more: it is
-        /// free after its TTL, also before this time is over. A program that ends after its job waits for
-        /// the release first.
+        /// Meanwhile the guard's [`Held`](crate::Held) is still valid, and all other clients wait,
+        /// also the lock's [`Owner`](crate::Owner). [`Locks::close`](crate::Locks::close) gives the
+        /// lock back at once. If the process or the runtime of the connection ends, the lock is not
+        /// renewed any more: it is free after its TTL, also before this time is over. A program
+        /// that ends after its job waits for the release first.
         ///
-        /// A grant that nobody collected, and the parts of a set that was not acquired, are given back at
-        /// once.
+        /// A grant that was not collected, and the parts of a set that was not acquired, are given
+        /// back at once.
         pub fn at_least(mut $self, time: std::time::Duration) -> Self {
             $lock.at_least = time;
             $self
         }
 
-        /// Who it is, for people: what [`WaitTimeout`](crate::Error::WaitTimeout) and
-        /// [`inspect`](crate::Locks::inspect) show of a holder and of a waiter, and
-        /// [`Leader::holder`](crate::Leader::holder) of a leader. The value of a
-        /// [`campaign`](crate::Election::campaign) is another thing, which none of these shows. Default:
+        /// A description of the client, for people. [`WaitTimeout`](crate::Error::WaitTimeout) and
+        /// [`inspect`](crate::Locks::inspect) show it for a holder and for a waiter, and
+        /// [`Leader::holder`](crate::Leader::holder) for a leader. The value of a
+        /// [`campaign`](crate::Election::campaign) is separate; none of these shows it. Default:
         /// program, process id and host.
         pub fn holder(mut $self, description: impl AsRef<str>) -> Self {
             $lock.request.holder = description.as_ref().into();

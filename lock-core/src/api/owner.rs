@@ -1,9 +1,9 @@
-//! Re-entrance for those who ask for it.
+//! Re-entrance on request.
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use tokio::sync::Mutex as Turn;
@@ -11,15 +11,16 @@ use tokio::sync::Mutex as Turn;
 use crate::{
     LockName,
     api::client::{Client, Hold},
+    keep::poison::lock,
 };
 
-/// Somebody who may acquire again what it holds already: each acquire counts, and the last release
-/// gives the lock back.
+/// An identity that may acquire again what it holds already: each acquire counts, and the last
+/// release gives the lock back.
 ///
 /// By default a second acquire waits like any other, also in the same task. Libraries for threads
-/// recognise the thread that holds a lock; in async code a task moves between threads, and many
-/// tasks share one, so a thread says nothing about who asks. An owner is that identity, made
-/// explicit: give clones of it to whatever belongs together.
+/// recognise the thread that holds a lock. In async code a task moves between threads, and many
+/// tasks share one, so a thread does not identify the caller. An owner makes that identity
+/// explicit: give clones of it to the code that belongs together.
 ///
 /// ```no_run
 /// # use lock_core as distlock;
@@ -36,38 +37,37 @@ use crate::{
 /// # }
 /// ```
 ///
-/// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever
-/// holds the shared one and asks for the exclusive one would wait for itself: that is an error, see
+/// An owner that holds the exclusive lock also gets the shared one. An owner that holds the shared
+/// lock and asks for the exclusive one would wait for itself: that is an error, see
 /// [`LockGuard::try_upgrade`](crate::LockGuard::try_upgrade).
 ///
-/// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
-/// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
-/// [`Held`](crate::Held) says belongs to the grant, also after one of several guards was released.
-/// A leader that campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
+/// An owner's holds belong to one connection: on another connection it waits for itself. Options of
+/// an acquire that only counts (its TTL, its maximum hold time) have no effect.
+/// [`Held`](crate::Held) describes the grant, also after one of several guards was released. A
+/// leader that campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
 #[derive(Clone, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);
 
-/// By connection and name.
+/// Seats by connection and name.
 type Seats = HashMap<(usize, LockName), Arc<Seat>>;
 
-/// What an owner has of one name.
+/// An owner's hold of one name.
 #[derive(Default)]
 pub(super) struct Seat {
     held: Mutex<Weak<Hold>>,
-    /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each
-    /// other.
+    /// Locked by the task that asks the store, so that tasks of one owner do not queue up behind
+    /// each other.
     pub(super) turn: Turn<()>,
 }
 
 impl Owner {
-    /// Somebody new.
+    /// A new identity.
     pub fn new() -> Self {
         Self::default()
     }
 
     pub(super) fn seat(&self, client: &Arc<Client>, name: &LockName) -> Arc<Seat> {
-        // Nothing panics while it is held.
-        let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = lock(&self.0);
         let key = (Arc::as_ptr(client).addr(), name.clone());
         if let Some(seat) = seats.get(&key) {
             return seat.clone();
@@ -79,8 +79,7 @@ impl Owner {
 
 impl Seat {
     pub(super) fn held(&self) -> MutexGuard<'_, Weak<Hold>> {
-        // Nothing panics while it is held.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     fn is_taken(&self) -> bool {

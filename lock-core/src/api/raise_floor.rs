@@ -1,4 +1,4 @@
-//! Raising the number that all later tokens of a store are above.
+//! Raising the floor that all later tokens of a store are above.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -10,19 +10,18 @@ use uuid::Uuid;
 
 use crate::{
     BoxError, DistributedLock, Effect, Error, FencingToken, LockName, Result, TokenFloor,
-    driver::duration::shown,
+    driver::duration::shown, keep::backoff::Backoff,
 };
 
-/// For how long after its first pass a raise looks for who is still below the floor.
+/// How long a raise looks for attempts below the floor after its first pass.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Between two passes, from the second on.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How many names an error has.
+/// The pause between two passes, from the second on.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+/// How many names an error lists.
 const NAMED: usize = 5;
 
-/// Raises the floor, then ends what was there before and would be below it, until nobody is. Done again
-/// after a failure, it goes on.
+/// Raises the floor, then ends older attempts below it, until there are none. Called again after a
+/// failure, it goes on.
 pub(crate) async fn raise(driver: &dyn DistributedLock, above: FencingToken) -> Result<TokenFloor> {
     let (store, greatest) = (driver.guarantees().store, driver.guarantees().greatest_floor());
     if above > greatest {
@@ -37,13 +36,13 @@ pub(crate) async fn raise(driver: &dyn DistributedLock, above: FencingToken) -> 
     Ok(floor)
 }
 
-/// Who is below a floor: a name, and an attempt that has a place there.
+/// An attempt below a floor, and the name where it has a place.
 type Below = (LockName, Uuid);
 
-/// Looks again after each pass: a lock may have gone to another attempt since it was listed, by a ticket.
+/// Looks again after each pass: a ticket may have moved a lock to another attempt since the list.
 async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()> {
     let (clock, mut refused) = (driver.clock(), HashMap::new());
-    let (mut until, mut pause) = (None, FIRST_PAUSE);
+    let (mut until, mut pause) = (None, BACKOFF);
     loop {
         let mut left = driver.below_token_floor(floor).await?;
         let found: HashSet<_> = left.iter().collect();
@@ -56,15 +55,14 @@ async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()
             None => until = Some(clock.now() + LIMIT),
             Some(until) if clock.now() >= until => return Err(still_there(driver, left)),
             Some(_) => {
-                clock.sleep_until(clock.now() + pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                clock.sleep_until(clock.now() + pause.take()).await;
             }
         }
-        // The last in line first: nobody below the floor is granted because somebody before was ended.
+        // The last in line first: ending one attempt must not grant the lock to another one below.
         for below in left.into_iter().rev() {
             match driver.revoke(&below.0, below.1).await {
                 Ok(_) => {}
-                // Others may be allowed.
+                // The store may allow others.
                 Err(error @ (Error::Denied { .. } | Error::Rejected { .. })) => {
                     refused.insert(below, error);
                 }
@@ -76,7 +74,7 @@ async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()
 
 /// # Errors
 ///
-/// One of these, if there are any, with the names of all.
+/// One of the refusals, if there are any, with the names of all.
 fn refused_to_end(refused: HashMap<Below, Error>) -> Result<()> {
     let names = listed(refused.keys().map(|(name, _)| name));
     let said = |source| -> BoxError { Unended { names, source }.into() };
@@ -103,7 +101,7 @@ fn still_there(driver: &dyn DistributedLock, left: Vec<Below>) -> Error {
     }
 }
 
-/// The first names, each once, and how many there are.
+/// The first names, each once, and how many more there are.
 fn listed<'a>(names: impl Iterator<Item = &'a LockName>) -> String {
     let names: BTreeSet<_> = names.map(LockName::as_str).collect();
     let first: Vec<_> = names.iter().take(NAMED).copied().collect();
@@ -113,7 +111,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a LockName>) -> String {
     }
 }
 
-/// Who is below a floor that is raised.
+/// The names that still have attempts below a raised floor.
 #[derive(Debug)]
 struct Unended {
     names: String,

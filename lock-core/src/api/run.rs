@@ -17,7 +17,7 @@ where
     let (lost, look) = (held.lost(), held.clone());
     let lost = async move { look.0.loss_error(lost.await) };
     let done = while_held(work(held.clone()), lost, || held.check()).await?;
-    // A failed release is traced and ends with the TTL; it does not undo the work.
+    // A failed release is traced, and the lock is free after its TTL. It does not undo the work.
     let _ = guard.release().await;
     Ok(done)
 }
@@ -29,8 +29,8 @@ pub(super) async fn while_held<T>(
     check: impl Fn() -> Result<()>,
 ) -> Result<T> {
     tokio::pin!(work, lost);
-    // The clock is read before each poll: after a pause the timers ring late, and the work must
-    // not run on in the meantime. The poll of `lost` is there to be woken by it.
+    // The clock is read before each poll: after a pause the timers ring late, and the work must not
+    // run on in the meantime. `lost` is polled to be woken by it.
     poll_fn(|cx| match (lost.as_mut().poll(cx), check()) {
         (Poll::Ready(error), _) | (_, Err(error)) => Poll::Ready(Err(error)),
         (Poll::Pending, Ok(())) => work.as_mut().poll(cx).map(Ok),

@@ -10,8 +10,8 @@ use crate::{
 /// A semaphore with its options: a limited number of permits under one name, first come, first
 /// served. Cheap to clone; may be acquired many times.
 ///
-/// Somebody who wants many permits is not overtaken by those who want few. The permits of a holder
-/// that crashed come back after its TTL.
+/// A waiter for many permits is not overtaken by waiters for few. The permits of a holder that
+/// crashed come back after its TTL.
 ///
 /// ```no_run
 /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
@@ -46,12 +46,12 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`Lock::acquire`], and [`Error::InvalidOption`] if others use the name with another
+    /// Same as [`Lock::acquire`], and [`Error::InvalidOption`] if others use the name with another
     /// number of permits.
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         self.acquire_many(1)
     }
@@ -60,38 +60,38 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::InvalidOption`] for a number out of range.
+    /// Same as [`acquire`](Self::acquire), and [`Error::InvalidOption`] for a number out of range.
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     pub fn acquire_many(&self, n: u32) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         let lock = self.many(n);
         async move { lock?.acquire().await }
     }
 
-    /// Takes one permit if there is one and nobody waits; `None` otherwise.
+    /// Takes one permit if there is one and no client waits; `None` otherwise.
     ///
     /// # Errors
     ///
-    /// As [`Lock::try_acquire`], and as [`acquire`](Self::acquire).
+    /// Same as [`Lock::try_acquire`] and [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockGuard>>> + Send + use<> {
         self.try_acquire_many(1)
     }
 
-    /// Takes `n` permits at once if there are so many and nobody waits; `None` otherwise.
+    /// Takes `n` permits at once if there are so many and no client waits; `None` otherwise.
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire) and [`acquire_many`](Self::acquire_many).
+    /// Same as [`try_acquire`](Self::try_acquire) and [`acquire_many`](Self::acquire_many).
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     pub fn try_acquire_many(
         &self,
         n: u32,
@@ -100,15 +100,15 @@ impl Semaphore {
         async move { lock?.try_acquire().await }
     }
 
-    /// Waits for one permit, does the work while it is held, and gives it back; as [`Lock::run`].
+    /// Waits for one permit, does the work while it is held, and gives it back, like [`Lock::run`].
     ///
     /// # Errors
     ///
-    /// As [`Lock::run`] and [`acquire`](Self::acquire).
+    /// Same as [`Lock::run`] and [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::run`].
+    /// Same as [`Lock::run`].
     pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
     where
         W: FnOnce(Held) -> F,
@@ -117,15 +117,15 @@ impl Semaphore {
         self.run_many(1, work)
     }
 
-    /// The same with `n` permits at once.
+    /// Like [`run`](Self::run), with `n` permits at once.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run) and [`acquire_many`](Self::acquire_many).
+    /// Same as [`run`](Self::run) and [`acquire_many`](Self::acquire_many).
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::run`].
+    /// Same as [`Lock::run`].
     pub fn run_many<T, W, F>(
         &self,
         n: u32,
@@ -139,15 +139,16 @@ impl Semaphore {
         async move { run_while_held(guard.await?, work).await }
     }
 
-    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the semaphore's.
+    /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the
+    /// semaphore's.
     ///
     /// # Errors
     ///
-    /// The work's, and those of [`run`](Self::run).
+    /// The errors of the work and of [`run`](Self::run).
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn try_run<T, E, W, F>(
         &self,
         work: W,
@@ -160,15 +161,15 @@ impl Semaphore {
         self.try_run_many(1, work)
     }
 
-    /// The same with `n` permits at once.
+    /// Like [`try_run`](Self::try_run), with `n` permits at once.
     ///
     /// # Errors
     ///
-    /// The work's, and those of [`run_many`](Self::run_many).
+    /// The errors of the work and of [`run_many`](Self::run_many).
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn try_run_many<T, E, W, F>(
         &self,
         n: u32,

@@ -8,7 +8,7 @@ impl Locks {
     /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM
     /// (elsewhere than on Unix: by ctrl-c); then [closes](Self::close). A signal drops the work at
     /// its next await point, before anything is given back; tasks that it spawned must end with it.
-    /// Answers what the work came to, `None` after a signal.
+    /// Returns the work's result, `None` after a signal.
     ///
     /// From the first poll on, these signals do not end the program by themselves any more.
     ///
@@ -24,14 +24,14 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// After a signal, as [`close`](Self::close). Where the work was done, a close that failed is
-    /// traced, and what was held is free after its TTL.
+    /// After a signal, same as [`close`](Self::close). If the work was done, a failed close is
+    /// traced, and held locks are free after their TTL.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future drops the work; a close that has begun goes on.
     pub async fn close_on_signal<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
-        // The work is gone when this is over, whichever of the two ends it.
+        // The work is dropped after this, whichever of the two comes first.
         let done = tokio::select! {
             done = work => Some(done),
             () = asks_to_end() => None,
@@ -48,7 +48,7 @@ impl Locks {
     }
 }
 
-/// Waits for the next one.
+/// Waits for the next signal.
 #[cfg(unix)]
 async fn asks_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
@@ -56,7 +56,7 @@ async fn asks_to_end() {
     let next = |kind| async move {
         match signal(kind) {
             Ok(mut signal) => drop(signal.recv().await),
-            // Not to be had here: the other one is enough.
+            // Not available here: the other one is enough.
             Err(_) => std::future::pending().await,
         }
     };
@@ -66,11 +66,11 @@ async fn asks_to_end() {
     }
 }
 
-/// Waits for the next one.
+/// Waits for the next signal.
 #[cfg(not(unix))]
 async fn asks_to_end() {
     if tokio::signal::ctrl_c().await.is_err() {
-        // Not to be had here.
+        // Not available here.
         std::future::pending().await
     }
 }

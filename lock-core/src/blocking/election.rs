@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Leadership, runtime::Connected};
 use crate::{Error, Leader, Observed, Owner, Result, api::options::options};
 
-/// An election with its options, as [`crate::Election`]. Cheap to clone.
+/// An election with its options, like [`crate::Election`]. Cheap to clone.
 #[derive(Clone, Debug)]
 #[must_use = "an election does nothing until somebody campaigns or looks"]
 pub struct Election {
@@ -20,53 +20,53 @@ impl Election {
 
     options!(|self| self.election.lock);
 
-    /// Campaigns as this owner, as [`crate::Election::owner`].
+    /// Campaigns as this owner, like [`crate::Election::owner`].
     pub fn owner(self, owner: &Owner) -> Self {
         Self { election: self.election.owner(owner), ..self }
     }
 
-    /// Waits until it leads, and then says `value` to everybody, as [`crate::Election::campaign`].
+    /// Waits until it leads, and then publishes `value`, like [`crate::Election::campaign`].
     ///
     /// # Errors
     ///
-    /// Those, and [`Error::Unsupported`] inside an async runtime.
+    /// Same as [`crate::Election::campaign`], and [`Error::Unsupported`] inside an async runtime.
     pub fn campaign(&self, value: impl AsRef<[u8]>) -> Result<Leadership> {
         let leading = self.connected.wait("campaign", self.election.campaign(value))?;
         Ok(Leadership::new(&self.connected, leading))
     }
 
-    /// Leads if nobody does and nobody waits to, as [`crate::Election::try_campaign`].
+    /// Leads if no candidate leads or waits, like [`crate::Election::try_campaign`].
     ///
     /// # Errors
     ///
-    /// As [`campaign`](Self::campaign).
+    /// Same as [`campaign`](Self::campaign).
     pub fn try_campaign(&self, value: impl AsRef<[u8]>) -> Result<Option<Leadership>> {
         let leading = self.connected.wait("try_campaign", self.election.try_campaign(value))?;
         Ok(leading.map(|leading| Leadership::new(&self.connected, leading)))
     }
 
-    /// Who leads now, as [`crate::Election::leader`].
+    /// Returns the present leader, like [`crate::Election::leader`].
     ///
     /// # Errors
     ///
-    /// Those, and [`Error::Unsupported`] inside an async runtime.
+    /// Same as [`crate::Election::leader`], and [`Error::Unsupported`] inside an async runtime.
     pub fn leader(&self) -> Result<Option<Leader>> {
         self.connected.wait("leader", self.election.leader())
     }
 
-    /// Observes the election from now on, as [`crate::Election::observe`].
+    /// Observes the election from now on, like [`crate::Election::observe`].
     ///
     /// # Errors
     ///
-    /// As [`leader`](Self::leader).
+    /// Same as [`leader`](Self::leader).
     pub fn observe(&self) -> Result<Observer> {
         let observer = self.connected.wait("observe", self.election.observe())?;
         Ok(Observer { connected: self.connected.clone(), observer: Some(observer) })
     }
 }
 
-/// Who leads, from one change to the next, as [`crate::Observer`]. As an iterator it waits for each
-/// change, and ends after an error.
+/// The leader, from one change to the next, like [`crate::Observer`]. As an iterator it waits for
+/// each change, and ends after an error.
 #[derive(Debug)]
 pub struct Observer {
     connected: Arc<Connected>,
@@ -79,7 +79,7 @@ impl Observer {
     ///
     /// # Errors
     ///
-    /// As [`crate::Observer::next`], [`Error::Closed`] when there will be no change any more, and
+    /// Same as [`crate::Observer::next`], [`Error::Closed`] if there will be no more changes, and
     /// [`Error::Unsupported`] inside an async runtime.
     pub fn next_within(&mut self, limit: Duration) -> Result<Option<Option<Leader>>> {
         let closed = || Error::closed(self.connected.locks.guarantees().store);

@@ -1,4 +1,4 @@
-//! What is held.
+//! The guards of locks, sets and leaderships.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,13 +21,13 @@ macro_rules! guard {
                 Self { connected: connected.clone(), guard: Some(guard) }
             }
 
-            /// Whether it is still held, by this process's own reckoning; right as the first thing
-            /// after a pause. Look before each write.
+            /// Whether it is still held, as this process computes it; right as the first call after
+            /// a pause. Check it before each write.
             pub fn is_valid(&self) -> bool {
                 self.guard.as_ref().is_some_and(|guard| guard.is_valid())
             }
 
-            /// How long it is still held if no renewal comes any more; zero if it is not held.
+            /// How long it is still held without another renewal; zero if it is not held.
             pub fn remaining(&self) -> Duration {
                 self.guard.as_ref().map_or(Duration::ZERO, |guard| guard.remaining())
             }
@@ -59,7 +59,7 @@ macro_rules! guard {
 }
 
 guard! {
-    /// A lock that is held, as [`crate::LockGuard`].
+    /// A lock that is held, like [`crate::LockGuard`].
     ///
     /// Dropping it releases the lock and waits for the store, for at most 1 s; inside an async
     /// runtime it does not wait.
@@ -67,7 +67,7 @@ guard! {
 }
 
 guard! {
-    /// Several locks that are held together, as [`crate::LockSetGuard`].
+    /// Several locks that are held together, like [`crate::LockSetGuard`].
     ///
     /// Dropping it releases the locks and waits for the store, for at most 1 s; inside an async
     /// runtime it does not wait.
@@ -75,19 +75,19 @@ guard! {
 }
 
 guard! {
-    /// The place at the head, as [`crate::Leadership`].
+    /// The leadership of an election, like [`crate::Leadership`].
     ///
-    /// Dropping it resigns and waits for the store, for at most 1 s; inside an async runtime it does
-    /// not wait.
+    /// Dropping it resigns and waits for the store, for at most 1 s; inside an async runtime it
+    /// does not wait.
     Leadership, resign
 }
 
-/// What guards of one grant can tell and do.
+/// Methods of the guards of one grant.
 macro_rules! held {
     ($($guard:ident),+) => {$(
         impl $guard {
             fn inner(&self) -> &crate::$guard {
-                // Taken only by what consumes the guard.
+                // Only methods that consume the guard take it out.
                 self.guard.as_ref().expect("a guard that is not released")
             }
 
@@ -96,7 +96,7 @@ macro_rules! held {
                 self.inner().name()
             }
 
-            /// A look at it that can be given away, also to async code; it does not hold the lock.
+            /// A view of it that can be passed on, also to async code; it does not hold the lock.
             pub fn held(&self) -> Held {
                 self.inner().held()
             }
@@ -117,21 +117,24 @@ macro_rules! held {
                 self.connected.wait("wait for a loss", lost)
             }
 
-            /// What the store said with the grant, as [`Held::facts`](crate::Held::facts).
+            /// The facts that the store reported with the grant, like
+            /// [`Held::facts`](crate::Held::facts).
             pub fn facts(&self) -> Facts {
                 self.inner().facts()
             }
 
-            /// The driver's own lease, for guarded writes, as [`Held::lease_as`](crate::Held::lease_as).
+            /// The driver's own lease, for guarded writes, like
+            /// [`Held::lease_as`](crate::Held::lease_as).
             pub fn lease_as<L: crate::Lease>(&self) -> Option<&L> {
                 self.inner().lease_as()
             }
 
-            /// As [`Held::renew`](crate::Held::renew).
+            /// Like [`Held::renew`](crate::Held::renew).
             ///
             /// # Errors
             ///
-            /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+            /// Same as [`Held::renew`](crate::Held::renew), and
+            /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
             pub fn renew(&self) -> Result<()> {
                 self.connected.wait("renew", self.inner().renew())
             }
@@ -142,16 +145,17 @@ macro_rules! held {
 held!(LockGuard, Leadership);
 
 impl LockGuard {
-    /// What is held: exclusive, shared, or permits.
+    /// The kind of the hold: exclusive, shared, or permits.
     pub fn kind(&self) -> Kind {
         self.inner().kind()
     }
 
-    /// As [`crate::LockGuard::downgrade`].
+    /// Like [`crate::LockGuard::downgrade`].
     ///
     /// # Errors
     ///
-    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    /// Same as [`crate::LockGuard::downgrade`], and
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
     pub fn downgrade(&mut self) -> Result<()> {
         match &mut self.guard {
             Some(guard) => self.connected.wait("downgrade", guard.downgrade()),
@@ -159,23 +163,24 @@ impl LockGuard {
         }
     }
 
-    /// Leaves the lock to another process, as [`crate::LockGuard::detach`].
+    /// Leaves the lock to another process, like [`crate::LockGuard::detach`].
     ///
     /// # Errors
     ///
-    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime; it is
-    /// then given back in the background.
+    /// Same as [`crate::LockGuard::detach`], and [`Error::Unsupported`](crate::Error::Unsupported)
+    /// inside an async runtime; it is then given back in the background.
     pub fn detach(mut self) -> Result<Ticket> {
-        // Taken only by what consumes the guard.
+        // Only methods that consume the guard take it out.
         let guard = self.guard.take().expect("a guard that is not released");
         self.connected.wait("detach", guard.detach())
     }
 
-    /// As [`crate::LockGuard::try_upgrade`].
+    /// Like [`crate::LockGuard::try_upgrade`].
     ///
     /// # Errors
     ///
-    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    /// Same as [`crate::LockGuard::try_upgrade`], and
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
     pub fn try_upgrade(&mut self) -> Result<bool> {
         match &mut self.guard {
             Some(guard) => self.connected.wait("upgrade", guard.try_upgrade()),
@@ -195,16 +200,16 @@ impl LockSetGuard {
         self.guard.as_ref()?.get(name)
     }
 
-    /// A look at the locks that can be given away, also to async code; it does not hold them.
+    /// A view of the locks that can be passed on, also to async code; it does not hold them.
     pub fn held(&self) -> HeldSet {
-        // Taken only by what consumes the guard.
+        // Only methods that consume the guard take it out.
         self.guard.as_ref().expect("a guard that is not released").held()
     }
 }
 
 impl LockSetGuard {
-    /// Waits until one of the locks is lost, for at most `limit`, and says which and how; `None` if none
-    /// was.
+    /// Waits until one of the locks is lost, for at most `limit`, and returns its name and the
+    /// reason; `None` if none was lost.
     ///
     /// # Errors
     ///
@@ -218,11 +223,12 @@ impl LockSetGuard {
 }
 
 impl Leadership {
-    /// Says a new value to everybody, as [`crate::Leadership::proclaim`].
+    /// Publishes a new value to all observers, like [`crate::Leadership::proclaim`].
     ///
     /// # Errors
     ///
-    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    /// Same as [`crate::Leadership::proclaim`], and
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
     pub fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
         match &mut self.guard {
             Some(leading) => self.connected.wait("proclaim", leading.proclaim(value)),

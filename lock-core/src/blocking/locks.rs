@@ -11,7 +11,7 @@ use crate::{
     TokenFloor,
 };
 
-/// A store of locks, as [`crate::Locks`]. Cheap to clone.
+/// A store of locks, like [`crate::Locks`]. Cheap to clone.
 ///
 /// When the last clone and the last guard are gone, the session is closed; that waits for the store
 /// for at most 1 s.
@@ -32,29 +32,30 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime, as every function of
-    /// this type that talks to the store.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime, like every
+    /// function of this type that sends a request to the store.
     pub fn new<D: DistributedLock>(driver: impl FnOnce() -> D) -> Result<Self> {
         Self::open(async { Ok(crate::Locks::new(driver())) })
     }
 
-    /// Connects: by a [`Connect`](crate::Connect), or by whatever else makes [`crate::Locks`], such as an
-    /// async block that connects a driver.
+    /// Connects: by a [`Connect`](crate::Connect), or by any other future that makes
+    /// [`crate::Locks`], such as an async block that connects a driver.
     ///
     /// # Errors
     ///
-    /// As awaiting it, and as [`new`](Self::new).
+    /// The future's errors, and the ones of [`new`](Self::new).
     pub fn open(connect: impl IntoFuture<Output = Result<crate::Locks>>) -> Result<Self> {
         Ok(Self(Arc::new(Connected::open(connect)?)))
     }
 
-    /// Connects in a runtime of the caller's: a `Runtime`, or an `Arc` of one that is used elsewhere, too.
-    /// It ends with its last owner.
+    /// Connects in the caller's runtime: a `Runtime`, or an `Arc` of one that is used elsewhere,
+    /// too. It ends with its last owner.
     ///
-    /// A current-thread runtime works only while a call waits, so nothing is renewed between two calls. It
-    /// is for tests, with locks in memory and a paused clock: no time passes between two calls then, and
-    /// while one waits it passes at once. So a TTL or the limit of a wait costs a test no time. Such a
-    /// connection is for one thread: while it waits, time passes for the requests of others, too.
+    /// A current-thread runtime works only while a call waits, so nothing is renewed between two
+    /// calls. It is for tests, with locks in memory and a paused clock: then no time passes between
+    /// two calls, and while a call waits, time passes at once. So a TTL or the limit of a wait
+    /// costs a test no time. Such a connection is for one thread: while it waits, time passes for
+    /// the requests of other threads, too.
     ///
     /// ```no_run
     /// # use lock_core as distlock;
@@ -75,8 +76,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); [`Error::Unsupported`](crate::Error::Unsupported) for a current-thread
-    /// runtime and a store that is not in this process.
+    /// Same as [`open`](Self::open); [`Error::Unsupported`](crate::Error::Unsupported) for a
+    /// current-thread runtime and a store outside this process.
     ///
     /// # Panics
     ///
@@ -88,139 +89,139 @@ impl Locks {
         Ok(Self(Arc::new(Connected::open_in(runtime.into(), connect)?)))
     }
 
-    /// As [`crate::Locks::lock`].
+    /// Like [`crate::Locks::lock`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::lock`].
     pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
         Ok(Lock::new(&self.0, self.0.locks.lock(name)?))
     }
 
-    /// As [`crate::Locks::shared`].
+    /// Like [`crate::Locks::shared`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::shared`].
     pub fn shared(&self, name: impl AsRef<str>) -> Result<Lock> {
         Ok(Lock::new(&self.0, self.0.locks.shared(name)?))
     }
 
-    /// As [`crate::Locks::semaphore`].
+    /// Like [`crate::Locks::semaphore`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::semaphore`].
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore> {
         Ok(Semaphore::new(&self.0, self.0.locks.semaphore(name, permits)?))
     }
 
-    /// As [`crate::Locks::all`].
+    /// Like [`crate::Locks::all`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::all`].
     pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
         Ok(LockSet::new(&self.0, self.0.locks.all(names)?))
     }
 
-    /// As [`crate::Locks::election`].
+    /// Like [`crate::Locks::election`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::election`].
     pub fn election(&self, name: impl AsRef<str>) -> Result<Election> {
         Ok(Election::new(&self.0, self.0.locks.election(name)?))
     }
 
-    /// As [`crate::Locks::adopt`].
+    /// Like [`crate::Locks::adopt`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::adopt`].
     pub fn adopt(&self, ticket: &Ticket) -> Result<LockGuard> {
         let guard = self.0.wait("adopt", self.0.locks.adopt(ticket))?;
         Ok(LockGuard::new(&self.0, guard))
     }
 
-    /// As [`crate::Locks::inspect`].
+    /// Like [`crate::Locks::inspect`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::inspect`].
     pub fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
         self.0.wait("inspect", self.0.locks.inspect(name))
     }
 
-    /// As [`crate::Locks::names`].
+    /// Like [`crate::Locks::names`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::names`].
     pub fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
         self.0.wait("names", self.0.locks.names(prefix))
     }
 
-    /// As [`crate::Locks::revoke`].
+    /// Like [`crate::Locks::revoke`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::revoke`].
     pub fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         self.0.wait("revoke", self.0.locks.revoke(name, attempt))
     }
 
-    /// As [`crate::Locks::ping`].
+    /// Like [`crate::Locks::ping`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::ping`].
     pub fn ping(&self) -> Result<Duration> {
         self.0.wait("ping", self.0.locks.ping())
     }
 
-    /// As [`crate::Locks::connection`].
+    /// Like [`crate::Locks::connection`].
     pub fn connection(&self) -> ConnectionState {
         self.0.locks.connection()
     }
 
-    /// As [`crate::Locks::drain`].
+    /// Like [`crate::Locks::drain`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::drain`].
     pub fn drain(&self, limit: Duration) -> Result<usize> {
         self.0.wait("drain", self.0.locks.drain(limit))
     }
 
-    /// As [`crate::Locks::token_floor`].
+    /// Like [`crate::Locks::token_floor`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::token_floor`].
     pub fn token_floor(&self) -> Result<TokenFloor> {
         self.0.wait("token floor", self.0.locks.token_floor())
     }
 
-    /// As [`crate::Locks::raise_token_floor`].
+    /// Like [`crate::Locks::raise_token_floor`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::raise_token_floor`].
     pub fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         self.0.wait("raise the token floor", self.0.locks.raise_token_floor(above))
     }
 
-    /// As [`crate::Locks::close`].
+    /// Like [`crate::Locks::close`].
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`crate::Locks::close`].
     pub fn close(&self) -> Result<()> {
         self.0.wait("close", self.0.locks.close())
     }
 
-    /// What the store promises.
+    /// Returns the promises of the store.
     pub fn guarantees(&self) -> &Guarantees {
         self.0.locks.guarantees()
     }

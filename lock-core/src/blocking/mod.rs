@@ -1,4 +1,4 @@
-//! The same locks for programs without async: the same names, the same guarantees.
+//! The same locks for programs without async, with the same names and the same guarantees.
 //!
 //! ```
 //! # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
@@ -12,14 +12,15 @@
 //! # }
 //! ```
 //!
-//! A connection has a runtime of its own with one thread, which renews what is held; by
-//! [`Locks::open_in`] it has one of the caller's, such as one with a paused clock for tests. All of it may be
-//! used from any thread, but not from inside an async runtime: a thread that must not block would
-//! block there, and perhaps wait for itself. That is [`Error::Unsupported`], never a dead lock.
+//! A connection has its own runtime with one thread, which renews the held locks. With
+//! [`Locks::open_in`] it uses the caller's runtime, such as one with a paused clock for tests.
+//! Everything here may be used from any thread, but not inside an async runtime: a thread that must
+//! not block would block there, and perhaps wait for itself. That is [`Error::Unsupported`], never
+//! a deadlock.
 //!
-//! What cannot be the same: no thread can be stopped. So work under a lock looks at
-//! [`LockGuard::is_valid`] by itself, and there is no `run`, `keep_running` or `close_on_signal`. What is
-//! waited for without end elsewhere takes a limit: [`LockGuard::lost_within`], [`Observer::next_within`].
+//! One difference: no thread can be stopped. So work under a lock must check
+//! [`LockGuard::is_valid`], and there is no `run`, `keep_running` or `close_on_signal`. Waits that
+//! have no end elsewhere take a limit: [`LockGuard::lost_within`], [`Observer::next_within`].
 
 mod election;
 mod guard;

@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{Clock, Effect, Error, Locks, Result};
 
-/// How long dropping something waits for the store.
+/// How long a drop waits for the store.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// A connection and the runtime that it lives in.
@@ -66,11 +66,11 @@ impl Connected {
         }
     }
 
-    /// Waits for something.
+    /// Waits for a call to the locks.
     ///
     /// # Errors
     ///
-    /// Its own, and [`Error::Unsupported`] inside an async runtime.
+    /// The call's errors, and [`Error::Unsupported`] inside an async runtime.
     pub(super) fn wait<T>(
         &self,
         what: &'static str,
@@ -79,13 +79,14 @@ impl Connected {
         refuse_inside_async(what)?;
         match &self.runtime {
             Some(runtime) => runtime.block_on(work),
-            // Only while it is being dropped, and then nobody can call this.
+            // Only during its drop, when no call can come.
             None => Err(Error::closed(self.locks.guarantees().store)),
         }
     }
 
-    /// Does something that a `drop` has begun: waits for it a while, or, inside an async runtime,
-    /// leaves it to the background. A failure is traced; what is not released ends with its TTL.
+    /// Finishes work that a `drop` has begun: waits for it for some time, or, inside an async
+    /// runtime, leaves it to the background. A failure is traced; a lock that is not released ends
+    /// with its TTL.
     pub(super) fn finish(&self, work: impl Future<Output = Result<()>> + Send + 'static) {
         let Some(runtime) = &self.runtime else { return };
         if stops_between_calls(runtime) && !is_polled() {
@@ -114,8 +115,8 @@ fn refuse_inside_async(what: &str) -> Result<()> {
     }
 }
 
-/// Whether this code is polled by tokio, and so must not block. Threads for blocking work belong to
-/// a runtime, too, and may; what tells them apart is the budget that tokio gives to what it polls.
+/// Whether tokio polls this code, so that it must not block. Threads for blocking work belong to a
+/// runtime, too, and may block; the difference is the budget that tokio gives to polled code.
 fn is_polled() -> bool {
     let mut context = Context::from_waker(Waker::noop());
     let mut exhausts = || pin!(consume_budget()).poll(&mut context).is_pending();
@@ -123,20 +124,20 @@ fn is_polled() -> bool {
 }
 
 impl Drop for Connected {
-    /// Closes on a thread of its own: this one may be one that must not block, and a runtime that is
-    /// shut down drops what it still has to do, releases too.
+    /// Closes on another thread. The present thread may be one that must not block, and a runtime
+    /// that is shut down drops its remaining work, also releases.
     fn drop(&mut self) {
         let (ending, locks) = (Ending(self.runtime.take()), self.locks.clone());
         let close = move || {
-            // All of it moves in, and ends here.
+            // The whole closure moves in, and ends here.
             let Ending(Some(runtime)) = &ending else { return };
             let _ = runtime.block_on(async { timeout(DROP_LIMIT, locks.close()).await });
         };
-        // Without a thread, what is held ends with its TTL.
+        // Without a thread, held locks end with their TTL.
         let thread = std::thread::Builder::new();
         let Ok(closing) = thread.name("distlock-close".to_owned()).spawn(close) else { return };
         if !is_polled() {
-            // It does not panic.
+            // The thread does not panic.
             let _ = closing.join();
         }
     }

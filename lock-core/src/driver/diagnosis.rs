@@ -1,20 +1,20 @@
-//! Why waits were in vain.
+//! The reason why waits timed out.
 
 use uuid::Uuid;
 
 use crate::{Entry, Holder};
 
-/// Who was in the way of attempts that waited in vain, and where each of them stood.
+/// The holder, and the place of each attempt with a wait that timed out.
 ///
 /// [`DistributedLock::diagnose`](crate::DistributedLock::diagnose) returns it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Diagnosis {
-    /// The first in the queue, which holds the lock or is about to. `None` if the name is free.
+    /// The first entry in the queue: it holds the lock or is about to. `None` if the name is free.
     pub holder: Option<Holder>,
-    /// The place of each attempt, in the order in which they were asked for: 0 if it holds the
-    /// lock, else one more than there are waiters before it. `None` if it is not in the queue, or
-    /// the store cannot tell.
+    /// The place of each attempt, in the order of the request: 0 if it holds the lock, else one
+    /// more than the number of waiters before it. `None` if it is not in the queue, or the store
+    /// cannot tell.
     pub places: Vec<Option<usize>>,
 }
 
@@ -24,7 +24,7 @@ impl Diagnosis {
         Self { holder, places }
     }
 
-    /// The diagnosis that a whole queue in order allows, for these attempts.
+    /// Computes the diagnosis for these attempts from a whole queue in order.
     pub fn of(queue: &[Entry], attempts: &[Uuid]) -> Self {
         let holder = queue.first().map(|entry| entry.holder.clone());
         Self { holder, places: attempts.iter().map(|attempt| place(queue, *attempt)).collect() }

@@ -1,9 +1,9 @@
-//! How durations are shown, to people.
+//! How durations are shown to people.
 
 use std::{fmt, time::Duration};
 
-/// A duration for people, to the millisecond: `250ms`, `4.1s`, `15s`, `1m 30s`, `2h`, `1d 12h`. All texts
-/// of distlock show durations in this form.
+/// A duration for people, to the millisecond: `250ms`, `4.1s`, `15s`, `1m 30s`, `2h`, `1d 12h`. All
+/// texts of distlock show durations in this form.
 ///
 /// ```
 /// # mod distlock { pub use lock_core as driver; }
@@ -16,12 +16,53 @@ pub fn shown(duration: Duration) -> impl fmt::Display {
     Shown(duration)
 }
 
-/// The same to a tenth of a second from one second on, for what was measured.
+/// A measured duration for people: like [`shown`], but to a tenth of a second from one second on.
 pub fn about(duration: Duration) -> impl fmt::Display {
     let tenths = u64::try_from(duration.as_millis() / 100).unwrap_or(u64::MAX);
     match duration.as_secs() {
         0 => Shown(duration),
         seconds => Shown(Duration::new(seconds, (tenths % 10) as u32 * 100_000_000)),
+    }
+}
+
+/// Reads a duration as a URL and a configuration write it: a whole number and `ms`, `s`, `m` or
+/// `h`. `None` for any other text.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// assert_eq!(lock_core::duration::parse("15s"), Some(Duration::from_secs(15)));
+/// assert_eq!(lock_core::duration::parse("15"), None);
+/// ```
+pub fn parse(text: &str) -> Option<Duration> {
+    let unit = text.find(|c: char| !c.is_ascii_digit())?;
+    let number: u64 = text[..unit].parse().ok()?;
+    let seconds = |factor: u64| number.checked_mul(factor).map(Duration::from_secs);
+    match &text[unit..] {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => seconds(1),
+        "m" => seconds(60),
+        "h" => seconds(3600),
+        _ => None,
+    }
+}
+
+/// Like [`parse`], for a field of a configuration that may be missing, by
+/// `#[serde(default, deserialize_with = "lock_core::duration::deserialize")]`.
+///
+/// # Errors
+///
+/// For a text that is not a duration above zero.
+#[cfg(feature = "serde")]
+pub fn deserialize<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Duration>, D::Error> {
+    let text = <std::borrow::Cow<'_, str> as serde::Deserialize>::deserialize(from)?;
+    match parse(&text).filter(|duration| !duration.is_zero()) {
+        Some(duration) => Ok(Some(duration)),
+        None => Err(serde::de::Error::custom(format!(
+            "{text:?} is no duration: expected a number with ms, s, m or h, as in 15s"
+        ))),
     }
 }
 
@@ -80,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_rounded_down() {
+    fn measured_durations_are_rounded_down() {
         for (millis, text) in
             [(250, "250ms"), (4_199, "4.1s"), (15_020, "15s"), (90_590, "1m 30.5s")]
         {

@@ -1,4 +1,4 @@
-//! Who stands in a queue.
+//! The entries of a queue.
 
 use std::{
     fmt,
@@ -14,16 +14,16 @@ use crate::{FencingToken, driver::duration::about, kind::Kind, queue, wall_clock
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Entry {
-    /// The attempt that made the entry; `None` for a foreign client's entry.
+    /// The attempt that made the entry; `None` for a foreign client's.
     pub attempt: Option<Uuid>,
-    /// What it asks for. A foreign client's entry counts as exclusive.
+    /// The kind that it asks for. A foreign client's entry counts as exclusive.
     pub kind: Kind,
     /// Whether it holds the lock; otherwise it waits.
     pub holds: bool,
-    /// How long the entry still lives if nobody renews it, where the store shows that: etcd in
-    /// whole seconds and for holders; Redis, the SQL stores and memory for all; ZooKeeper never.
+    /// How long the entry still lives without a renewal, where the store shows that: etcd in whole
+    /// seconds and for holders; Redis, the SQL stores and memory for all; ZooKeeper never.
     pub ttl_left: Option<Duration>,
-    /// Who made it.
+    /// The client that made it.
     pub holder: Holder,
 }
 
@@ -48,51 +48,50 @@ impl Entry {
         Self { holds: true, ..self }
     }
 
-    /// Finds out who of a whole queue in order holds the lock, by the
-    /// [queue rule](crate::queue).
+    /// Marks the holders in a whole queue in order, by the [queue rule](crate::queue).
     pub fn judge(queue: &mut [Self]) {
         let holders = queue::admitted(queue.iter().map(|entry| entry.kind));
         queue.iter_mut().take(holders).for_each(|entry| entry.holds = true);
     }
 }
 
-/// Who holds a lock, or waits for it, as far as the store can tell.
+/// The client behind an entry, as far as the store can tell.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Holder {
-    /// What the holder said about itself. `None` for a foreign client.
+    /// The client's own description. `None` for a foreign client.
     pub description: Option<String>,
-    /// When it joined the queue, by the wall clock of whoever wrote it down. Redis forgets it with
-    /// the grant.
+    /// When it joined the queue, by the wall clock of the process or server that wrote it. Redis
+    /// forgets it with the grant.
     pub queued_at: Option<SystemTime>,
-    /// When it was granted the lock, as nearly as the store can prove it and by the same clock;
-    /// `None` for a waiter, and where the store cannot tell, which says nothing about the time.
+    /// When it was granted the lock, by the same clock, as exactly as the store can prove. `None`
+    /// for a waiter, and where the store cannot tell; the latter says nothing about the time.
     ///
     /// | store | known |
     /// |---|---|
     /// | memory | always |
-    /// | Redis | unless the token floor was raised above the time: a token is the time of its grant; of a leader unless this clock is a minute behind the server's |
-    /// | etcd | if it got the lock at once, alone or beside others, as far as etcd's history reaches; of at most 16 holders, and of the first 64 in the queue; not of a lock that was [adopted](crate::Locks::adopt) |
-    /// | ZooKeeper | if it is alone in the queue and nobody has come or gone since it joined; of permits that others have waited for |
-    /// | SQL | if it got the lock at once; 250 ms after the grant if it has waited, but an observer has heard of such a leader before; not of clients before this column, nor in their tables until somebody alters them |
+    /// | Redis | unless the token floor was raised above the time, as a token is the time of its grant; for a leader, unless this clock is a minute behind the server's |
+    /// | etcd | if it got the lock at once, alone or together with others, as far as etcd's history reaches; for at most 16 holders, among the first 64 in the queue; not for a lock that was [adopted](crate::Locks::adopt) |
+    /// | ZooKeeper | if it is alone in the queue, and no entry has come or gone since it joined; for permits that others have waited for |
+    /// | SQL | if it got the lock at once; after a wait, from 250 ms after the grant on, so not for a leader that an observer sees earlier; not for clients older than this column, nor in their tables until the tables are altered |
     pub granted_at: Option<SystemTime>,
     /// The grant's token, where the store shows it.
     pub token: Option<FencingToken>,
 }
 
 impl Holder {
-    /// A holder of which the store knows this much.
+    /// A holder with these known facts.
     pub fn new(description: Option<String>, token: Option<FencingToken>) -> Self {
         Self { description, token, ..Self::default() }
     }
 
-    /// The same holder, which joined the queue then.
+    /// The same holder, with the time when it joined the queue.
     pub fn queued(self, at: Option<SystemTime>) -> Self {
         Self { queued_at: at, ..self }
     }
 
-    /// The same holder, which was granted the lock then.
+    /// The same holder, with the time of its grant.
     pub fn granted(self, at: Option<SystemTime>) -> Self {
         Self { granted_at: at, ..self }
     }

@@ -1,26 +1,29 @@
-//! What a store promises, as values that a program can check.
+//! The promises of a store, as values that a program can check.
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
-use crate::{Error, FencingToken, LockKind, Overlap, Requirement, Result, driver::duration::shown};
+use crate::{
+    Error, FencingToken, LockKind, Overlap, Requirement, Result, driver::duration::shown,
+    keep::limits,
+};
 
-/// What a store promises about its locks, as it is deployed and configured. A driver asks the store
-/// when it connects, so a single node of etcd does not promise what a cluster of three does. What
-/// somebody changes afterwards is not seen before the next connect.
+/// The promises of a store about its locks, as it is deployed and configured. A driver asks the
+/// store when it connects, so a single etcd node does not promise what a cluster of three promises.
+/// Later changes are not seen before the next connect.
 ///
 /// The executable properties check these against the real store.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Guarantees {
-    /// The store's name: `sqlite`, `etcd`, `redis`, `zookeeper`, `postgres`, `mysql`, `memory`; of a driver
-    /// that is not distlock's, what it calls itself.
+    /// The store's name: `sqlite`, `etcd`, `redis`, `zookeeper`, `postgres`, `mysql`, `memory`; for
+    /// another driver, its own name.
     pub store: &'static str,
     /// Which kinds of locks there are. All stores have the exclusive one.
     pub kinds: &'static [LockKind],
     /// Which faults of the store a held lock survives.
     pub survives: Survives,
-    /// In which ways a holder may hear of its loss only after the next grant.
+    /// In which ways a holder may notice its loss only after the next grant.
     pub overlaps: Vec<Overlap>,
     /// In which order waiters are served.
     pub fairness: Fairness,
@@ -28,12 +31,13 @@ pub struct Guarantees {
     pub wake: Wake,
     /// How strictly fencing tokens rise, and where they come from.
     pub fencing: Fencing,
-    /// No token is ever greater. Below 2^63 on every store, so that all fit a signed `BIGINT`; on
-    /// Redis below 2^53, up to which its scripts count exactly.
+    /// No token is ever greater. Below 2^63 on every store, so that all tokens fit a signed
+    /// `BIGINT`; on Redis below 2^53, the limit up to which its scripts count exactly.
     pub greatest_token: FencingToken,
-    /// How a holder learns that it lost the lock, besides its own deadline, which every store has.
+    /// How a holder learns that it lost the lock, besides its own deadline, which exists on every
+    /// store.
     pub loss: LossSignal,
-    /// Who ends a fixed term.
+    /// Which side ends a fixed term.
     pub fixed_term: FixedTerm,
     /// The TTLs that can be asked for.
     pub ttl: RangeInclusive<Duration>,
@@ -41,21 +45,21 @@ pub struct Guarantees {
     pub default_ttl: Duration,
     /// How much later than the TTL the store may notice that a holder is gone.
     pub expiry_slack: Duration,
-    /// Up to how many names of a [`LockSet`](crate::LockSet) are taken by one request, if all are
-    /// free. More of them, or some that are not free, are taken one after the other; on etcd, Redis and
-    /// ZooKeeper also a set with a shared one.
+    /// The greatest number of names of a [`LockSet`](crate::LockSet) that one request takes, if all
+    /// are free. Larger sets, and sets with a name that is not free, are taken one name after the
+    /// other; on etcd, Redis and ZooKeeper also a set with a shared lock.
     pub names_at_once: usize,
-    /// Whether an exclusive lock can be left to another process: see
+    /// Whether an exclusive lock can be detached for another process: see
     /// [`LockGuard::detach`](crate::LockGuard::detach).
     pub detach: bool,
 }
 
 impl Guarantees {
-    /// The least: a driver raises what its store keeps.
+    /// The least promises: a driver raises the ones that its store keeps.
     ///
     /// Defaults: survives nothing, every overlap, no order, polling, no fencing, tokens below 2^63,
-    /// loss by deadline only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no slack, no names at
-    /// once, no lock left to another process.
+    /// loss by deadline only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no
+    /// slack, no names at once, no detaching.
     pub fn least(store: &'static str) -> Self {
         Self {
             store,
@@ -69,14 +73,14 @@ impl Guarantees {
             loss: LossSignal::Deadline,
             fixed_term: FixedTerm::Client,
             ttl: Duration::from_secs(2)..=Duration::from_secs(3600),
-            default_ttl: Duration::from_secs(15),
+            default_ttl: limits::DEFAULT_TTL,
             expiry_slack: Duration::ZERO,
             names_at_once: 0,
             detach: false,
         }
     }
 
-    /// Checks that a TTL is one that the store keeps as it is.
+    /// Checks that the store keeps this TTL exactly.
     ///
     /// # Errors
     ///
@@ -97,7 +101,7 @@ impl Guarantees {
         })
     }
 
-    /// Checks that there is such a kind of lock.
+    /// Checks that the store has this kind of lock.
     ///
     /// # Errors
     ///
@@ -115,7 +119,7 @@ impl Guarantees {
         FencingToken::new(self.greatest_token.value().div_ceil(2))
     }
 
-    /// Whether the store promises what is required.
+    /// Whether the store keeps this promise.
     pub fn meets(&self, requirement: Requirement) -> bool {
         match requirement {
             Requirement::Fifo => self.fairness == Fairness::Fifo,
@@ -134,7 +138,7 @@ impl Guarantees {
     ///
     /// # Errors
     ///
-    /// [`Error::Unmet`] with everything that is missing.
+    /// [`Error::Unmet`] with all that is missing.
     pub fn require(&self, requirements: &[Requirement]) -> Result<()> {
         let missing: Vec<_> = requirements.iter().copied().filter(|r| !self.meets(*r)).collect();
         if missing.is_empty() {
@@ -144,7 +148,7 @@ impl Guarantees {
     }
 }
 
-/// What it promises, in one line for people.
+/// All promises in one line for people.
 impl fmt::Display for Guarantees {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds: Vec<_> = self.kinds.iter().map(ToString::to_string).collect();
@@ -177,7 +181,7 @@ impl fmt::Display for Guarantees {
     }
 }
 
-/// Which faults of the store a held lock survives, so that nobody else is granted meanwhile. As
+/// Which faults of the store a held lock survives, so that no other client is granted meanwhile. As
 /// deployed: a single node survives no failover, whatever its kind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -198,7 +202,7 @@ pub struct Survives {
 pub enum Fairness {
     /// First come, first served.
     Fifo,
-    /// Whoever asks at the right moment.
+    /// The next grant goes to any waiter that asks at the right moment.
     None,
 }
 
@@ -208,9 +212,9 @@ pub enum Fairness {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Wake {
-    /// The store tells exactly one waiter per release.
+    /// The store notifies exactly one waiter per release.
     Push,
-    /// Every waiter asks now and then.
+    /// Every waiter asks from time to time.
     Poll,
 }
 
@@ -220,11 +224,11 @@ pub enum Wake {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Fencing {
-    /// Always: also across release, expiry, deletion of the lock's keys and a server restart.
+    /// Always: also after a release, expiry, deletion of the lock's keys and a server restart.
     Strict(&'static str),
-    /// Always, unless what the text names happens.
+    /// Always, except in the case that the text names.
     BestEffort(&'static str),
-    /// No tokens that mean anything.
+    /// No usable tokens.
     None,
 }
 
@@ -236,20 +240,20 @@ pub enum Fencing {
 pub enum LossSignal {
     /// By its own deadline, and when a renewal is refused.
     Deadline,
-    /// Also by the store's own word, within about 100 ms; on ZooKeeper within about a second where
-    /// a session has more entries than it can watch, some 1,000.
+    /// Also by a message of the store, within about 100 ms; on ZooKeeper within about a second if a
+    /// session has more entries than it can watch, some 1,000.
     Push,
 }
 
-/// Who ends a fixed term (a lock that is not renewed).
+/// Which side ends a fixed term (of a lock that is not renewed).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum FixedTerm {
-    /// The server, by expiry: it ends on time whatever happens to the holder.
+    /// The server, by expiry: it ends on time even if the holder fails.
     Server,
-    /// The holder, by deleting its entry: if it crashes first, the lock is free after the TTL of
-    /// the session that it shares.
+    /// The holder, by deleting its entry. If it crashes first, the lock is free after the TTL of
+    /// its shared session.
     Client,
 }

@@ -1,18 +1,18 @@
-//! Who leads, as a driver tells it.
+//! The leader of an election, as a driver reports it.
 
 use crate::{FencingToken, Holder, Result};
 
-/// Who leads.
+/// The leader of an election.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Leader {
     /// The fencing token of the leadership: later leaders have greater ones.
     pub token: FencingToken,
-    /// What the leader says to everybody: the value of its campaign, or what it proclaimed since.
+    /// The leader's value: from its campaign, or proclaimed since.
     pub value: Vec<u8>,
-    /// Who it is, as far as the store can tell: what its
-    /// [`Election::holder`](crate::Election::holder) says.
+    /// The leader's description, as far as the store can tell: the one of
+    /// [`Election::holder`](crate::Election::holder).
     pub holder: Holder,
 }
 
@@ -23,5 +23,5 @@ impl Leader {
     }
 }
 
-/// What a driver sends to an observer: the leader now, or that there is none.
+/// A driver's message to an observer: the present leader, or none.
 pub type Observed = Result<Option<Leader>>;

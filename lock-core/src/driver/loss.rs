@@ -18,21 +18,22 @@ pub enum LossReason {
     NotCollected,
     /// The store ended the holder's session.
     SessionEnded,
-    /// [`Locks::close`](crate::Locks::close) was called here, and gave the lock back: a release, which
-    /// whoever still works under the lock is told as a loss.
+    /// [`Locks::close`](crate::Locks::close) was called here, and gave the lock back. It is a
+    /// release, reported as a loss to work that still runs under the lock.
     Closed,
-    /// The tokio runtime that connected has ended, so nothing renews the lock any more; the store
+    /// The tokio runtime that connected has ended, so the lock is not renewed any more; the store
     /// keeps it for the rest of its TTL. [`Held::lost`](crate::Held::lost) and
-    /// [`HeldSet::lost`](crate::HeldSet::lost) say so, and a [`Lock::run`](crate::Lock::run) in another
-    /// runtime.
+    /// [`HeldSet::lost`](crate::HeldSet::lost) return it, and so does a
+    /// [`Lock::run`](crate::Lock::run) in another runtime.
     RuntimeEnded,
     /// The lock's entry vanished from the store: revoked by an operator
     /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.
     EntryGone,
     /// The lock was detached, and its ticket has been used: another client adopted it.
     Adopted,
-    /// The lock was detached, and is not there any more: nobody adopted it before its TTL was over, an
-    /// operator revoked it or raised the token floor above its token, or who adopted it has released it.
+    /// The lock was detached, and is not there any more: it was not adopted before its TTL was
+    /// over, an operator revoked it or raised the token floor above its token, or its adopter
+    /// released it.
     TicketOver,
 }
 

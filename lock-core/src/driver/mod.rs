@@ -1,4 +1,4 @@
-//! What a driver implements, and the values that pass between it and the API.
+//! The traits of a driver, and the values that pass between it and the API.
 
 pub(crate) mod diagnosis;
 pub mod duration;
@@ -6,6 +6,7 @@ pub(crate) mod entry;
 pub(crate) mod facts;
 pub(crate) mod floor;
 pub(crate) mod guarantees;
+pub(crate) mod layout;
 pub(crate) mod leader;
 pub(crate) mod loss;
 pub(crate) mod name;

@@ -8,7 +8,7 @@ use std::{
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stays as it is in a store's key: letters, digits, `-`, `_`, `.`.
+/// The characters that stay unescaped in a store's key: letters, digits, `-`, `_`, `.`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// The name of a lock: any non-empty UTF-8 of at most 512 bytes.
@@ -38,8 +38,8 @@ impl LockName {
     }
 
     /// The name as one component of a store's key: percent-encoded, injective, never empty, never
-    /// `.` or `..`. A plain name (letters, digits, `-`, `_`, `.`) stays as it is, so that it is also
-    /// the name that foreign clients use.
+    /// `.` or `..`. A plain name (letters, digits, `-`, `_`, `.`) is unchanged, so foreign clients
+    /// can use the same name.
     pub fn escaped(&self) -> Cow<'_, str> {
         match self.as_str() {
             "." => Cow::Borrowed("%2E"),
@@ -55,7 +55,7 @@ impl AsRef<str> for LockName {
     }
 }
 
-/// Names are hashed and ordered as their text, so a map by names can be asked with a `&str`.
+/// Names hash and compare like their text, so a map by names can be read with a `&str`.
 impl Borrow<str> for LockName {
     fn borrow(&self) -> &str {
         self.as_str()
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_name_becomes_is_no_name() {
+    fn a_component_without_a_name_is_refused() {
         for component in ["", "a b", "a/b", "%41", "%2f", "%ff", "%"] {
             assert_eq!(LockName::from_escaped(component), None, "{component}");
         }
     }
 
     #[test]
-    fn a_map_by_names_is_asked_with_text() {
+    fn a_map_by_names_is_read_with_text() {
         let name: LockName = "orders".parse().unwrap();
         assert_eq!(LockName::try_from("orders").unwrap(), name);
         let hashed = std::collections::HashMap::from([(name.clone(), 1)]);

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-/// A way in which a holder may hear of its loss only after the next grant, although its process
+/// A way in which a holder may notice its loss only after the next grant, although its process
 /// runs.
 ///
-/// [`Guarantees::overlaps`](crate::Guarantees::overlaps) lists those of a store as it is deployed.
-/// In all of them a holder is told by the store's word, as fast as
-/// [`LossSignal`](crate::LossSignal) says, or by its own deadline where the store says nothing; a
-/// resource that checks the [fencing token](crate::FencingToken) rejects what it writes late, as
-/// far as [`Guarantees::fencing`](crate::Guarantees::fencing) promises rising tokens for the same
-/// fault.
+/// [`Guarantees::overlaps`](crate::Guarantees::overlaps) lists the overlaps of a store as it is
+/// deployed. In each of them the holder learns of its loss by a message of the store, as fast as
+/// [`LossSignal`](crate::LossSignal) says, or by its own deadline if the store sends none. A
+/// resource that checks the [fencing token](crate::FencingToken) rejects the holder's late writes,
+/// as far as [`Guarantees::fencing`](crate::Guarantees::fencing) promises rising tokens for the
+/// same fault.
 ///
-/// One more way is common to all stores, and no part of any list: a process that is stopped for
-/// longer than its TTL writes late.
+/// One more way is common to all stores, and not in any list: a process that is stopped for longer
+/// than its TTL writes late.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -21,7 +21,7 @@ use std::fmt;
 pub enum Overlap {
     /// An operator takes the lock away: [`Locks::revoke`](crate::Locks::revoke).
     Revoked,
-    /// The lock's keys are deleted, evicted or flushed by something else than this library.
+    /// The lock's keys are deleted, evicted or flushed by anything else than this library.
     Deleted,
     /// The store ends a session that is alive: an operator revokes an etcd lease, or a former
     /// leader of etcd revokes leases after it stepped down (etcd issue 15247).
@@ -30,9 +30,9 @@ pub enum Overlap {
     Restart,
     /// Another node takes over without the newest writes.
     Failover,
-    /// The clock by which the server ends holds jumps forward.
+    /// The clock that the server uses to end holds jumps forward.
     ClockJump,
-    /// The leader of the cluster stalls while it is cut off from the others, and then answers a
+    /// The cluster's leader stalls while it is cut off from the other nodes, and then confirms a
     /// renewal of a session that they have ended.
     LeaderStalled,
 }

@@ -1,4 +1,4 @@
-//! Names and tokens of what somebody wrote, which may be wrong.
+//! Parsing names and tokens from outside, with checks.
 
 #[cfg(feature = "serde")]
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ impl LockName {
         Err(Error::InvalidName { name: name.chars().take(64).collect(), reason })
     }
 
-    /// The name that [`escaped`](Self::escaped) makes this key component of; `None` if no name does.
+    /// The name with this [`escaped`](Self::escaped) key component; `None` if there is none.
     pub fn from_escaped(component: &str) -> Option<Self> {
         let text = percent_encoding::percent_decode_str(component).decode_utf8().ok()?;
         Self::new(text).ok().filter(|name| name.escaped() == component)
@@ -34,7 +34,7 @@ impl FromStr for LockName {
 
     /// # Errors
     ///
-    /// As [`LockName::new`].
+    /// Same as [`LockName::new`].
     fn from_str(name: &str) -> Result<Self> {
         Self::new(name)
     }
@@ -69,9 +69,9 @@ impl FromStr for FencingToken {
 
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for what is no number from 0 to 2^64 - 1 in decimal digits.
+    /// [`Error::InvalidOption`] for any text but a number from 0 to 2^64 - 1 in decimal digits.
     fn from_str(text: &str) -> Result<Self> {
-        // Of its own, `parse` takes a sign.
+        // `parse` alone would accept a sign.
         let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let number = digits.and_then(|digits| digits.parse().ok());
         number.map(Self::new).ok_or_else(|| Error::InvalidOption {
@@ -85,7 +85,8 @@ impl FromStr for FencingToken {
 impl TryFrom<FencingToken> for i64 {
     type Error = Error;
 
-    /// The number for a column of a signed type, exactly. For tokens that others have sent or stored.
+    /// The exact number for a column of a signed type. For tokens that other programs sent or
+    /// stored.
     ///
     /// ```
     /// # use lock_core as distlock;

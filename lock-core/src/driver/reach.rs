@@ -1,4 +1,4 @@
-//! Whether a client reaches its store.
+//! The state of a client's connection to its store.
 
 use std::{
     fmt::{self, Display},
@@ -9,18 +9,18 @@ use futures_util::{Stream, stream::unfold};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Whether a connection reaches its store, as the driver has seen it last; from
+/// The state of a connection, as the driver saw it last; from
 /// [`Locks::connection`](crate::Locks::connection).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ConnectionState {
-    /// The store answers, or nobody has asked since it did.
+    /// The store answers, or there was no request since it did.
     #[default]
     Connected,
-    /// The connection broke or the store is silent, and why. The driver tries to reach it again;
-    /// locks that are held stay valid until their deadlines.
+    /// The connection broke or the store is silent, with the reason. The driver tries to reach it
+    /// again; held locks stay valid until their deadlines.
     Disconnected(Arc<str>),
-    /// It was closed, or its runtime has ended; for good.
+    /// It was closed, or its runtime has ended. This state is final.
     Closed,
 }
 
@@ -34,12 +34,12 @@ impl Display for ConnectionState {
     }
 }
 
-/// Where a driver says whether it reaches its store. Clones are the same.
+/// A driver's report of whether it reaches its store. All clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Reach(Arc<watch::Sender<ConnectionState>>);
 
 impl Reach {
-    /// The store has answered.
+    /// Reports that the store has answered.
     pub fn works(&self) {
         // The usual case takes no lock for writing.
         if *self.0.borrow() != ConnectionState::Connected {
@@ -47,7 +47,8 @@ impl Reach {
         }
     }
 
-    /// The connection broke, or the store does not answer. What was said first stays.
+    /// Reports that the connection broke, or that the store does not answer. The first reason
+    /// stays.
     pub fn broke(&self, why: &dyn Display) {
         self.0.send_if_modified(|state| {
             let works = *state == ConnectionState::Connected;
@@ -62,7 +63,7 @@ impl Reach {
         self.0.borrow().clone()
     }
 
-    /// The state of this moment and each change, until one of `ends`; it keeps nothing alive.
+    /// The present state and each change, until one of `ends`; it keeps nothing alive.
     pub(crate) fn states(
         &self,
         ends: [CancellationToken; 2],
@@ -87,7 +88,7 @@ async fn next((mut states, ends, told): States) -> Option<(ConnectionState, Stat
             return Some((now.clone(), (states, ends, Some(now))));
         }
         tokio::select! {
-            // The sender outlives the client, whose end is one of these.
+            // The sender outlives the client, and the client's end is one of `ends`.
             Ok(()) = states.changed() => {}
             () = ends[0].cancelled() => {}
             () = ends[1].cancelled() => {}

@@ -18,7 +18,7 @@ pub fn limit_conflict(request: &Request, found: u32) -> Error {
     }
 }
 
-/// Refuses to take other locks than exclusive ones in one step, for drivers that cannot: see
+/// Refuses any lock but exclusive ones, for drivers that cannot take others in one step: see
 /// [`try_all`](crate::DistributedLock::try_all).
 ///
 /// # Errors
@@ -33,7 +33,7 @@ pub fn only_exclusive(store: &'static str, wishes: &[Wish]) -> Result<()> {
     }
 }
 
-/// What a driver does not implement.
+/// The error of a method that a driver does not implement.
 pub(super) fn unsupported(what: &str) -> Error {
     Error::Unsupported { store: "this store", what: what.to_owned() }
 }

@@ -1,9 +1,9 @@
-//! What a driver is asked for.
+//! The requests that a driver gets.
 
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,16 +12,16 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Clock, Instant, LockName, driver::trace, kind::Kind};
+use crate::{Clock, Instant, LockName, driver::trace, keep::poison::lock, kind::Kind};
 
-/// One wish for one lock, as a driver gets it. The TTL is checked against the driver's
-/// [`Guarantees::ttl`](crate::Guarantees::ttl) before.
+/// A request for one lock, as a driver gets it. lock-core has checked the TTL against the driver's
+/// [`Guarantees::ttl`](crate::Guarantees::ttl).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
     /// The lock's name.
     pub name: LockName,
-    /// What is asked for.
+    /// The kind of the lock.
     pub kind: Kind,
     /// How long the grant outlives its last renewal.
     pub ttl: Duration,
@@ -29,9 +29,9 @@ pub struct Request {
     pub term: Term,
     /// Whether to queue up.
     pub wait: Wait,
-    /// What a leader says to everybody; `None` for a lock.
+    /// The value of a leader; `None` for a lock.
     pub value: Option<Arc<[u8]>>,
-    /// What the holder says about itself, for people.
+    /// The holder's description, for people.
     pub holder: Arc<str>,
 }
 
@@ -50,7 +50,7 @@ impl Request {
     }
 }
 
-/// One of several locks that are wanted together: what is asked for, and the attempt that asks.
+/// One of several locks that are wanted together: the request, and its attempt.
 pub type Wish = (Request, Attempt);
 
 /// Whether a grant is renewed.
@@ -59,7 +59,7 @@ pub type Wish = (Request, Attempt);
 pub enum Term {
     /// The driver renews it until it is released.
     Renewed,
-    /// It ends one TTL after it was granted or renewed by hand.
+    /// It ends one TTL after the grant, or after the last renewal by hand.
     Fixed,
 }
 
@@ -67,8 +67,8 @@ pub enum Term {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Answer [`Error::Contended`](crate::Error::Contended) at once, leave nothing behind, overtake
-    /// nobody, disturb no waiter.
+    /// Return [`Error::Contended`](crate::Error::Contended) at once, leave nothing behind, overtake
+    /// and disturb no waiter.
     Try,
     /// Queue up and wait until it is granted or the attempt is cancelled.
     Queue,
@@ -76,8 +76,8 @@ pub enum Wait {
 
 /// One attempt to get a lock: its identity, and whether the caller still wants it.
 ///
-/// The identity is the attempt's, never a thread's, a connection's or a session's: what an attempt
-/// sends twice takes effect once, and what it releases is its own.
+/// The identity belongs to the attempt, never to a thread, a connection or a session: a request
+/// that an attempt sends twice takes effect once, and an attempt releases only its own entry.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     id: Uuid,
@@ -99,7 +99,7 @@ impl Attempt {
         Self { id: Uuid::new_v4(), cancel, heard, put_off: Arc::default() }
     }
 
-    /// Another attempt of the same caller: whoever cancels one cancels both.
+    /// Another attempt of the same caller: cancelling one cancels both.
     #[must_use]
     pub fn another(&self) -> Self {
         Self { id: Uuid::new_v4(), ..self.clone() }
@@ -111,8 +111,8 @@ impl Attempt {
     }
 
     /// For drivers: the store has answered that the attempt waits for `name`, with `place - 1`
-    /// waiters before it; `None` where it keeps no order. What waits is no outage, however slow the
-    /// store is.
+    /// waiters before it; `None` if the store keeps no order. A wait is not an outage, even if the
+    /// store is slow.
     pub fn queued(&self, name: &LockName, place: Option<usize>) {
         self.heard.hear();
         *self.refusal() = None;
@@ -121,21 +121,20 @@ impl Attempt {
         }
     }
 
-    /// For drivers: the store has refused the attempt's request for a reason that passes, such as a
-    /// file that is locked, and the driver will ask again. A wait that ends before the store takes
-    /// the request is then [`Error::Unavailable`](crate::Error::Unavailable) with this reason,
+    /// For drivers: the store has refused the attempt's request for a passing reason, such as a
+    /// locked file, and the driver will ask again. If the wait ends before the store takes the
+    /// request, the error is [`Error::Unavailable`](crate::Error::Unavailable) with this reason,
     /// unless others hold the lock.
     pub fn put_off(&self, why: &dyn fmt::Display) {
         *self.refusal() = Some(why.to_string());
     }
 
-    /// Why the store has not taken the request yet, as it said last.
+    /// The latest reason why the store has not taken the request yet.
     pub(crate) fn refusal(&self) -> MutexGuard<'_, Option<String>> {
-        // Nothing panics while it is held.
-        self.put_off.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.put_off)
     }
 
-    /// Tells the driver that nobody waits for the answer any more.
+    /// Notifies the driver that the caller does not wait any more.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -149,7 +148,7 @@ impl Attempt {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else.
+    /// Dropping the future ends the wait and nothing else.
     pub async fn cancelled(&self) {
         self.cancel.cancelled().await;
     }
@@ -163,17 +162,17 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Nothing yet.
+    /// No answer yet.
     pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, last: AtomicU64::new(Instant::default().nanos()) }
     }
 
-    /// The store has answered.
+    /// Records an answer of the store.
     pub(crate) fn hear(&self) {
         self.last.fetch_max(self.clock.now().nanos(), Ordering::AcqRel);
     }
 
-    /// Whether the store has answered anything since then.
+    /// Whether the store has answered since `then`.
     pub(crate) fn since(&self, then: Instant) -> bool {
         self.last.load(Ordering::Acquire) >= then.nanos()
     }

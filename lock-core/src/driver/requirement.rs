@@ -1,8 +1,8 @@
-//! What a program can insist on.
+//! The promises that a program can require.
 
 use std::fmt;
 
-/// Something that a program insists on; see [`Connect::require`](crate::Connect::require).
+/// A promise that a program requires; see [`Connect::require`](crate::Connect::require).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -14,17 +14,17 @@ pub enum Requirement {
     Push,
     /// Every grant carries a token, at least as a best effort.
     Fencing,
-    /// Every grant carries a token, and tokens rise whatever happens.
+    /// Every grant carries a token, and tokens always rise.
     StrictFencing,
     /// A held lock survives a restart of the server.
     SurvivesRestart,
     /// A held lock survives the loss of a node.
     SurvivesFailover,
-    /// A holder is told of a loss by the store's own word.
+    /// The store sends a message to a holder that lost its lock.
     LossPush,
     /// A fixed term ends on the server.
     ServerTerm,
-    /// An exclusive lock can be left to another process.
+    /// An exclusive lock can be detached for another process.
     Detach,
 }
 

@@ -1,4 +1,4 @@
-//! What stands for a lock that was left to be taken up by another process.
+//! The ticket of a detached lock, for another process to adopt it.
 
 use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
@@ -6,18 +6,18 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 
 use crate::{Error, FencingToken, LockName, Result, Term};
 
-/// The first part of every ticket: what it is, and the version of its form.
+/// The first part of every ticket: its type, and the version of its form.
 const FORM: &str = "distlock1";
 
-/// A lock that is held by nobody in particular until [`Locks::adopt`](crate::Locks::adopt) takes it
-/// up, once. [`LockGuard::detach`](crate::LockGuard::detach) makes it.
+/// A detached lock, which has no holder until [`Locks::adopt`](crate::Locks::adopt) takes it up,
+/// once. [`LockGuard::detach`](crate::LockGuard::detach) makes it.
 ///
 /// It is a short text that fits into an environment variable, a file or a message: letters, digits,
 /// `:`, `%`, `-`, `_` and `.`. [`Display`](fmt::Display) writes it and [`FromStr`] reads it. Other
 /// versions of this library read it, or refuse it by the version that it begins with.
 ///
-/// It has no password and nothing else of the store's URL. But it is what it takes to adopt the lock,
-/// for everybody who may write to the store: give it to nobody else than the next holder.
+/// It has no password, and no other part of the store's URL. But with it any client that may write
+/// to the store can adopt the lock: give it only to the next holder.
 ///
 /// ```no_run
 /// # async fn example(here: lock_core::Locks, there: lock_core::Locks) -> lock_core::Result<()> {
@@ -39,7 +39,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// `place`: what the driver finds the lock's entry by.
+    /// `place`: the driver's key to the lock's entry.
     pub(crate) fn new(
         store: &'static str,
         name: LockName,
@@ -62,12 +62,13 @@ impl Ticket {
         &self.name
     }
 
-    /// The fencing token of the grant. Who adopts it has the same one.
+    /// The fencing token of the grant. The adopter has the same one.
     pub fn token(&self) -> FencingToken {
         self.token
     }
 
-    /// How long the lock outlives the request that detached it, and each renewal after the adoption.
+    /// How long the lock outlives the request that detached it, and each renewal after the
+    /// adoption.
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
@@ -77,13 +78,13 @@ impl Ticket {
         self.term
     }
 
-    /// What was left of the [maximum hold time](crate::Lock::max_hold) when the lock was detached. It
+    /// The rest of the [maximum hold time](crate::Lock::max_hold) when the lock was detached. It
     /// goes on with the adoption.
     pub fn hold_left(&self) -> Option<Duration> {
         self.hold_left
     }
 
-    /// For drivers: what [`Lease::detach`](crate::Lease::detach) answered.
+    /// For drivers: the text that [`Lease::detach`](crate::Lease::detach) returned.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -108,7 +109,7 @@ impl FromStr for Ticket {
 
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for what is no ticket, or one of another version.
+    /// [`Error::InvalidOption`] for a text that is not a ticket, or a ticket of another version.
     fn from_str(text: &str) -> Result<Self> {
         let refused = |why: String| Error::InvalidOption {
             option: "ticket".to_owned(),
@@ -130,7 +131,7 @@ impl FromStr for Ticket {
     }
 }
 
-/// Reads what follows the version.
+/// Reads the part after the version.
 fn parse(rest: &str) -> Option<Ticket> {
     let mut parts = rest.split(':');
     let mut part = || parts.next().filter(|part| !part.is_empty());
@@ -152,7 +153,7 @@ fn parse(rest: &str) -> Option<Ticket> {
     parts.next().is_none().then_some(ticket)
 }
 
-/// Digits only: `parse` takes a sign, too.
+/// Digits only: `parse` alone would accept a sign.
 fn number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -179,7 +180,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_is_read(text in ".{0,80}", rest in "[a-z0-9:%.-]{0,80}") {
+        fn other_texts_are_refused(text in ".{0,80}", rest in "[a-z0-9:%.-]{0,80}") {
             prop_assert!(text.parse::<Ticket>().is_err());
             if let Ok(ticket) = format!("{FORM}:{rest}").parse::<Ticket>() {
                 prop_assert_eq!(ticket.to_string().parse::<Ticket>().unwrap(), ticket);
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_is_wrong_and_shows_the_start_only() {
+    fn an_error_names_the_cause_and_shows_the_start_only() {
         let said = |text: &str| text.parse::<Ticket>().unwrap_err().to_string();
         let other = said("distlock2:etcd:orders:17:15000000:renewed:-:secretplace");
         assert!(other.contains("begins with distlock1:") && !other.contains("secret"), "{other}");

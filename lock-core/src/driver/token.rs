@@ -5,11 +5,12 @@ use std::fmt;
 /// A number that is part of every grant: strictly greater for each later grant of the same name.
 ///
 /// Give it to the resource that the lock protects. The resource keeps the greatest token that it
-/// has seen and rejects every write with a smaller one, so that a holder which was paused past its
-/// TTL cannot overwrite what its successor did. [`Gate`](crate::Gate) is that check in memory; in
-/// SQL it is `UPDATE .. WHERE fence <= $token`.
+/// has seen and rejects every write with a smaller one. So a holder that was paused past its TTL
+/// cannot overwrite its successor's writes. [`Gate`](crate::Gate) is that check in memory; in SQL
+/// it is `UPDATE .. WHERE fence <= $token`.
 ///
-/// How strictly tokens rise is graded per store in [`Guarantees::fencing`](crate::Guarantees::fencing).
+/// How strictly tokens rise is graded per store in
+/// [`Guarantees::fencing`](crate::Guarantees::fencing).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
@@ -26,10 +27,10 @@ impl FencingToken {
         self.0
     }
 
-    /// The number for a column of a signed type, such as SQL's `BIGINT`. The tokens of every store are below
-    /// 2^63, so it is exact for each of them. A greater number becomes the greatest `i64`, so two of these
-    /// become equal, and a resource takes the one for the other. It can only come from elsewhere: from
-    /// [`new`](Self::new), a text, a request. `i64::try_from` refuses it.
+    /// The number for a column of a signed type, such as SQL's `BIGINT`. The tokens of every store
+    /// are below 2^63, so the number is exact. A greater number becomes the greatest `i64`; two of
+    /// these become equal, and a resource cannot tell them apart. It can only come from elsewhere:
+    /// from [`new`](Self::new), a text, a request. `i64::try_from` refuses it.
     ///
     /// ```
     /// # use lock_core as distlock;

@@ -2,34 +2,35 @@
 //!
 //! | event | level | fields | when |
 //! |---|---|---|---|
-//! | `attempt` (span) | DEBUG | `lock`, `store`, `attempt` | around each acquire; of a set that is taken at once, with its first name |
-//! | `queued` | DEBUG | `lock`, `attempt`, `position` | somebody is before the attempt; 1 is next |
+//! | `attempt` (span) | DEBUG | `lock`, `store`, `attempt` | around each acquire; for a set that is taken at once, with its first name |
+//! | `queued` | DEBUG | `lock`, `attempt`, `position` | the attempt waits; position 1 is next |
 //! | `granted` | INFO | `lock`, `attempt`, `token`, `waited_ms` | the lock is held |
 //! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |
-//! | `campaign_failed` | WARN | `lock`, `error`, `pause_ms` | `keep_running` does not lead, or does no more, and campaigns again after a pause |
+//! | `campaign_failed` | WARN | `lock`, `error`, `pause_ms` | `keep_running` does not lead, or lost its leadership, and campaigns again after a pause |
 //! | `connect_failed` | WARN | `error`, `pause_ms` | a `Connect` with `retry` tries again after a pause |
 //! | `renewed` | DEBUG | `store`, `locks` | one renewal round was confirmed, for this many locks |
 //! | `renewal_failed` | WARN | `store`, `error` | a renewal round failed; it is tried again |
 //! | `converted` | INFO | `lock`, `token`, `kind` | a held lock was downgraded or upgraded |
-//! | `detached` | INFO | `lock`, `token` | a held lock was left to be adopted |
-//! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client left is held here |
+//! | `detached` | INFO | `lock`, `token` | a held lock was detached |
+//! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client detached is held here |
 //! | `close_failed` | WARN | `store`, `error` | work was done, and the close after it failed |
 //! | `lost` | WARN | `lock`, `reason` | a held lock was lost |
-//! | `released` | INFO | `lock`, `token` | the store confirmed a release, or the close that was one |
+//! | `released` | INFO | `lock`, `token` | the store confirmed a release, or a close that released the lock |
 //! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
 //! | `disconnected` | WARN | `store`, `error` | the connection to the store broke |
-//! | `connected` | INFO | `store` | the connection to the store is there again |
-//! | `unwatched` | WARN | `store`, `error` | the store does not tell of a loss any more; holders have their deadline |
-//! | `unexpected` | WARN | `store`, `what` | the store said something that belongs to no request |
+//! | `connected` | INFO | `store` | the connection to the store works again |
+//! | `unwatched` | WARN | `store`, `error` | the store does not report losses any more; holders have their deadline |
+//! | `unexpected` | WARN | `store`, `what` | the store sent a message that belongs to no request |
 //! | `caution` | WARN | `store`, `why` | at connect: a known fault of this server concerns locks |
-//! | `opened` | INFO | `store`, `path`, `excludes` | a store in a file was opened; whom it excludes from each other |
+//! | `opened` | INFO | `store`, `path`, `excludes` | a store in a file was opened; `excludes` says which programs exclude each other |
 //!
-//! Names are people's; a lock's name can be long, so metrics should not use it as a label.
+//! Names are for people; a lock's name can be long, so metrics should not use it as a label.
 //!
-//! `disconnected` and `connected` come from etcd, Redis and ZooKeeper; from etcd also `connected` at the
-//! first connect. PostgreSQL has `disconnected` for its connection for pushes, and nothing when the next
-//! one is there; MySQL, SQLite and memory have neither. [`Locks::connections`](crate::Locks::connections)
-//! tells of all stores whether they are reached.
+//! `disconnected` and `connected` come from etcd, Redis and ZooKeeper; etcd also has `connected` at
+//! the first connect. PostgreSQL has `disconnected` for its connection for pushes, and no event
+//! when the next one works; MySQL, SQLite and memory have neither.
+//! [`Locks::connections`](crate::Locks::connections) reports the state of the connection for all
+//! stores.
 
 use std::{fmt::Display, time::Duration};
 
@@ -114,22 +115,22 @@ pub fn disconnected(store: &str, error: &dyn Display) {
     warn!(target: TARGET, store, %error, "disconnected");
 }
 
-/// For drivers: the connection is there again.
+/// For drivers: the connection works again.
 pub fn connected(store: &str) {
     info!(target: TARGET, store, "connected");
 }
 
-/// For drivers: a store in a file was opened, and `excludes` says whom it keeps apart.
+/// For drivers: a store in a file was opened; `excludes` says which programs it keeps apart.
 pub fn opened(store: &str, path: &dyn Display, excludes: &str) {
     info!(target: TARGET, store, %path, excludes, "opened");
 }
 
-/// For drivers: the store refuses to tell of losses; holders are told by their deadline only.
+/// For drivers: the store refuses to report losses; holders have only their deadline.
 pub fn unwatched(store: &str, error: &dyn Display) {
     warn!(target: TARGET, store, %error, "unwatched");
 }
 
-/// For drivers: the store said something that belongs to no request.
+/// For drivers: the store sent a message that belongs to no request.
 pub fn unexpected(store: &str, what: &dyn Display) {
     warn!(target: TARGET, store, %what, "unexpected");
 }

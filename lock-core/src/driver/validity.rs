@@ -1,4 +1,4 @@
-//! Until when a grant holds, and whether it was lost.
+//! The deadline of a grant, and its end.
 
 use std::{
     fmt,
@@ -15,8 +15,8 @@ use crate::{Instant, LockName, LossReason, driver::trace};
 /// The state of one grant, shared by the driver that renews it and the guard that watches it.
 ///
 /// It holds until an instant that renewals move forward, and it ends once: lost, or released. A
-/// driver moves it with [`extend`](Self::extend) and [`lose`](Self::lose); everything else is
-/// lock-core's. One small allocation, no task and no channel: a process may hold 10,000 locks.
+/// driver moves it with [`extend`](Self::extend) and [`lose`](Self::lose); lock-core does
+/// everything else. One small allocation, no task and no channel: a process may hold 10,000 locks.
 #[derive(Clone)]
 pub struct Validity(Arc<State>);
 
@@ -50,18 +50,18 @@ impl Validity {
         self.0.until.fetch_max(until.nanos(), Ordering::AcqRel);
     }
 
-    /// Ends the grant as lost. Only the first end counts: this does nothing after a release, and
-    /// answers whether it was the first.
+    /// Ends the grant as lost. Only the first end counts: this does nothing after a release.
+    /// Returns whether it was the first end.
     pub fn lose(&self, reason: LossReason) -> bool {
         let first = self.end(End::Lost(reason));
-        // A close is a release, and told as one.
+        // A close is a release, and traced as one.
         if first && reason != LossReason::Closed {
             trace::lost(&self.0.name, reason);
         }
         first
     }
 
-    /// Ends the grant as released. Answers whether it was the first end.
+    /// Ends the grant as released. Returns whether it was the first end.
     pub(crate) fn release(&self) -> bool {
         self.end(End::Released)
     }
@@ -96,7 +96,7 @@ impl Validity {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else.
+    /// Dropping the future ends the wait and nothing else.
     pub async fn lost(&self) -> LossReason {
         loop {
             let ended = self.0.ended.notified();

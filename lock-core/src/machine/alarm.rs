@@ -1,9 +1,9 @@
-//! The alarm that tells holders in time that they lost a lock.
+//! The alarm that notifies holders in time that they lost a lock.
 
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -11,11 +11,11 @@ use std::{
 use tokio::{runtime::Handle, sync::Notify};
 
 use super::end::End;
-use crate::{Clock, Instant};
+use crate::{Clock, Instant, keep::poison::lock};
 
-/// Something with a deadline.
+/// An entry with a deadline.
 pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
-    /// The alarm rang: answers when to ring again, or `None` when it is over.
+    /// Handles the alarm. Returns when to ring again, or `None` when it is over.
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant>;
 
     /// The alarm's runtime has ended, and it rings no more.
@@ -24,25 +24,25 @@ pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
 
 /// One timer and one task for all deadlines of a client, however many locks it holds.
 ///
-/// Renewals move a deadline without telling the alarm: it rings at the old one, asks, and is set
-/// again. So the usual acquire and release cost one insertion and one removal in a map each.
+/// Renewals move a deadline without a call to the alarm: it rings at the old one, checks, and is
+/// set again. So the usual acquire and release cost one insertion and one removal in a map each.
 pub(crate) struct Alarm<W: Watched + ?Sized> {
     clock: Clock,
     due: Mutex<Due<W>>,
     /// When the task wakes next; an entry that is due earlier must wake it.
     armed: AtomicU64,
-    /// Apart, so that the task can wait for it without keeping the alarm alive.
+    /// Separate, so that the task can wait for it without keeping the alarm alive.
     earlier: Arc<Notify>,
 }
 
 struct Due<W: ?Sized> {
     next_id: u64,
     entries: BTreeMap<(Instant, u64), Weak<W>>,
-    /// What is rung just now, and may be added again.
+    /// The entry that is ringing now; it may be added again.
     ringing: Option<Weak<W>>,
 }
 
-/// Where an entry stands; needed to remove it.
+/// An entry's place in the alarm; needed to remove it.
 #[derive(Debug)]
 pub(crate) struct Slot(Mutex<Option<(Instant, u64)>>);
 
@@ -53,8 +53,8 @@ impl Slot {
 }
 
 impl<W: Watched + ?Sized> Alarm<W> {
-    /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before, `end`
-    /// has come, and then whatever is in the alarm is told.
+    /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before,
+    /// `end` has come, and then all entries in the alarm are silenced.
     pub(crate) fn start(clock: Clock, runtime: &Handle, end: Option<Arc<End>>) -> Arc<Self> {
         let alarm = Arc::new(Self {
             clock,
@@ -81,7 +81,7 @@ impl<W: Watched + ?Sized> Alarm<W> {
         }
     }
 
-    /// Forgets `watched`.
+    /// Removes `watched`.
     pub(crate) fn remove(&self, watched: &impl HasSlot) {
         let mut due = lock(&self.due);
         if let Some(key) = lock(&watched.slot().0).take() {
@@ -89,22 +89,22 @@ impl<W: Watched + ?Sized> Alarm<W> {
         }
     }
 
-    /// Forgets everything, and answers what still lives of it.
+    /// Removes all entries, and returns the ones that still live.
     pub(crate) fn drain(&self) -> Vec<Arc<W>> {
         let mut due = lock(&self.due);
         let entries = std::mem::take(&mut due.entries).into_values();
         entries.chain(due.ringing.clone()).filter_map(|watched| watched.upgrade()).collect()
     }
 
-    /// Rings everything that is due and answers when to wake next.
+    /// Rings all due entries and returns when to wake next.
     fn ring_due(&self) -> Instant {
         let now = self.clock.now();
         loop {
             let mut due = lock(&self.due);
             let next = due.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
             if next > now {
-                // An entry that has come and gone leaves its time: to wake once in vain at that
-                // time is cheaper than to be woken by each short hold.
+                // An entry that has come and gone leaves its time: one needless wake-up at that
+                // time is cheaper than one for each short hold.
                 let armed = Instant::from_nanos(self.armed.load(Ordering::Acquire));
                 let next = if armed > now { next.min(armed) } else { next };
                 // Stored under the lock: an entry added later compares with this value.
@@ -117,7 +117,7 @@ impl<W: Watched + ?Sized> Alarm<W> {
                 lock(&watched.slot().0).take();
             }
             drop(due);
-            // Rung without the lock: what it does may add and remove.
+            // Rung without the lock, as the handler may add and remove.
             if let Some(watched) = rung
                 && let Some(again) = watched.clone().ring(now)
             {
@@ -128,13 +128,13 @@ impl<W: Watched + ?Sized> Alarm<W> {
     }
 }
 
-/// An entry that knows where it stands in its alarm.
+/// An entry that stores its place in its alarm.
 pub(crate) trait HasSlot {
-    /// The place for the alarm to write to.
+    /// The slot where the alarm writes the place.
     fn slot(&self) -> &Slot;
 }
 
-/// What the alarm's task has, which a runtime drops with its tasks when it ends.
+/// The state of the alarm's task. A runtime drops it with its tasks when it ends.
 struct Task<W: Watched + ?Sized> {
     alarm: Weak<Alarm<W>>,
     end: Option<Arc<End>>,
@@ -143,7 +143,7 @@ struct Task<W: Watched + ?Sized> {
 impl<W: Watched + ?Sized> Drop for Task<W> {
     fn drop(&mut self) {
         let Some(end) = self.end.take() else { return };
-        // First: who adds something after it was emptied looks at this then.
+        // First: code that adds an entry after the alarm was emptied checks this then.
         end.come();
         let left = self.alarm.upgrade().map(|alarm| alarm.drain());
         left.into_iter().flatten().for_each(Watched::silenced);
@@ -157,7 +157,7 @@ async fn watch<W: Watched + ?Sized>(mut task: Task<W>, clock: Clock, earlier: Ar
             () = earlier.notified() => {}
         }
     }
-    // The alarm has ended, and not the runtime.
+    // The alarm has ended, not the runtime.
     task.end = None;
 }
 
@@ -165,9 +165,4 @@ impl<W: Watched + ?Sized> Drop for Alarm<W> {
     fn drop(&mut self) {
         self.earlier.notify_one();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds these.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,31 +1,31 @@
-//! How a grant is held: as what, and by how many guards together.
+//! The kind of a grant, and the number of guards that hold it together.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use crate::{Kind, Lease, Result};
+use crate::{Kind, Lease, Result, keep::poison::lock};
 
-/// What the guards of one grant share.
+/// The state that the guards of one grant share.
 pub(crate) struct HeldAs {
     state: Mutex<State>,
-    /// One conversion or publication at a time, also when its caller has left.
+    /// One conversion or publication at a time, also if its caller has left.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 struct State {
-    /// What the holder may rely on. While a conversion is under way, or nobody knows how it ended, that
-    /// is the shared lock.
+    /// The kind that the holder may rely on. While a conversion is under way, or its result is
+    /// unknown, that is the shared lock.
     kind: Kind,
     guards: u32,
-    /// What a conversion was to lead to whose answer is not known.
+    /// Target of a conversion that is under way, or whose reply was lost.
     doubt: Option<Kind>,
 }
 
-/// What becomes of another guard.
+/// The result for another guard.
 pub(crate) enum Entering {
     Counted,
-    /// The last one has released.
+    /// The last guard has released.
     Over,
-    /// The grant is shared, and the new guard wants it alone.
+    /// The grant is shared, and the new guard wants the exclusive lock.
     Shared,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Beginning {
     Done,
     /// A semaphore's permits.
     Permits,
-    /// Others hold the grant, too.
+    /// Other guards hold the grant, too.
     Others,
 }
 
@@ -46,18 +46,13 @@ impl HeldAs {
         Self { state: Mutex::new(state), turn: tokio::sync::Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn kind(&self) -> Kind {
-        self.state().kind
+        lock(&self.state).kind
     }
 
-    /// Counts one more guard that wants it as `kind`.
+    /// Counts one more guard that wants the grant as `kind`.
     pub(crate) fn enter(&self, kind: Kind) -> Entering {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match (state.guards, state.kind, kind) {
             (0, ..) => Entering::Over,
             (_, Kind::Shared, Kind::Exclusive) => Entering::Shared,
@@ -68,16 +63,16 @@ impl HeldAs {
         }
     }
 
-    /// One guard less; whether it was the last.
+    /// Counts one guard less; returns whether it was the last.
     pub(crate) fn leave(&self) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.guards = state.guards.saturating_sub(1);
         state.guards == 0
     }
 
-    /// No guard any more, if there was one only; whether that was so.
+    /// Removes the guard if it is the only one; returns whether it was.
     pub(crate) fn leave_alone(&self) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let alone = state.guards == 1;
         if alone {
             state.guards = 0;
@@ -85,9 +80,9 @@ impl HeldAs {
         alone
     }
 
-    /// Begins to turn it into another kind. From now on nobody may rely on having it alone.
+    /// Begins to convert the grant. From now on no guard may rely on the exclusive lock.
     pub(crate) fn begin(&self, to: Kind) -> Beginning {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match state.kind {
             Kind::Permit { .. } => Beginning::Permits,
             now if now == to => Beginning::Done,
@@ -99,13 +94,13 @@ impl HeldAs {
         }
     }
 
-    /// Asks the store to turn it into this kind; whether it did.
+    /// Asks the store to convert the grant; returns whether it did.
     pub(crate) async fn ask(&self, lease: &dyn Lease, to: Kind) -> Result<bool> {
         let done = match to {
             Kind::Exclusive => lease.try_upgrade().await?,
             _ => lease.downgrade().await.map(|()| true)?,
         };
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.doubt = None;
         if done {
             state.kind = to;
@@ -113,9 +108,9 @@ impl HeldAs {
         Ok(done)
     }
 
-    /// Finds out how an earlier conversion ended whose answer is not known: by asking again.
+    /// Asks again for a conversion whose reply was lost, to learn its result.
     pub(crate) async fn settle(&self, lease: &dyn Lease) -> Result<()> {
-        let doubt = self.state().doubt;
+        let doubt = lock(&self.state).doubt;
         match doubt {
             Some(to) => self.ask(lease, to).await.map(drop),
             None => Ok(()),
@@ -137,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_relies_on_the_exclusive_lock_while_it_is_converted() {
+    fn a_lock_counts_as_shared_while_it_is_converted() {
         let held_as = HeldAs::new(Kind::Exclusive);
         assert_eq!(held_as.begin(Kind::Exclusive), Beginning::Done);
         assert_eq!(held_as.begin(Kind::Shared), Beginning::Go);

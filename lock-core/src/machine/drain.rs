@@ -1,14 +1,16 @@
-//! Who holds something of a client, and whether anybody may still come.
+//! The guards of a client, and whether new ones are accepted.
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
+
+use crate::keep::poison::lock;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Who holds something of a client, and whether anybody may still come.
+/// The guards of a client, and whether new ones are accepted.
 #[derive(Default)]
 pub(crate) struct Drain {
     pub(crate) begun: CancellationToken,
@@ -22,16 +24,15 @@ struct State {
     has_begun: bool,
 }
 
-/// One guard, as long as it is there.
+/// One guard, while it exists.
 pub(crate) struct Stay(Arc<Drain>);
 
 impl Drain {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
-    /// Counts the guard of a new grant; `None` if the drain has begun, and nobody waits for it.
+    /// Counts the guard of a new grant; `None` if the drain has begun.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Stay> {
         let mut state = self.state();
         (!state.has_begun).then(|| {
@@ -47,7 +48,7 @@ impl Drain {
     }
 
     pub(crate) fn begin(&self) {
-        // Before anybody is woken: from here on the count only falls.
+        // Before the waiters are woken: from here on the count only falls.
         self.state().has_begun = true;
         self.begun.cancel();
     }
@@ -61,7 +62,7 @@ impl Drain {
         loop {
             let left = self.left.notified();
             tokio::pin!(left);
-            // Registered before the look, so that nobody leaves unnoticed in between.
+            // Registered before the check, so that no guard leaves unnoticed in between.
             left.as_mut().enable();
             if self.guards() == 0 {
                 return;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
-/// Tells that it has come. Each call asks, and some wait for it: a flag for those that ask, so that
-/// they take no lock.
+/// A flag that is set once the runtime has ended. Every call checks it, and some wait for it. It is
+/// an atomic flag, so that a check takes no lock.
 #[derive(Debug, Default)]
 pub(crate) struct End {
     has_come: AtomicBool,

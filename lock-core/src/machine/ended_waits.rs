@@ -1,19 +1,19 @@
-//! Waits that have ended in vain, and share the next look at the store.
+//! Waits that timed out, and that share the next look at the store.
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::{Holder, LockName};
+use crate::{Holder, LockName, keep::poison::lock};
 
 /// The looks under way, by name, with the waits that share the next one.
 ///
-/// A look that is under way when a wait ends does not know that attempt, so the wait shares the
-/// next one with all others that end meanwhile. However many waits end at once, at most one look
+/// A look that is under way when a wait ends does not cover that attempt. So the wait shares the
+/// next look with all others that end meanwhile. However many waits end at once, at most one look
 /// per name is under way, and two are sent.
 #[derive(Default)]
 pub(crate) struct EndedWaits(Mutex<HashMap<LockName, Vec<Ended>>>);
@@ -23,7 +23,7 @@ pub(crate) struct Ended {
     pub(crate) tell: oneshot::Sender<Found>,
 }
 
-/// What was in the way of one wait.
+/// The holder and the place that a look found for one wait.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) holder: Option<Holder>,
@@ -33,8 +33,7 @@ pub(crate) struct Found {
 
 impl EndedWaits {
     pub(crate) fn by_name(&self) -> MutexGuard<'_, HashMap<LockName, Vec<Ended>>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// The waits for the next look; `None` if there are none, and then no look is under way.

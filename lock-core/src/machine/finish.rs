@@ -22,21 +22,21 @@ use crate::{Error, Result};
 /// uncontended acquire costs no extra wake-up. Then, or when the caller drops it half-way (a
 /// timeout, a `select!`), the work moves to a task of its own and is finished there. So drivers are
 /// straight-line code, and every acquire, renew and release is cancellation-safe at every await
-/// point by construction; and a caller that polls nothing for a while (the slow branch of a
-/// `select!`) keeps neither a grant from being renewed nor a queue from moving.
+/// point by construction. A caller that does not poll for a while (the slow branch of a `select!`)
+/// delays neither the renewal of a grant nor the queue.
 ///
-/// What came out of it may have to be [collected in time](Self::collected_within).
+/// The output may have to be [collected in time](Self::collected_within).
 ///
 /// A caller in another runtime than the client's only waits: timers belong to the runtime in which
-/// they were first polled, and that one may end before the work does. If the client's ends before,
-/// the work is gone with it, and the caller is told [`Error::Closed`]; also one that waits by that
-/// runtime's handle, which outlives it.
+/// they were first polled, and that one may end before the work does. If the client's runtime ends
+/// before, the work is gone with it, and the caller gets [`Error::Closed`]; also a caller that
+/// waits by that runtime's handle, which outlives it.
 pub(crate) struct Finishing<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
     progress: Progress<F>,
     on_drop: Option<D>,
     home: Arc<HomeRuntime>,
     collect: Option<Collect<F::Output>>,
-    /// Makes an output of an error.
+    /// Turns an error into an output.
     refuse: fn(Error) -> F::Output,
 }
 
@@ -53,7 +53,7 @@ where
     F: Future<Output = Result<T>> + Send + 'static,
     D: FnOnce() + Send + Unpin,
 {
-    /// Owns `work`. `on_drop` tells the work that its caller has left.
+    /// Owns `work`. `on_drop` notifies the work that its caller has left.
     pub(crate) fn new(home: &Arc<HomeRuntime>, work: F, on_drop: D) -> Self {
         let progress = Progress::New(Box::pin(work));
         let (on_drop, home) = (Some(on_drop), home.clone());
@@ -62,9 +62,8 @@ where
 }
 
 impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finishing<F, D> {
-    /// Has what comes out discarded if the caller has not polled for so long after it came, and
-    /// gives the caller what `discard` makes of it. Only work that has moved can come out
-    /// unnoticed.
+    /// Discards the output if the caller has not polled for this time after it came. The caller
+    /// then gets the result of `discard`. Only work that has moved can end unnoticed.
     pub(crate) fn collected_within(
         mut self,
         within: Duration,
@@ -74,7 +73,7 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finis
         self
     }
 
-    /// Polls the work for the first time, which is often the only one in memory.
+    /// Polls the work for the first time; in memory that is often the only time.
     fn begin(&mut self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<F::Output> {
         if let Err(closed) = self.home.check() {
             return Poll::Ready((self.refuse)(closed));
@@ -89,7 +88,7 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finis
             true => moving.wake_at(now + STAY),
             false => drop(moving.clone().ring(now)),
         }
-        // It may have ended before the alarm had it.
+        // The runtime may have ended before the alarm had the work.
         if let Err(closed) = self.home.check() {
             return Poll::Ready((self.refuse)(closed));
         }
@@ -116,8 +115,8 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Futur
                     Poll::Pending
                 }
             },
-            // Polling again after the end is the caller's mistake; waiting for ever is no answer to
-            // anything but does not panic.
+            // Polling again after the end is the caller's mistake. This waits for ever, but does
+            // not panic.
             Progress::Over => Poll::Pending,
         }
     }
@@ -140,12 +139,12 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Fini
 }
 
 impl HomeRuntime {
-    /// Does something with the driver in the runtime where its timers and connections live. A caller
-    /// that is there does it in its own task.
+    /// Runs a call to the driver in the runtime of its timers and connections. A caller in that
+    /// runtime runs it in its own task.
     ///
     /// # Errors
     ///
-    /// Its own, and [`Error::Closed`] if that runtime has ended, or ends meanwhile.
+    /// The call's errors, and [`Error::Closed`] if that runtime has ended, or ends meanwhile.
     pub(crate) async fn ask<T: Send + 'static>(
         self: Arc<Self>,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -156,7 +155,8 @@ impl HomeRuntime {
         self.check()?;
         tokio::select! {
             biased;
-            // By the runtime's handle a caller outlives it. Timers of the work would panic then.
+            // A caller that uses the runtime's handle outlives it. The work's timers would panic
+            // then.
             () = self.end.token().cancelled() => Err(self.closed()),
             done = work => done,
         }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dropped_work_is_told_and_finished() {
+    async fn dropped_work_is_notified_and_finished() {
         let (go, wait) = oneshot::channel::<()>();
         let (told, tell) = oneshot::channel();
         let (done, finished) = oneshot::channel();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_collected_in_time_is_discarded() {
+    async fn an_output_that_is_not_collected_in_time_is_discarded() {
         let limit = Duration::from_secs(3);
         for (late, expected) in [(limit / 2, "whole"), (limit, "discarded")] {
             let (go, wait) = oneshot::channel::<()>();
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     #[should_panic(expected = "at work")]
-    async fn a_panic_of_the_work_is_the_caller_s() {
+    async fn a_panic_of_the_work_reaches_its_caller() {
         let work = async {
             tokio::time::sleep(STAY * 2).await;
             panic!("at work");
@@ -260,9 +260,9 @@ mod tests {
         tokio::task::spawn_blocking(|| answer.join().unwrap()).await.unwrap();
     }
 
-    /// The runtime that has the work ends while a caller elsewhere waits, and before one asks.
+    /// The runtime with the work ends while a caller elsewhere waits, and before another one asks.
     #[test]
-    fn a_caller_in_another_runtime_is_told_of_the_end() {
+    fn a_caller_in_another_runtime_learns_of_the_end() {
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (theirs, here) = (runtime().unwrap(), runtime().unwrap());
         let home = theirs.block_on(async { home() });

@@ -1,18 +1,17 @@
-//! Things that are due later, for one task that sees to all of them.
+//! Things that are due later, and the one task that handles all of them.
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use tokio::sync::Notify;
 
-use crate::Instant;
+use crate::{Instant, keep::poison::lock};
 
 /// Things that are due later.
 ///
-/// One task with one timer for all of a client, however many there are, and none while there is
-/// nothing to do.
+/// One task with one timer for all things of a client, and no task while there is nothing to do.
 pub(crate) struct Later<T> {
     due: Mutex<Due<T>>,
     pub(crate) earlier: Notify,
@@ -27,11 +26,10 @@ pub(crate) struct Due<T> {
 
 impl<T> Later<T> {
     pub(crate) fn due(&self) -> MutexGuard<'_, Due<T>> {
-        // Nothing panics while it is held.
-        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.due)
     }
 
-    /// Forgets everything, and answers what there was.
+    /// Removes and returns everything.
     pub(crate) fn drain(&self) -> impl Iterator<Item = T> + use<T> {
         let things = std::mem::take(&mut self.due().things);
         self.earlier.notify_one();
@@ -46,7 +44,8 @@ impl<T> Default for Later<T> {
 }
 
 impl<T> Due<T> {
-    /// Adds a thing that is due at `at`. Whether the task runs; it is to be started otherwise.
+    /// Adds a thing that is due at `at`. Returns whether the task runs; the caller starts it
+    /// otherwise.
     pub(crate) fn add(&mut self, at: Instant, thing: T) -> bool {
         let key = (at, self.next_id);
         self.next_id += 1;
@@ -54,14 +53,14 @@ impl<T> Due<T> {
         std::mem::replace(&mut self.running, true)
     }
 
-    /// When the next one is due. The task ends with `None`, which it gets if nothing is under way.
+    /// When the next thing is due. `None` ends the task; it comes if nothing is due or under way.
     pub(crate) fn next(&mut self, under_way: usize) -> Option<Instant> {
         let next = self.things.first_key_value().map(|(key, _)| key.0);
         self.running = under_way > 0 || next.is_some();
         self.running.then(|| next.unwrap_or(Instant::NEVER))
     }
 
-    /// What is due now.
+    /// Removes and returns the things that are due now.
     pub(crate) fn take(&mut self, now: Instant) -> impl Iterator<Item = T> + use<T> {
         let later = self.things.split_off(&(now, u64::MAX));
         std::mem::replace(&mut self.things, later).into_values()

@@ -1,4 +1,4 @@
-//! What runs beneath the API: timers, work that is polled to its end, conversions of a grant.
+//! The machinery beneath the API: timers, work that is polled to its end, conversions of a grant.
 
 pub(crate) mod alarm;
 pub(crate) mod conversion;

@@ -5,7 +5,7 @@ use std::{
     mem,
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker},
     thread,
     time::Duration,
@@ -18,14 +18,14 @@ use super::{
     alarm::{HasSlot, Slot, Watched},
     runtime::HomeRuntime,
 };
-use crate::Instant;
+use crate::{Instant, keep::poison::lock};
 
-/// How long work may be under way in its caller's task. Longer than a request takes, so that an
-/// uncontended acquire stays there; far shorter than any TTL, as a caller that does not poll holds
-/// it up as long.
+/// How long work may stay in its caller's task. Longer than a request takes, so that an uncontended
+/// acquire stays there. Far shorter than any TTL, as a caller that does not poll delays the work
+/// for this time.
 pub(super) const STAY: Duration = Duration::from_millis(50);
 
-/// What becomes of something that its caller does not collect.
+/// What to do with an output that its caller does not collect.
 pub(super) struct Collect<T> {
     pub(super) within: Duration,
     pub(super) discard: fn(T) -> T,
@@ -45,22 +45,22 @@ pub(super) struct Moving<F: Future> {
     slot: Slot,
     home: Arc<HomeRuntime>,
     collect: Option<Collect<F::Output>>,
-    /// The caller's, for what the work tells in a task of its own.
+    /// The caller's span, for events of the work in its own task.
     span: Span,
 }
 
 enum State<F: Future> {
-    /// In the caller's task, and the caller's waker.
+    /// In the caller's task, with the caller's waker.
     Here(Pin<Box<F>>, Waker),
     /// The caller polls it at this moment.
     Polled,
-    /// In a task of its own, and the caller's waker.
+    /// In a task of its own, with the caller's waker.
     There(Waker),
     /// Not collected yet.
     Done(thread::Result<F::Output>),
     /// Gone with its runtime.
     Gone,
-    /// The caller has all that there was, or has left.
+    /// The caller has the output, or has left.
     Over,
 }
 
@@ -78,8 +78,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<F>> {
-        // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn wake_at(self: &Arc<Self>, at: Instant) {
@@ -87,7 +86,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
         self.home.alarm.add(&watched, at);
     }
 
-    /// Polls it for the caller; `None` if the runtime has ended, and there will be no answer.
+    /// Polls the work for the caller; `None` if the runtime has ended and there is no output.
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         let mut state = self.state();
         match mem::replace(&mut *state, State::Polled) {
@@ -117,7 +116,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
 
     fn poll_here(&self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         let has_ended = || self.home.check().is_err();
-        // After the end its timers would panic.
+        // After the end of the runtime the work's timers would panic.
         let polled = match has_ended() {
             true => Poll::Ready(None),
             false => work.as_mut().poll(cx).map(Some),
@@ -129,13 +128,13 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
         }
         *self.state() = State::Here(work, cx.waker().clone());
         if has_ended() {
-            // Told while it was polled, and then there was no waker to call.
+            // The runtime ended during the poll, when `end` had no waker to call.
             cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
 
-    /// The runtime has ended: tells the caller, who finds out when it polls.
+    /// The runtime has ended: wakes the caller, which sees that in its next poll.
     fn end(&self) {
         let mut state = self.state();
         let caller = match &*state {
@@ -151,7 +150,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
         caller.wake();
     }
 
-    /// The caller drops it.
+    /// The caller drops the work.
     pub(super) fn leave(self: Arc<Self>) {
         let state = mem::replace(&mut *self.state(), State::Over);
         self.home.alarm.remove(&*self);
@@ -161,7 +160,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
     }
 }
 
-/// What a task of its own has of the work, which a runtime drops with its tasks when it ends.
+/// The handle of the work in its own task. A runtime drops it with its tasks when it ends.
 struct OwnTask<F: Future<Output: Send> + Send + 'static>(Arc<Moving<F>>);
 
 impl<F: Future<Output: Send> + Send + 'static> OwnTask<F> {
@@ -169,7 +168,7 @@ impl<F: Future<Output: Send> + Send + 'static> OwnTask<F> {
         let done = AssertUnwindSafe(work).catch_unwind().await;
         let moving = &self.0;
         let mut state = moving.state();
-        // What the caller has left behind is dropped with the task: a guard is released.
+        // If the caller has left, the output is dropped with the task: a guard is released.
         let State::There(caller) = mem::replace(&mut *state, State::Over) else { return };
         *state = State::Done(done);
         drop(state);
@@ -181,7 +180,7 @@ impl<F: Future<Output: Send> + Send + 'static> OwnTask<F> {
 }
 
 impl<F: Future<Output: Send> + Send + 'static> Drop for OwnTask<F> {
-    /// Tells nobody anything if the work is done.
+    /// Has no effect if the work is done.
     fn drop(&mut self) {
         self.0.end();
     }

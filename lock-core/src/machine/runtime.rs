@@ -13,11 +13,10 @@ use crate::{
     },
 };
 
-/// Where work goes that leaves its caller's task, and what notices that there is no such place any
-/// more.
+/// The runtime for work that leaves its caller's task, and a flag that is set when it has ended.
 ///
-/// A runtime drops its tasks when it ends, and that of the alarm tells it then. So one flag says it
-/// for all stores, however the runtime ends, and nobody asks a driver any more whose tasks are gone.
+/// A runtime drops its tasks when it ends, and dropping the alarm's task sets the flag. So one flag
+/// serves all stores, however the runtime ends, and no call goes to a driver without tasks.
 pub(crate) struct HomeRuntime {
     pub(crate) runtime: Handle,
     pub(crate) clock: Clock,
@@ -48,7 +47,8 @@ impl HomeRuntime {
         Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id())
     }
 
-    /// Reads the client's clock, which may be one of its runtime alone, also from elsewhere.
+    /// Reads the client's clock, also from another runtime. That clock may exist in its runtime
+    /// only.
     pub(crate) fn now(&self) -> Instant {
         let own = self.clock == Clock::Tokio && !self.is_here();
         let _there = own.then(|| self.runtime.enter());
@@ -65,19 +65,19 @@ impl HomeRuntime {
         }
     }
 
-    /// What a call is told after the end.
+    /// The error of a call after the end.
     pub(crate) fn closed(&self) -> Error {
         let (store, runtime) = (self.store, self.origin.to_string());
         Error::Closed { store, by: ClosedBy::Runtime(runtime.into()) }
     }
 
-    /// Tells when the runtime has ended. It keeps nothing alive.
+    /// A token that is cancelled when the runtime has ended. It keeps nothing alive.
     pub(crate) fn ended(&self) -> CancellationToken {
         self.end.token().clone()
     }
 }
 
-/// Which runtime connected, for people.
+/// The runtime that connected, described for people.
 struct Origin {
     id: tokio::runtime::Id,
     flavor: &'static str,

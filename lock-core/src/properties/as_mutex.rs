@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Client, Failure, Guise, Harness};
 use crate::{Held, Kind, Lock, LockGuard, LockName, LockSet, Result, api::run::run_while_held};
 
-/// What acts as an exclusive lock, with a name for each.
+/// The locks that act as an exclusive one, with a name for each.
 pub const AS_MUTEX: &[(&str, Guise)] = &[
     ("semaphore_of_one", Guise::Lock(Kind::Permit { weight: 1, limit: 1 })),
     ("leadership", Guise::Leadership),
@@ -25,7 +25,7 @@ impl Guise {
     }
 }
 
-/// Something that acts as an exclusive lock, with what the checks do to it.
+/// A lock that acts as an exclusive one, with the methods that the checks use.
 #[derive(Clone, Debug)]
 pub(super) enum Mutex {
     Lock(Lock),
@@ -85,12 +85,12 @@ impl Mutex {
     }
 }
 
-/// A harness whose checks of an exclusive lock are made with something else.
+/// A harness that makes the checks of an exclusive lock with another one.
 #[allow(missing_debug_implementations, reason = "a harness need not be printed")]
 pub struct AsMutex {
     /// The store.
     pub harness: Box<dyn Harness>,
-    /// What acts as the lock.
+    /// The lock that acts as an exclusive one.
     pub guise: Guise,
 }
 

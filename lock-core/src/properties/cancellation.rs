@@ -1,5 +1,5 @@
 //! An acquire that is dropped at any moment leaves nothing behind. redis-py#3847 (a cancelled
-//! release is a dead lock), CURATOR-79, redisson PR#7223 (a timed-out attempt stays in the queue).
+//! release is a deadlock), CURATOR-79, redisson PR#7223 (a timed-out attempt stays in the queue).
 
 use std::{
     future::Future,
@@ -21,7 +21,7 @@ property!(while_free, while_held, while_contended);
 
 const DROPS: u32 = 60;
 
-/// Nobody else wants the lock: the drop hits the request and its answer.
+/// No other client wants the lock: the drop hits the request and its answer.
 async fn while_free(h: &dyn Harness) -> Checked {
     let (name, client) = (fresh("drop-free"), h.client().await?);
     let lock = lock(h, &*client, &name)?;
@@ -29,7 +29,7 @@ async fn while_free(h: &dyn Harness) -> Checked {
     free_and_empty(h, &lock).await
 }
 
-/// Somebody holds the lock all the time: the drop hits the wait.
+/// Another client holds the lock all the time: the drop hits the wait.
 async fn while_held(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("drop-held"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;

@@ -1,4 +1,4 @@
-//! A promise and its checks, and how a check is written.
+//! A promise and its checks, and the macros to write a check.
 
 use std::{future::Future, pin::Pin};
 
@@ -10,10 +10,10 @@ use crate::LockKind;
 pub struct Property {
     /// Its name, as in the contract of [`DistributedLock`](crate::DistributedLock).
     pub name: &'static str,
-    /// The promise in a few words, for people who run a store.
+    /// The promise in a few words, for operators of a store.
     pub words: &'static str,
-    /// Whether its checks are those of an exclusive lock, which others that act as one can be put
-    /// to as well: [`AsMutex`](super::AsMutex).
+    /// Whether its checks are those of an exclusive lock. Other locks that act as one can be
+    /// checked, too: [`AsMutex`](super::AsMutex).
     pub of_exclusive: bool,
     /// The checks.
     pub checks: &'static [Check],
@@ -24,7 +24,7 @@ type Run = for<'a> fn(&'a dyn Harness) -> Pin<Box<dyn Future<Output = Checked> +
 /// One scenario.
 #[derive(Clone, Copy)]
 pub struct Check {
-    /// What happens in it.
+    /// The scenario.
     pub name: &'static str,
     pub(super) run: Run,
 }
@@ -34,7 +34,11 @@ impl Check {
     ///
     /// # Errors
     ///
-    /// What the store did instead of what it promises.
+    /// The store's behaviour that breaks the promise.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the scenario half-way. Use the harness for no other check then.
     pub async fn run(&self, harness: &dyn Harness) -> Checked {
         let required = harness.guise().requires();
         if required != LockKind::Exclusive {

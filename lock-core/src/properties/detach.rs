@@ -1,6 +1,6 @@
-//! A lock that is left lives for one TTL more, whatever becomes of who left it; one other client takes
-//! it up, with the same token; and never do two hold it. etcd's `WithLease` and `ResumeElection`, claim
-//! C37 of the documents.
+//! A detached lock lives for one more TTL, independent of the client that detached it. One other
+//! client adopts it, with the same token, and two clients never hold it. etcd's `WithLease` and
+//! `ResumeElection`, claim C37 of the documents.
 
 use tokio::time::timeout;
 
@@ -17,7 +17,7 @@ property!(
     a_lost_answer_costs_nothing,
 );
 
-/// Why nothing is checked, if the store cannot do it.
+/// Why the checks are skipped, if the store cannot detach.
 fn without(client: &dyn Client) -> Option<Outcome> {
     let guarantees = client.locks().guarantees();
     let why = format!("{} cannot leave a lock to another process", guarantees.store);
@@ -29,7 +29,7 @@ async fn hold(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<L
     Ok(promised("acquire", lock.acquire()).await??)
 }
 
-/// Leaves a lock. The ticket is what another process reads.
+/// Detaches a lock. Another process would read the ticket.
 async fn leave(guard: LockGuard) -> Result<Ticket, Failure> {
     let held = guard.held();
     let ticket = soon("detach", guard.detach()).await??;
@@ -45,7 +45,7 @@ fn refused(answer: &crate::Result<LockGuard>, reasons: &[LossReason]) -> bool {
     matches!(answer, Err(Error::Lost { reason, .. }) if reasons.contains(reason))
 }
 
-/// Nobody is granted in between; then it is renewed as before, and given back in the end.
+/// No other client is granted in between. Then it is renewed as before, and finally given back.
 async fn taken_up_by_another(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("detach"), h.client().await?, h.client().await?);
     if let Some(skipped) = without(&*a) {
@@ -63,7 +63,7 @@ async fn taken_up_by_another(h: &dyn Harness) -> Checked {
     if let Ok(reason) = timeout(h.ttl() * 3 / 2, guard.lost()).await {
         return Err(Missed(format!("lost after it was taken up: {reason}")).into());
     }
-    ensure!(!waiter.is_finished(), "granted beside who has taken it up");
+    ensure!(!waiter.is_finished(), "granted beside the client that took it up");
     soon("release", guard.release()).await??;
     let next = promised("the next grant", waiter).await???;
     ensure!(next.token() > token, "token {} after {token}", next.token());
@@ -72,7 +72,7 @@ async fn taken_up_by_another(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Of two at the same time one gets it, and nobody gets it later.
+/// Of two at the same time one gets it, and later no other client gets it.
 async fn taken_up_once(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("once"), h.client().await?, h.client().await?);
     if let Some(skipped) = without(&*a) {
@@ -98,7 +98,7 @@ async fn taken_up_once(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// The next in line gets it after the TTL, and the ticket is worth nothing from then on.
+/// The next in line gets it after the TTL, and the ticket is useless from then on.
 async fn free_if_nobody_takes_it_up(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("over"), h.client().await?, h.client().await?);
     if let Some(skipped) = without(&*a) {
@@ -119,7 +119,7 @@ async fn free_if_nobody_takes_it_up(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Neither the end of a process nor of its connection ends what it has left.
+/// The end of a process or of its connection does not end a lock that it has detached.
 async fn outlives_who_left_it(h: &dyn Harness) -> Checked {
     let (a, b, c) = (h.client().await?, h.client().await?, h.client().await?);
     if let Some(skipped) = without(&*a) {
@@ -139,7 +139,7 @@ async fn outlives_who_left_it(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Requests take effect and their answers do not arrive: both are asked again, and done once.
+/// Requests take effect and their answers do not arrive: both are sent again, and done once.
 async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
     let c = h.client().await?;
@@ -148,8 +148,8 @@ async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Checked {
     }
     // Long enough for a reconnect.
     let long = |name: &LockName| Ok::<_, Failure>(a.locks().lock(name)?.ttl(h.ttl() * 10));
-    // Once before: a server that must be taught a script first, or asked for a session, would not
-    // act without an answer.
+    // Once before: a server that must load a script first, or open a session, would not act without
+    // an answer.
     let before = promised("acquire", long(&fresh("before"))?.acquire()).await??;
     let taught = adopt(&*b, &leave(before).await?).await?;
     soon("release", taught.release()).await??;
@@ -158,7 +158,7 @@ async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Checked {
     let first = owner(&*c, &name).await?;
     a.cut_replies().await?;
     let detach = tokio::spawn(guard.detach());
-    // A store that needs several requests does not get to the one that counts.
+    // A store that needs several requests does not get to the decisive one.
     let left = timeout(h.ttl(), next_owner(&*c, &name, first)).await;
     a.heal().await?;
     let ticket = promised("the ticket", detach).await???;
@@ -176,7 +176,7 @@ async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Whose the lock is, as the store shows it.
+/// The attempt that owns the lock, as the store shows it.
 async fn owner(client: &dyn Client, name: &LockName) -> Result<Option<uuid::Uuid>, Failure> {
     let queue = soon("inspect", client.locks().inspect(name)).await??;
     let holder = queue.into_iter().next().ok_or_else(|| Missed("nobody holds it".to_owned()))?;

@@ -1,5 +1,6 @@
-//! At most one leads, everybody sees who, and in order. Go's `concurrency.Election` reports no vacancy;
-//! curator's `LeaderLatch` told two that they lead (CURATOR-84).
+//! At most one candidate leads, and all observers see the leaders, in order. Go's
+//! `concurrency.Election` reports no vacancy; with curator's `LeaderLatch` two clients believed
+//! that they lead (CURATOR-84).
 
 use super::{Checked, Client, Failure, Harness, Missed, Outcome, ensure, property, scene::*};
 use crate::{Election, Leader, LockKind, LockName, Observer, Owner};
@@ -88,8 +89,8 @@ async fn every_value_in_order(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// As `Campaign` of Go's package does in the session that leads: it does not wait for itself, and the others
-/// wait until the last of its leaderships is over.
+/// Like `Campaign` of Go's package in the session that leads: it does not wait for itself, and the
+/// others wait until the last of its leaderships is over.
 async fn a_leader_that_campaigns_again_proclaims(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("again"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_election(&*a) {
@@ -138,7 +139,7 @@ async fn the_next_in_line_leads(h: &dyn Harness) -> Checked {
     soon("resign", first.resign()).await??;
     let second = promised("the next leader", second).await???;
     ensure!(second.token() > token, "the next leader's token does not rise");
-    // There may have been nobody for a moment.
+    // There may have been no leader for a moment.
     let mut now = next(&mut observer).await?;
     if now.is_none() {
         now = next(&mut observer).await?;
@@ -171,7 +172,8 @@ async fn a_crashed_leader_is_replaced(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Cut off while one leader follows another, and back: the leader of now, and no older one.
+/// Cut off while one leader follows another, and back: it reports the present leader, and no older
+/// one.
 async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("cut"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_election(&*a) {
@@ -204,7 +206,7 @@ async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// They exclude each other, and who holds the lock without a value leads with an empty one.
+/// They exclude each other, and a holder of the lock without a value leads with an empty one.
 async fn a_lock_and_an_election_of_one_name(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("both"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_election(&*a) {

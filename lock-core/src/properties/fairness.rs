@@ -25,8 +25,8 @@ enum Third {
     Dies,
 }
 
-/// Five waiters of five clients; the third is special. The holder gives the lock up when that is
-/// done; each waiter then notes its number and gives it up too.
+/// Five waiters of five clients; the third is special. The holder releases the lock after that.
+/// Each waiter then notes its number and releases it, too.
 async fn queue_of_five(h: &dyn Harness, third: Third) -> Checked {
     let (name, holder) = (fresh("fairness"), h.client().await?);
     if let Some(reason) = unfair(holder.locks()) {
@@ -70,7 +70,7 @@ async fn queue_of_five(h: &dyn Harness, third: Third) -> Checked {
 }
 
 fn in_order(seen: &[usize], third: Third) -> Checked {
-    // A waiter that died may have been handed the lock before the store knew.
+    // A waiter that died may have got the lock before the store noticed.
     let expected: Vec<_> = (1..=5).filter(|n| third == Third::Stays || *n != 3).collect();
     let seen: Vec<_> = seen.iter().copied().filter(|n| expected.contains(n)).collect();
     ensure!(seen == expected, "served in the order {seen:?}, arrived as {expected:?}");

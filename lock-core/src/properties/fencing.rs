@@ -60,7 +60,8 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// The first grant of a name; the inner error is the reason why tokens mean nothing here.
+    /// The first grant of a name; the inner error is the reason why the tokens are not checked
+    /// here.
     async fn new(h: &dyn Harness) -> Result<Result<Self, String>, Failure> {
         let client = h.client().await?;
         if client.locks().guarantees().fencing == Fencing::None {
@@ -73,7 +74,7 @@ impl Tokens {
         Ok(Ok(Self { name, greatest }))
     }
 
-    /// Another client's grant, as another process's would be.
+    /// A grant of another client, as in another process.
     async fn next(&mut self, h: &dyn Harness, after: &str) -> Result<(), Failure> {
         let client = h.client().await?;
         let what = format!("a grant after {after}");

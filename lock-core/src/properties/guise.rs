@@ -1,8 +1,8 @@
-//! What the checks of an exclusive lock are made with.
+//! The locks that the checks of an exclusive lock use.
 
 use crate::{Kind, LockKind};
 
-/// What the checks of an exclusive lock are made with.
+/// The lock that the checks of an exclusive lock use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Guise {
@@ -10,12 +10,12 @@ pub enum Guise {
     Lock(Kind),
     /// The leadership in an election.
     Leadership,
-    /// A set that has one name.
+    /// A set of one name.
     SetOfOne,
 }
 
 impl Guise {
-    /// What its entry in a queue is.
+    /// The kind of its entry in a queue.
     pub(super) fn kind(self) -> Kind {
         match self {
             Self::Lock(kind) => kind,
@@ -23,7 +23,7 @@ impl Guise {
         }
     }
 
-    /// What a store must have for it.
+    /// The kind that a store must have for it.
     pub(super) fn requires(self) -> LockKind {
         match self {
             Self::Lock(kind) => kind.into(),

@@ -1,4 +1,4 @@
-//! What a driver's author brings.
+//! The part that a driver's author writes.
 
 use std::time::Duration;
 
@@ -7,16 +7,21 @@ use async_trait::async_trait;
 use super::{Failure, Guise};
 use crate::{Kind, LockName, Locks};
 
-/// What a harness answers where it cannot do what a check needs: the check is skipped, and this is why.
+/// The error of a harness that cannot do what a check needs. The check is skipped, with this
+/// reason.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotHere(pub String);
 
-/// A store for the properties, with its faults. Dropping it cleans up. Whatever it cannot do, it answers
-/// with [`NotHere`].
+/// A store for the properties, with its faults. Dropping it cleans up. It returns [`NotHere`] for
+/// everything that it cannot do.
 #[async_trait]
 pub trait Harness: Send + Sync {
-    /// A new client with a connection and a session of its own, as another process would be.
+    /// A new client with its own connection and session, as in another process.
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
     async fn client(&self) -> Result<Box<dyn Client>, Failure>;
 
     /// A TTL for the checks that wait for an expiry: short, but one that the store keeps.
@@ -27,42 +32,70 @@ pub trait Harness: Send + Sync {
         LockName::MAX_BYTES
     }
 
-    /// What the checks of an exclusive lock are made with; [`AsMutex`](super::AsMutex) takes something
-    /// else that acts like one.
+    /// The lock that the checks of an exclusive lock use. [`AsMutex`](super::AsMutex) uses another
+    /// one that acts like it.
     fn guise(&self) -> Guise {
         Guise::Lock(Kind::Exclusive)
     }
 
     /// Kills the server and starts it again with its data.
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
     async fn restart(&self) -> Result<(), Failure>;
 
-    /// Deletes everything that the store has under a lock's name, behind everybody's back, as an
-    /// operator or an eviction does. What survives that on purpose (a counter of tokens that an
-    /// operator would not know) is deleted too.
+    /// Deletes everything that the store has under a lock's name, unknown to its clients, as an
+    /// operator or an eviction does. This includes what survives a deletion on purpose (a counter
+    /// of tokens that an operator would not know).
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
     async fn delete(&self, name: &LockName) -> Result<(), Failure>;
 
-    /// What is in the store because somebody holds a lock or waits for one: entries, keys, watches.
-    /// Not what a connected client costs (its session), and not what is kept for the next holder
+    /// Everything that is in the store because of a holder or a waiter: entries, keys, watches. It
+    /// excludes the cost of a connected client (its session), and what is kept for the next holder
     /// (a counter of tokens).
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
     async fn leftovers(&self) -> Result<Vec<String>, Failure>;
 }
 
-/// One client and the faults of its own network, [`NotHere`] if they cannot be had.
+/// One client and the faults of its own network; [`NotHere`] for a fault that it cannot make.
 #[async_trait]
 pub trait Client: Send + Sync {
     /// The client's locks.
     fn locks(&self) -> &Locks;
 
-    /// Cuts the network without a word to either side: nothing arrives any more.
+    /// Cuts the network without notice to either side: nothing arrives any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
     async fn cut(&self) -> Result<(), Failure>;
 
     /// Half a cut: requests arrive, replies do not.
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
     async fn cut_replies(&self) -> Result<(), Failure>;
 
     /// Ends a cut.
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
     async fn heal(&self) -> Result<(), Failure>;
 
-    /// What the store sees when the client's process dies: its connections are closed, nothing
-    /// else is said, and it never comes back.
+    /// What the store sees when the client's process dies: its connections are closed without
+    /// another message, and it never comes back.
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
     async fn crash(&self) -> Result<(), Failure>;
 }

@@ -1,6 +1,6 @@
-//! A running holder is told of its loss before anybody else is granted the lock: once, and never on
-//! a normal release. DistributedLock#133, etcd#6127, consul#18271, etcd#19597 (a waiter whose session
-//! died goes on waiting).
+//! A running holder is notified of its loss before another client is granted the lock: once, and
+//! never on a normal release. DistributedLock#133, etcd#6127, consul#18271, etcd#19597 (a waiter
+//! with a dead session goes on waiting).
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ async fn told_when_cut_off(h: &dyn Harness) -> Checked {
     told_before_the_next_grant(h, &*a, a.cut()).await
 }
 
-/// Renewals arrive but their answers do not. The holder must go by what was answered; it may be told
-/// early, never late.
+/// Renewals arrive but their answers do not. The holder must rely on the answers only; it may be
+/// notified early, never late.
 async fn told_when_renewals_hang(h: &dyn Harness) -> Checked {
     let a = h.client().await?;
     told_before_the_next_grant(h, &*a, a.cut_replies()).await
 }
 
-/// Work that is polled all the time is never polled again once the next holder is in.
+/// Work that is polled all the time is never polled again after the next grant.
 async fn work_ends_before_the_next_grant(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("work"), h.client().await?, h.client().await?);
     let clock = a.locks().driver().clock();
@@ -85,8 +85,8 @@ async fn told_before_the_next_grant(
     Ok(Outcome::Kept)
 }
 
-/// The lock's keys are deleted behind the holder's back: it learns of it by the store's word, or at
-/// the latest by its deadline, and its release says so.
+/// The lock's keys are deleted unknown to the holder: it learns of it by a message of the store, or
+/// at the latest by its deadline, and its release returns the loss.
 async fn told_when_deleted(h: &dyn Harness) -> Checked {
     let (name, a) = (fresh("deleted"), h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
@@ -100,7 +100,7 @@ async fn told_when_deleted(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Everybody who asks is told the same, also later; the loss has one reason.
+/// Every call gets the same reason, also later; the loss has one reason.
 async fn told_once(h: &dyn Harness) -> Checked {
     let (name, a) = (fresh("once"), h.client().await?);
     let guard = lock(h, &*a, &name)?.fixed_term();

@@ -1,7 +1,7 @@
-//! The executable properties: what every driver keeps, checked against its real store.
+//! The executable properties: the promises of every driver, checked against its real store.
 //!
-//! A driver's author writes a [`Harness`] of about 30 lines, which brings clients and faults, and
-//! runs [`all`]. One file per property; each says where it comes from. Each is itself tested by a
+//! A driver's author writes a [`Harness`] of about 30 lines, which supplies clients and faults, and
+//! runs [`all`]. One file per property; each names its sources. Each is itself tested by a
 //! deliberately broken lock in `lock-memory` that exactly this property rejects.
 //!
 //! ```no_run
@@ -18,9 +18,9 @@
 //! # }
 //! ```
 //!
-//! Each check wants a store of its own, or one that nobody else uses meanwhile: some restart it,
-//! some count what is left in it. A harness may also keep each check to names of its own in a store
-//! that others use, and answer [`NotHere`] where it cannot do what is asked.
+//! Each check needs a store of its own, or one that nothing else uses meanwhile: some restart it,
+//! some count what is left in it. In a shared store, a harness may keep each check to its own
+//! names, and return [`NotHere`] for anything that it cannot do.
 
 mod as_mutex;
 mod cancellation;

@@ -16,7 +16,7 @@ const CLIENTS: usize = 4;
 const WORKERS: usize = 16;
 const ROUNDS: u64 = 8;
 
-/// Workers of several clients add to a counter that nothing but the lock protects.
+/// Workers of several clients add to a counter that only the lock protects.
 async fn contention(h: &dyn Harness) -> Checked {
     let name = fresh("contention");
     let (inside, counter) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -47,7 +47,8 @@ async fn work(
         let guard = lock.acquire().await?;
         let others = inside.fetch_add(1, Ordering::SeqCst);
         let read = counter.load(Ordering::SeqCst);
-        // A round trip inside: a second grant must have the time to happen. Who is told of a loss leaves.
+        // A round trip inside: a second grant must have the time to happen. A worker that loses its
+        // lock leaves.
         let looked = tokio::select! {
             biased;
             reason = guard.lost() => Err(Error::Lost { name: name.clone(), reason }),

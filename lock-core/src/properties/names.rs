@@ -1,6 +1,6 @@
 //! Any non-empty UTF-8 of up to 512 bytes is a name, and different names are different locks.
-//! DistributedLock's `SafeName` tests; distributed-lock-rs panics on ""; rslock takes `["ab","c"]`
-//! and `["a","bc"]` for the same.
+//! DistributedLock's `SafeName` tests; distributed-lock-rs panics on ""; rslock confuses
+//! `["ab","c"]` and `["a","bc"]`.
 
 use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
 use crate::{Error, LockGuard, LockName};

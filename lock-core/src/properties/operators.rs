@@ -1,5 +1,5 @@
-//! What operators see and do: names in use, who holds and who waits, and taking a lock away. Claims of
-//! the documents about `etcdctl`, `redis-cli` and `zkCli` as the only tools; consul#2106.
+//! The calls for operators: names in use, holders and waiters, and revoking a lock. Claims of the
+//! documents about `etcdctl`, `redis-cli` and `zkCli` as the only tools; consul#2106.
 
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ async fn queue(client: &dyn Client, name: &LockName) -> Result<Vec<Entry>, Failu
     Ok(soon("inspect", client.locks().inspect(name)).await??)
 }
 
-/// Exactly the names that somebody holds or waits for, odd ones too, below the prefix.
+/// Exactly the names below the prefix that have a holder or a waiter, odd ones too.
 async fn names_in_use(h: &dyn Harness) -> Checked {
     let (a, b) = (h.client().await?, h.client().await?);
     let tag = fresh("in-use");
@@ -42,7 +42,7 @@ async fn names_in_use(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// The victim is told at once, why, and the next in line is served.
+/// The victim gets the loss and its reason at once, and the next in line is served.
 async fn a_revoked_holder(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("revoked"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
@@ -72,7 +72,7 @@ async fn a_revoked_holder(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// A waiter that is revoked is told, the others keep their places.
+/// A revoked waiter gets an error, and the others keep their places.
 async fn a_revoked_waiter(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("revoked"), h.client().await?, h.client().await?);
     if !shows_waiters(&*a) {

@@ -1,22 +1,22 @@
-//! How a check ends.
+//! The outcome of a check.
 
 /// Why a check failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What did not happen in time, although no property promises it: the store hangs, or is too slow
+/// A call did not return in time, but no property promises that: the store hangs, or is too slow
 /// for the check.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Late(pub String);
 
-/// What a property promises and did not happen: a grant, a loss in time, a lock that lasts. The
-/// promise is broken, unless the store was out of reach meanwhile. No outage excuses the failures
-/// of other types.
+/// A promised event did not happen: a grant, a loss in time, a lock that lasts. The promise is
+/// broken, unless the store was out of reach meanwhile. An outage excuses no failure of another
+/// type.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Missed(pub String);
 
-/// How a check ended.
+/// The result of a check.
 pub type Checked = Result<Outcome, Failure>;
 
 /// A check that did not fail.
@@ -25,7 +25,6 @@ pub type Checked = Result<Outcome, Failure>;
 pub enum Outcome {
     /// The store keeps the promise.
     Kept,
-    /// The store does not make the promise, or the harness cannot try it; the text says so in its
-    /// words.
+    /// The store does not make the promise, or the harness cannot try it; the text is the reason.
     Skipped(String),
 }

@@ -1,6 +1,6 @@
-//! Never more holders than permits, and permits come back. redisson#5290 and its family (permits that
-//! are lost with their holders, or counted twice); curator's `InterProcessSemaphoreV2`, which trusts
-//! that all clients name the same limit.
+//! Never more holders than permits, and permits come back. redisson#5290 and its family (permits
+//! that are lost with their holders, or counted twice); curator's `InterProcessSemaphoreV2`, which
+//! trusts that all clients name the same limit.
 
 use std::sync::{
     Arc,
@@ -85,7 +85,7 @@ async fn use_permits(
     Ok(())
 }
 
-/// Who wants all permits is not overtaken by who wants one.
+/// A waiter for all permits is not overtaken by a waiter for one.
 async fn many_at_once_in_order(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("many"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_permits(&*a) {
@@ -112,7 +112,7 @@ async fn many_at_once_in_order(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Two permits come back, and two who wait for one each get them; the third waits.
+/// Two permits come back, and two waiters for one each get them; the third waits.
 async fn a_release_lets_in_who_fits(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("fits"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_permits(&*a) {

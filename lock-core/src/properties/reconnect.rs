@@ -1,5 +1,6 @@
-//! A restart of the server that keeps its data costs nobody a lock or a place. kazoo#282 (acquire
-//! hangs after recovery), redisson#2515 (renewal stops after a connection error).
+//! After a restart of the server that keeps its data, no client has lost a lock or a place.
+//! kazoo#282 (acquire hangs after recovery), redisson#2515 (renewal stops after a connection
+//! error).
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ async fn while_holding(h: &dyn Harness) -> Checked {
         let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
         let began = a.locks().driver().clock().now();
         h.restart().await?;
-        // A restart that outlasts the lock says nothing: once more, with one that lives longer.
+        // A restart that is longer than the lock proves nothing: try again with a longer TTL.
         let longer = (ttl * 2).min(*a.locks().guarantees().ttl.end());
         if a.locks().driver().clock().now().since(began) < ttl / 2 || longer == ttl {
             return outlives_a_restart(h, &*b, guard, ttl).await;

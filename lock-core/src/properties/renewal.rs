@@ -70,7 +70,7 @@ async fn a_maximum_hold_ends(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Renewed for longer than a TTL after its holder is done, and free then.
+/// It is renewed for longer than a TTL after its holder has released it, and free then.
 async fn a_least_hold_outlasts_the_release(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("at-least"), h.client().await?, h.client().await?);
     let least = h.ttl() + h.ttl() / 2;

@@ -1,4 +1,4 @@
-//! What many checks do.
+//! Steps that many checks share.
 
 use std::{future::Future, time::Duration};
 
@@ -10,23 +10,23 @@ use tokio::{
 use super::{Client, Failure, Harness, Late, Missed, Outcome, as_mutex::Mutex};
 use crate::{Fairness, LockGuard, LockKind, LockName, Result};
 
-/// How long anything may take that should be quick; only a check that fails waits as long.
+/// The limit for everything that should be quick; only a check that fails waits this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A name that nobody used before.
+/// A name that was never used before.
 pub(super) fn fresh(tag: &str) -> LockName {
     // A tag and a UUID are far below the limit.
     LockName::new(format!("{tag}-{}", uuid::Uuid::new_v4().simple())).expect("a short name")
 }
 
-/// Fails with [`Late`] if something takes longer than [`PATIENCE`]: for what nobody promises, such as the
-/// answer to a request.
+/// Fails with [`Late`] if the work takes longer than [`PATIENCE`]: for work without a promise, such
+/// as the answer to a request.
 pub(super) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(timeout(PATIENCE, work).await.map_err(|_| Late(still_not(what)))?)
 }
 
-/// Fails with [`Missed`] if something takes longer than [`PATIENCE`]: for what is promised, such as a grant
-/// after a release.
+/// Fails with [`Missed`] if the work takes longer than [`PATIENCE`]: for promised work, such as a
+/// grant after a release.
 pub(super) async fn promised<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(timeout(PATIENCE, work).await.map_err(|_| Missed(still_not(what)))?)
 }
@@ -35,8 +35,8 @@ fn still_not(what: &str) -> String {
     format!("{what}: still not after {PATIENCE:?}")
 }
 
-/// What workers that wait for each other end with: the first failure counts. Slow ones may take their time,
-/// but one of them must get on.
+/// Waits for workers that wait for each other: the first failure counts. Slow workers may take
+/// their time, but one of them must make progress.
 pub(super) async fn all_done(
     what: &str,
     mut workers: JoinSet<Result<(), Failure>>,
@@ -62,7 +62,7 @@ pub(super) fn lock(
     Ok(h.guise().lock(client, name)?.ttl(h.ttl()))
 }
 
-/// Why a check of a kind is not made.
+/// Why the checks of a kind are skipped.
 pub(super) fn without_kind(client: &dyn Client, kind: LockKind) -> Option<Outcome> {
     let guarantees = client.locks().guarantees();
     let missing = !guarantees.kinds.contains(&kind);
@@ -78,7 +78,7 @@ pub(super) async fn acquire(
     Ok(soon("acquire", lock(h, client, name)?.acquire()).await??)
 }
 
-/// Starts an acquire in a task and returns when it stands in the queue as waiter number `position`.
+/// Starts an acquire in a task and returns when it is in the queue as waiter number `position`.
 pub(super) async fn queue_up(
     h: &dyn Harness,
     client: &dyn Client,
@@ -90,7 +90,7 @@ pub(super) async fn queue_up(
     Ok(waiter)
 }
 
-/// Whether the store knows who waits; where it keeps no order, it does not.
+/// Whether the store shows its waiters; a store without an order does not.
 pub(super) fn shows_waiters(client: &dyn Client) -> bool {
     client.locks().guarantees().fairness == Fairness::Fifo
 }
@@ -104,7 +104,7 @@ pub(super) async fn wait_for_queue(
     soon(&format!("{length} in the queue of {name}"), queue_of(client, name, length)).await?
 }
 
-/// The same where the property promises it: somebody has left, or was let in.
+/// The same, as a promise of the property: a client has left, or was let in.
 pub(super) async fn queue_becomes(
     client: &dyn Client,
     name: &LockName,
@@ -130,7 +130,7 @@ pub(super) fn expiry_limit(h: &dyn Harness, client: &dyn Client) -> Duration {
     h.ttl() + client.locks().guarantees().expiry_slack + Duration::from_secs(1)
 }
 
-/// Waits until nothing is left in the store, and says what is left otherwise.
+/// Waits until nothing is left in the store; otherwise the error says what is left.
 pub(super) async fn nothing_left(h: &dyn Harness) -> Result<(), Failure> {
     let mut left = Vec::new();
     let empty = timeout(PATIENCE, async {
@@ -145,7 +145,7 @@ pub(super) async fn nothing_left(h: &dyn Harness) -> Result<(), Failure> {
     .await;
     match empty {
         Ok(done) => done,
-        // Nobody has said what is left.
+        // The harness has not returned what is left.
         Err(_) if left.is_empty() => Err(Late(still_not("what is left in the store")).into()),
         Err(_) => Err(Missed(format!("{} left in the store: {:.5?}", left.len(), left)).into()),
     }

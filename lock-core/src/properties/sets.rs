@@ -1,5 +1,6 @@
-//! Several locks are taken together or not at all, and sets that overlap do not dead-lock.
-//! DistributedLock.NET's `CompositeDistributedLock` and redisson's `MultiLock` try, fail and try again.
+//! Several locks are taken together or not at all, and overlapping sets do not deadlock.
+//! DistributedLock.NET's `CompositeDistributedLock` and redisson's `MultiLock` try, fail and try
+//! again.
 
 use std::sync::{
     Arc,
@@ -34,7 +35,7 @@ fn set(h: &dyn Harness, locks: &Locks, names: &[&LockName]) -> Result<LockSet, F
     Ok(locks.all(names)?.ttl(h.ttl()))
 }
 
-/// One name that is not free is enough, wherever it stands; the others stay free.
+/// One name that is not free is enough, at any place in the set; the others stay free.
 async fn all_or_nothing(h: &dyn Harness) -> Checked {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let [x, y, z] = &names;
@@ -76,7 +77,7 @@ async fn overlapping_sets_in_any_order(h: &dyn Harness) -> Checked {
         let set = set(h, client.locks(), &[&names[first], &names[second]])?;
         let (inside, rounds) = (inside.clone(), rounds.clone());
         workers.spawn(async move {
-            // It lives as long as its locks are used.
+            // The client lives as long as its locks are used.
             let client = client;
             for _ in 0..ROUNDS {
                 let held = set.acquire().await?;
@@ -149,7 +150,7 @@ fn writer(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Lock,
     Ok(client.locks().lock(name)?.ttl(h.ttl()))
 }
 
-/// Whether a try of the lock is granted. It is given back.
+/// Tries the lock, and gives it back. Returns whether the try was granted.
 async fn is_free(lock: Lock) -> Result<bool, Failure> {
     match soon("try", lock.try_acquire()).await?? {
         Some(guard) => soon("release", guard.release()).await?.map(|()| true).map_err(Into::into),
@@ -185,7 +186,7 @@ async fn shared_sets_are_held_together(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// One writer is enough to refuse it, wherever he stands; the others stay free.
+/// One writer is enough to refuse it, at any place in the set; the others stay free.
 async fn a_shared_set_and_a_writer(h: &dyn Harness) -> Checked {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     if let Some(skipped) = no_sharing(&*a) {
@@ -210,7 +211,7 @@ async fn a_shared_set_and_a_writer(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Each name is kept as its kind says, and a name that is given as both is exclusive.
+/// Each name is locked as its kind says, and a name that is given as both is exclusive.
 async fn a_set_of_both_kinds(h: &dyn Harness) -> Checked {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     if let Some(skipped) = no_sharing(&*a) {

@@ -1,6 +1,6 @@
 //! Readers share, writers do not, and neither side starves. Claim C14 of the documents (symmetry of
-//! the sides); curator's `InterProcessReadWriteLock`, whose readers starve nobody either; a downgrade
-//! by "delete, then create" lets the next writer in (protocols 1b.1).
+//! the sides); curator's `InterProcessReadWriteLock`, where readers starve no waiter either; a
+//! downgrade by "delete, then create" lets the next writer in (protocols 1b.1).
 
 use std::sync::{
     Arc,
@@ -25,7 +25,7 @@ property!(
     try_beside_readers,
 );
 
-/// Why a store is not asked.
+/// Why the checks are skipped.
 fn no_sharing(client: &dyn Client) -> Option<Outcome> {
     without_kind(client, LockKind::Shared)
 }
@@ -46,7 +46,7 @@ async fn write(
 
 type Waiter = JoinHandle<Result<LockGuard>>;
 
-/// A reader that stands in the queue when there are `length` in it.
+/// A reader that waits in the queue once there are `length` entries in it.
 async fn reader(
     h: &dyn Harness,
     client: &dyn Client,
@@ -73,7 +73,7 @@ async fn granted(what: &str, waiter: Waiter) -> Result<LockGuard, Failure> {
     Ok(promised(what, waiter).await???)
 }
 
-/// The store itself is asked who holds: a grant may be on its way to the waiter.
+/// Asks the store for the holders: a grant may be on its way to the waiter.
 async fn holders(client: &dyn Client, name: &LockName) -> Result<Vec<Kind>, Failure> {
     let queue = soon("inspect", client.locks().inspect(name)).await??;
     Ok(queue.iter().filter(|entry| entry.holds).map(|entry| entry.kind).collect())
@@ -193,7 +193,7 @@ async fn neither_side_starves(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// One release lets every reader in that stands right behind, and the writer after them waits.
+/// One release lets in every reader right behind it, and the writer after them waits.
 async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("row"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_sharing(&*a) {
@@ -213,7 +213,7 @@ async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Checked {
     }
     let now = holders(&*b, &name).await?;
     ensure!(now == [Kind::Shared; 3], "{now:?} hold the lock, not the three readers");
-    // Whoever goes first: the writer waits for the last one.
+    // In any order of releases, the writer waits for the last one.
     for guard in [guards.remove(1), guards.remove(0), guards.remove(0)] {
         ensure!(!last.is_finished(), "a writer entered beside a reader");
         soon("release", guard.release()).await??;
@@ -223,7 +223,7 @@ async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// A reader that crashed blocks writers for its TTL and not longer, also when other readers live.
+/// A reader that crashed blocks writers for its TTL and not longer, also if other readers live.
 async fn a_crashed_reader(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_sharing(&*a) {
@@ -244,7 +244,8 @@ async fn a_crashed_reader(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// A downgraded writer keeps its place: readers right behind it enter, the writer behind them waits.
+/// A downgraded writer keeps its place: readers right behind it enter, the writer behind them
+/// waits.
 async fn downgrade_keeps_the_place(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("downgrade"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_sharing(&*a) {
@@ -282,7 +283,7 @@ async fn downgraded_behind_a_writer(
     let second = writer(h, b, &name, 2).await?;
     let third = reader(h, b, &name, 3).await?;
     soon("downgrade", first.downgrade()).await??;
-    // Later than anything that the downgrade may have set off here.
+    // Later than anything that the downgrade may have started here.
     let busy = soon("try", b.locks().lock(&name)?.try_acquire()).await??;
     ensure!(busy.is_none(), "a lock that is held shared was free");
     ensure!(!second.is_finished() && !third.is_finished(), "somebody entered beside a reader");
@@ -292,7 +293,8 @@ async fn downgraded_behind_a_writer(
     Ok(())
 }
 
-/// A reader becomes the writer if it is alone, with a new token; two readers do not block each other.
+/// A reader becomes the writer if it is alone, with a new token; two readers do not block each
+/// other.
 async fn upgrade_only_alone(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("upgrade"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_sharing(&*a) {

@@ -1,17 +1,17 @@
-//! Nobody else's release or renew has an effect. Claims C4 and C7 of the documents; etcd#22082
-//! (a retried unlock deletes a newer lock of the same session), redisson#5698.
+//! A release or renewal of another attempt has no effect. Claims C4 and C7 of the documents;
+//! etcd#22082 (a retried unlock deletes a newer lock of the same session), redisson#5698.
 
 use super::{Checked, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
 use crate::{Attempt, LockGuard, LockName, Request, Result, Term};
 
 property!(stale_release, retried_release, stale_renew);
 
-/// A holder whose term is over releases late: its successor keeps the lock.
+/// A holder with an ended term releases late: its successor keeps the lock.
 async fn stale_release(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("stale-release"), h.client().await?, h.client().await?);
     let stale = fixed(h, &*a, &name).await?;
     let guard = promised("the next grant", lock(h, &*b, &name)?.acquire()).await??;
-    // Its answer is of no interest: "not mine" counts as released.
+    // The result does not matter: "not mine" counts as released.
     let _ = soon("a stale release", stale.release()).await?;
     still_held(h, &*a, &name, &guard).await?;
     Ok(Outcome::Kept)
@@ -29,7 +29,7 @@ async fn retried_release(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// A holder whose term is over renews late: it is told so, and its successor keeps the lock.
+/// A holder with an ended term renews late: it gets an error, and its successor keeps the lock.
 async fn stale_renew(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("stale-renew"), h.client().await?, h.client().await?);
     let stale = fixed(h, &*a, &name).await?;
@@ -55,7 +55,7 @@ async fn fixed(
     let lease = soon("acquire", driver.acquire(request, Attempt::new())).await??;
     driver.clock().sleep_until(lease.validity().until()).await;
     if client.locks().guarantees().fixed_term == crate::FixedTerm::Client {
-        // The client ends the term itself; this is what lock-core does.
+        // The client ends the term itself; lock-core does the same.
         soon("the end of a term", lease.release()).await??;
     }
     Ok(lease)

@@ -1,4 +1,4 @@
-//! Zero and tiny limits are answered, not waited for, and a wait in vain says who holds the lock.
+//! Zero and tiny limits return at once, and a wait that times out names the holder.
 //! distributed-lock-rs: `Some(0)` waits for ever on PostgreSQL.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Error, Holder, wall_clock};
 
-/// Times may be written down in whole milliseconds.
+/// A store may keep times in whole milliseconds.
 const ROUNDED: Duration = Duration::from_millis(5);
 
 property!(zero_and_tiny_waits, a_vain_wait_names_the_holder, since_when, zero_and_odd_ttls);
@@ -58,8 +58,8 @@ async fn a_vain_wait_names_the_holder(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Who has waited does not hold the lock since it came: an operator goes by that. The times of a store are
-/// compared with each other only: its clock need not be ours.
+/// A client that has waited does not hold the lock since it came: operators rely on that. Times of
+/// a store are compared only with each other: its clock may differ from ours.
 async fn since_when(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("since"), h.client().await?, h.client().await?);
     if !shows_waiters(&*a) {
@@ -78,7 +78,7 @@ async fn since_when(h: &dyn Harness) -> Checked {
     let since = first.holder.granted_at.or(first.holder.queued_at);
     let earlier = since.is_some_and(|since| since <= queued_at + ROUNDED);
     ensure!(earlier, "the waiter came at {queued_at:?}, the holder is shown as {first:?}");
-    // What tells the two times apart.
+    // The gap between the two times.
     tokio::time::sleep(h.ttl() / 10).await;
     let waited = wall_clock().duration_since(there)?;
     soon("release", guard.release()).await??;

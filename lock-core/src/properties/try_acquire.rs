@@ -1,6 +1,6 @@
-//! `try_acquire` answers at once, leaves nothing behind, overtakes nobody. Claim C14 of the
-//! documents; jplana/python-etcd#228 (a failed attempt leaves a key each time), curator's
-//! `tryLock` that waits.
+//! `try_acquire` returns at once, leaves nothing behind, overtakes no waiter. Claim C14 of the
+//! documents; jplana/python-etcd#228 (a failed attempt leaves a key each time), curator's `tryLock`
+//! that waits.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn answers_at_once(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// While somebody waits, others try all the time: none gets in, and the waiter is next.
+/// While one client waits, others try all the time: none gets in, and the waiter is next.
 async fn disturbs_no_waiter(h: &dyn Harness) -> Checked {
     let (name, a, b, c) =
         (fresh("try-queue"), h.client().await?, h.client().await?, h.client().await?);

@@ -1,5 +1,5 @@
-//! A grant whose caller does not poll, as in a `select!` whose other branch takes its time: it is
-//! kept for one TTL and then handed on, and the caller is told which of both it was.
+//! A grant for a caller that does not poll, as in a `select!` with a slow other branch: it is kept
+//! for one TTL and then passed on, and the caller learns which of both happened.
 
 use std::{future::Future, pin::Pin, task::Poll};
 
@@ -12,7 +12,7 @@ property!(collected_in_time, collected_too_late);
 
 type Asleep = Pin<Box<dyn Future<Output = Answer<LockGuard>> + Send>>;
 
-/// What is collected within a TTL is a lock like any other: held, and renewed.
+/// A grant that is collected within a TTL is a usual lock: held, and renewed.
 async fn collected_in_time(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
     let clock = a.locks().driver().clock();
@@ -35,7 +35,7 @@ async fn collected_in_time(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// What is not, is the next one's, and the late caller gets no lock.
+/// A grant that is not collected goes to the next waiter, and the late caller gets no lock.
 async fn collected_too_late(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
     let asleep = granted_asleep(h, &*a, &*b, &name).await?;

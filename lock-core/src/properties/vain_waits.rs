@@ -1,5 +1,5 @@
-//! A wait in vain ends as one, and never as an outage: also of a crowd whose waits end at the same
-//! moment, and also if the store does not say who was in the way.
+//! A wait that times out returns a timeout, never an outage: also in a crowd of waits that end at
+//! the same moment, and also if the store does not name the holder.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ property!(a_crowd, while_the_store_is_silent);
 
 /// The waits of one client.
 const CROWD: usize = 40;
-/// Several, which share a look.
+/// Several waits, which share a look.
 const SOME: usize = 10;
 
 async fn a_crowd(h: &dyn Harness) -> Checked {
@@ -26,11 +26,11 @@ async fn a_crowd(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// The store has answered that they wait, and answers nothing more: slower than any limit.
+/// The store has answered that they wait, and then answers nothing more: slower than any limit.
 async fn while_the_store_is_silent(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("silent"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
-    // Long enough that no wait is over because the store was out of reach for a TTL.
+    // Long enough that no wait ends because the store was out of reach for a TTL.
     let ttl = (h.ttl() * 3).min(*b.locks().guarantees().ttl.end());
     let waits = waits(h, &*b, &name, ttl, h.ttl() / 2, SOME)?;
     wait_for_queue(&*a, &name, SOME + 1).await?;
@@ -44,7 +44,7 @@ async fn while_the_store_is_silent(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// Waits that end after `limit`, whose entries have a TTL of their own.
+/// Waits that end after `limit`, with their own TTL.
 fn waits(
     h: &dyn Harness,
     client: &dyn Client,
@@ -57,8 +57,8 @@ fn waits(
     Ok((0..count).map(|_| lock.acquire()).collect())
 }
 
-/// A wait that the store has not answered once ends as an outage. Only a store that shows its waiters
-/// tells that all were answered before it fell silent.
+/// A wait that got no answer from the store ends as an outage. Only a store that shows its waiters
+/// proves that all waits were answered before it fell silent.
 async fn all_in_vain(
     mut waits: JoinSet<crate::Result<crate::LockGuard>>,
     answered: bool,

@@ -14,7 +14,7 @@ use self::{
 };
 use crate::{Error, Result};
 
-/// A store URL, taken apart. `Debug` and `Display` never show the password.
+/// A parsed store URL. `Debug` and `Display` never show the password.
 ///
 /// ```
 /// # use lock_core as distlock;
@@ -39,11 +39,11 @@ pub struct StoreUrl {
 }
 
 impl StoreUrl {
-    /// Takes a URL apart.
+    /// Parses a URL.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`] if there is no scheme, an escape is broken, a port is no number, an
+    /// [`Error::InvalidUrl`] if there is no scheme, an escape is broken, a port is not a number, an
     /// option has no `=` or is given twice.
     pub fn parse(url: &str) -> Result<Self> {
         let shown = without_password(url);
@@ -128,7 +128,7 @@ impl StoreUrl {
         !self.hosts.is_empty()
     }
 
-    /// What follows the first `/` after the hosts, decoded; empty if there is none.
+    /// The part after the first `/` behind the hosts, decoded; empty if there is none.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -144,7 +144,8 @@ impl StoreUrl {
     }
 }
 
-/// To be read from a program's configuration. It is not written: the password would be in it, or missing.
+/// A program's configuration can contain it. It cannot be written: the password would be in it, or
+/// missing.
 #[cfg(feature = "serde")]
 impl<'de> serde::Deserialize<'de> for StoreUrl {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -158,7 +159,7 @@ impl std::str::FromStr for StoreUrl {
 
     /// # Errors
     ///
-    /// As [`StoreUrl::parse`].
+    /// Same as [`StoreUrl::parse`].
     fn from_str(url: &str) -> Result<Self> {
         Self::parse(url)
     }

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{parts::decode, secrets::SECRETS};
-use crate::{Error, Result};
+use crate::{Error, Result, driver::duration};
 
-/// The options of a URL. A driver asks for each that it knows, then calls [`finish`](Self::finish),
-/// which refuses the rest: a misspelt option is an error, not a default.
+/// The options of a URL. A driver asks for each option that it knows, then calls
+/// [`finish`](Self::finish), which refuses the rest: a misspelt option is an error, not a default.
 #[derive(Debug)]
 pub struct Options<'a> {
     given: &'a BTreeMap<String, String>,
@@ -31,7 +31,7 @@ impl<'a> Options<'a> {
     /// [`Error::InvalidOption`] if it is anything else.
     pub fn duration(&mut self, option: &'static str) -> Result<Option<Duration>> {
         let Some(text) = self.text(option) else { return Ok(None) };
-        match parse_duration(text).filter(|duration| !duration.is_zero()) {
+        match duration::parse(text).filter(|duration| !duration.is_zero()) {
             Some(duration) => Ok(Some(duration)),
             None => Err(invalid(option, text, "expected a number with ms, s, m or h, as in 15s")),
         }
@@ -78,7 +78,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Refuses options that nobody asked for.
+    /// Refuses options that the driver did not ask for.
     ///
     /// # Errors
     ///
@@ -108,19 +108,6 @@ pub(super) fn options(query: &str) -> Result<BTreeMap<String, String>, String> {
         }
     }
     Ok(options)
-}
-
-fn parse_duration(text: &str) -> Option<Duration> {
-    let unit = text.find(|c: char| !c.is_ascii_digit())?;
-    let number: u64 = text[..unit].parse().ok()?;
-    let seconds = |factor: u64| number.checked_mul(factor).map(Duration::from_secs);
-    match &text[unit..] {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => seconds(1),
-        "m" => seconds(60),
-        "h" => seconds(3600),
-        _ => None,
-    }
 }
 
 fn invalid(option: &str, value: &str, allowed: &str) -> Error {

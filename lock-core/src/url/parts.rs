@@ -1,4 +1,4 @@
-//! The parts of a URL: what is a scheme, a host, a port, and how an escape is read.
+//! The parts of a URL: the rules for a scheme, a host and a port, and decoding of escapes.
 
 use percent_encoding::percent_decode_str;
 
@@ -7,7 +7,7 @@ pub(super) fn is_scheme(scheme: &str) -> bool {
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// The port's text; the colons of a bare IPv6 address, which needs brackets, are none.
+/// The port's text. The colons of a bare IPv6 address, which needs brackets, mark no port.
 pub(super) fn port_of(host: &str) -> Option<&str> {
     let (name, port) = host.rsplit_once(':')?;
     (!name.contains(':') || name.ends_with(']')).then_some(port)

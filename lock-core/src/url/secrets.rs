@@ -1,31 +1,32 @@
-//! What of a URL is not to be shown: its password, and options that look like one.
+//! The secrets in a URL: its password, and options that look like one.
 
 use super::parts::is_scheme;
 
-/// What people write as options although it is nobody's to see, in lower case.
+/// Options, in lower case, that people write although their values are secret.
 pub(super) const SECRETS: [&str; 7] =
     ["password", "passwd", "pass", "pwd", "auth", "token", "secret"];
 
 /// Whether there is an `@` that does not end a login. It may be part of a password, or follow a
-/// password with a character that ends the authority; taken apart as it is, parts of a password
-/// would count as host, path or option, and be shown.
+/// password with a character that ends the authority. Parsed as it is, parts of the password would
+/// count as host, path or option, and be shown.
 pub(super) fn has_stray_at(rest: &str) -> bool {
     let Some(rest) = rest.strip_prefix("//") else {
-        // The login of a URL whose scheme was forgotten.
+        // The login of a URL without its scheme.
         return rest.split_once('?').is_some_and(|(_, query)| query.contains('@'));
     };
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
     rest.matches('@').count() > 1 || (rest.contains('@') && !authority.contains('@'))
 }
 
-/// The URL with `***` for everything between the first `:` after the scheme and the last `@`, and for the
-/// secrets among the options. Works on any text, also one that is no URL, and rather hides too much
-/// than too little.
+/// The URL with `***` for everything between the first `:` after the scheme and the last `@`, and
+/// for the secrets among the options. Works on any text, also one that is not a URL, and hides too
+/// much rather than too little.
 pub(super) fn without_password(url: &str) -> String {
     without_secret_options(&without_login(url))
 }
 
-/// Without `SCHEME://`, what stands before the `@` may be a login whose scheme was forgotten: `USER:PASSWORD@HOST`.
+/// Without `SCHEME://`, the text before the `@` may be a login without its scheme:
+/// `USER:PASSWORD@HOST`.
 fn without_login(url: &str) -> String {
     let Some(at) = url.rfind('@') else { return url.to_owned() };
     let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme));

@@ -15,7 +15,7 @@ fn the_short_forms() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn a_bad_url_is_refused_with_the_reason() {
     for (url, expected) in [
         ("", "SCHEME"),
         ("127.0.0.1:2379", "SCHEME"),
@@ -69,7 +69,7 @@ fn a_password_among_the_options_is_not_shown() {
 }
 
 #[test]
-fn a_login_whose_scheme_was_forgotten_is_not_shown() {
+fn a_login_without_its_scheme_is_not_shown() {
     for (url, shown) in [
         ("u:QXZ@h", "u:***@h"),
         ("//u:QXZ@h", "//u:***@h"),
@@ -86,7 +86,7 @@ proptest! {
     #[test]
     fn never_panics_and_never_shows_the_password(
         url in ".{0,60}",
-        // Letters that no message of ours has.
+        // Letters that are in no message of distlock.
         secret in "[QXZ]{4}[/?#@:a-z%]{0,3}[QXZ]{5}",
         rest in "(/[0-9]?)?([?]ttl=5s)?",
         scheme in "(redis://|//|)",

@@ -1,12 +1,8 @@
-//! Taking up a lock that another process has left.
+//! Adopting a lock that another process has left.
 
 use std::sync::Arc;
 
-use lock_core::{
-    Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Term, Ticket,
-    deadline::safe_until,
-};
-use uuid::Uuid;
+use lock_core::{Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Ticket};
 
 use crate::{
     acquire::{
@@ -16,17 +12,17 @@ use crate::{
     },
     config::whole_seconds,
     error::FailureKind,
-    layout::{keys::Role, note},
+    layout::keys::Role,
     lease::EtcdLease,
-    session::{Session, attempt::OwnEntry, leftover::Stake, store::Store},
-    wire::{connection::Insisted, leases, reads},
+    session::{attempt::OwnEntry, leftover::Stake, store::Store},
+    wire::{leases, reads},
 };
 
 /// One attempt to adopt.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     store: &Arc<Store>,
     request: &Request,
@@ -48,7 +44,7 @@ pub(crate) async fn adopt(
             OwnEntry::new(store, session.clone(), queue.clone(), Role::Ours(Kind::Exclusive));
         entry.key = key.clone();
         let Some(token) = floor.revision(ticket.token()) else {
-            // What is known here of the floor may be old, or of a time that a backup has undone.
+            // The known floor may be old, or may come from a time that a backup has undone.
             let asked = reads::floor(&store.connection, &store.floor).await;
             let (now, _) = asked.map_err(|failure| failure.into_error("adopt", false))?;
             if now == floor {
@@ -57,39 +53,37 @@ pub(crate) async fn adopt(
             floor = now;
             continue;
         };
-        let note = note::write(&request.holder, attempt.id(), &floor);
         let rewrite = Rewrite {
-            key: &key,
+            key: key.clone(),
             revision: token,
             modified: left.modified,
             lease: session.lease,
-            note: &note,
+            holder: request.holder.clone(),
             attempt: attempt.id(),
-            floor: (&store.floor.key, &floor),
+            floor: floor.clone(),
         };
         let sent = Clock::Boot.now();
         let over =
             || attempt.is_cancelled() || session.ended.is_cancelled() || Clock::Boot.now() >= until;
-        let Insisted { result, ambiguous } = rewrite.send(&store.connection, over).await;
-        match result {
+        let mut in_doubt = false;
+        match rewrite.send(store, &mut in_doubt, over).await {
             Ok(Rewritten::Done(modified, header)) => {
-                entry.set_stake(Stake::Entry(token));
-                (entry.header, entry.floor) = (header, floor.above());
+                entry.answered(Stake::Entry(token), header, floor.above());
                 end_lease(store, left.lease);
                 return hold(entry, request, attempt, (token, modified), sent);
             }
             Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
             Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
-            // The token may count from it, or the lock is older, and is about to be ended.
+            // The token may count from this floor, or the lock is older and is about to be ended.
             Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
-            // What was sent with it did nothing, or has ended with it.
+            // A request with this lease did nothing, or its entry has ended with the lease.
             Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
-                if ambiguous {
-                    undo(store, &session, entry, (token, left.modified), attempt.id());
+                if in_doubt {
+                    undo(entry, rewrite);
                 }
                 store.sessions.check_open()?;
-                return Err(failure.into_error("adopt", ambiguous));
+                return Err(failure.into_error("adopt", in_doubt));
             }
         }
     }
@@ -102,22 +96,18 @@ fn hold(
     (token, modified): (i64, i64),
     sent: Instant,
 ) -> Result<EtcdLease> {
-    let cap = match request.term {
-        Term::Fixed => safe_until(sent, request.ttl),
-        _ => Instant::NEVER,
-    };
-    let Some((validity, slot)) = entry.session.hold(&request.name, cap) else {
+    let Some(validity) = entry.session.grant(request, attempt.id(), sent) else {
         // The entry has gone with the session.
         entry.abandon(None);
         entry.store.sessions.check_open()?;
         return Err(lost(request, LossReason::SessionEnded));
     };
-    let mut hold = Hold::adopted(entry, token, modified);
+    let hold = Hold::adopted(entry, token, modified);
     hold.watch(&validity);
-    Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
+    Ok(EtcdLease::new(hold, request, attempt.id(), validity))
 }
 
-/// The lease by which the lock lived meanwhile is of no use any more.
+/// Ends the lease that the lock lived by meanwhile.
 fn end_lease(store: &Arc<Store>, lease: i64) {
     let store = store.clone();
     store.runtime.clone().spawn(async move {
@@ -127,25 +117,14 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
     });
 }
 
-/// Makes sure in the background that an adoption without an answer leaves nothing that lives as long as
-/// its session.
-fn undo(
-    store: &Arc<Store>,
-    session: &Arc<Session>,
-    mut entry: OwnEntry,
-    (revision, modified): (i64, i64),
-    attempt: Uuid,
-) {
-    // As long as it is not undone, the session's end is to take it along.
+/// Undoes an unanswered adoption in the background, so that no entry lives as long as the session.
+fn undo(mut entry: OwnEntry, rewrite: Rewrite) {
+    // Until it is undone, the session's end must take it along.
     entry.set_stake(Stake::Doubtful(None));
-    let (store, session) = (store.clone(), session.clone());
-    store.runtime.clone().spawn(async move {
-        let (key, lease) = (entry.key.clone(), session.lease);
-        let floor = store.floor.known();
-        let floor = (&*store.floor.key, &*floor);
-        let rewrite = Rewrite { key: &key, revision, modified, lease, note: b"", attempt, floor };
-        rewrite.undo(&store.connection, || session.ended.is_cancelled()).await;
-        if !session.ended.is_cancelled() {
+    entry.store.runtime.clone().spawn(async move {
+        let give_up = || entry.session.ended.is_cancelled();
+        rewrite.undo(&entry.store, give_up).await;
+        if !give_up() {
             entry.set_stake(Stake::Nothing);
         }
     });

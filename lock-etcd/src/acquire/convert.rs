@@ -10,128 +10,110 @@ use crate::{
         keys::{end_of_entry, end_of_prefix, mark, signal},
         note,
     },
+    session::attempt::OwnEntry,
     wire::{
         answer::{Header, ranges, revision},
-        connection::{Connection, Insisted},
         removals::delete_entry,
-        requests::{put, send_txn, stands},
+        requests::{commit, put, stands},
     },
 };
 
-/// Marks an entry as shared, if it still stands. It keeps its create revision, which is its place in
-/// the queue, also for foreign clients. Sent again, it changes nothing.
+/// Marks an entry as shared, if it still stands. It keeps its create revision, which is its place
+/// in the queue, also for foreign clients. Sending it again changes nothing.
 pub(crate) fn downgrade(key: &str, lease: i64, revision: i64) -> Txn {
     Txn::new()
         .when([stands(key, revision)])
         .and_then([put(&mark(key), lease, b""), put(&signal(key), lease, b"")])
 }
 
-/// An entry that is to be replaced by an exclusive one.
+/// The replacement of an entry by an exclusive one.
 pub(crate) struct Upgrade<'a> {
-    pub(crate) queue: &'a str,
-    pub(crate) lease: i64,
-    pub(crate) old: &'a str,
+    pub(crate) old: &'a OwnEntry,
     /// The old entry's create revision.
     pub(crate) revision: i64,
-    pub(crate) new: &'a str,
+    pub(crate) new: &'a OwnEntry,
     pub(crate) note: &'a [u8],
     pub(crate) attempt: Uuid,
-    /// As far as it is known: an upgrade makes a new entry, which must count from it.
-    pub(crate) floor: (&'a str, &'a Record),
+    /// The token floor as far as it is known. An upgrade makes a new entry, which must count from
+    /// it.
+    pub(crate) floor: &'a Record,
 }
 
-/// What became of an upgrade.
+/// The result of an upgrade.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upgraded {
-    /// The new entry stands since this revision, counts from this floor, and the old one is gone.
+    /// The old entry is gone. The new one stands since this revision and counts from this floor.
     Done(i64, u64, Header),
-    /// Somebody else is there, or the token floor was raised and the old entry is being ended; the
-    /// new entry will never be.
+    /// Another entry is there, or the token floor was raised and the old entry is being ended. The
+    /// new entry will never exist.
     Busy,
-    /// The old entry has gone, and the new one will never be.
+    /// The old entry is gone. The new one will never exist.
     Gone,
 }
 
 impl Upgrade<'_> {
-    /// Does it if nobody else is in the queue. In doubt (see [`Insisted`]) only after a failure.
-    /// `doubted`: so was an earlier try to put the same entry there.
+    /// Upgrades if no other entry is in the queue. `in_doubt`: a try to put the same entry there
+    /// was not answered, at first an earlier one.
+    ///
+    /// An unanswered sending must not take effect after we have said that nothing changed. All
+    /// sendings compare the old entry's last modification, so writing it once more ends them.
     pub(crate) async fn send(
         &self,
-        connection: &Connection,
-        doubted: bool,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<Upgraded> {
-        let mut ambiguous = doubted;
-        let result = self.settle(connection, &give_up, &mut ambiguous).await;
-        Insisted { result, ambiguous }
-    }
-
-    /// A sending that was not answered must not take effect after we have said that nothing changed.
-    /// All sendings ask for the old entry's last modification, so writing it once more ends them.
-    async fn settle(
-        &self,
-        connection: &Connection,
-        give_up: impl Fn() -> bool,
-        ambiguous: &mut bool,
     ) -> Result<Upgraded, Failure> {
-        let mut modified = self.revision;
+        let (connection, mut modified) = (&self.old.store.connection, self.revision);
         loop {
-            let txn = self.txn(modified);
-            let insisted = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
-            *ambiguous |= insisted.ambiguous;
-            let answer = insisted.result?;
+            let answer = commit(connection, &self.txn(modified), in_doubt, &give_up).await?;
             if answer.succeeded() {
-                let (revision, header) = (revision(&answer)?, Header::of(answer.header()));
-                return Ok(Upgraded::Done(revision, self.floor.1.above(), header));
+                let (revision, header) = (revision(answer.header())?, Header::of(answer.header()));
+                return Ok(Upgraded::Done(revision, self.floor.above(), header));
             }
             let header = Header::of(answer.header());
             let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
             let (new, old) = (found.next().flatten(), found.next().flatten());
             let new = new.filter(|kv| note::attempt(&kv.value) == Some(self.attempt));
             if let Some(new) = new {
-                // By an earlier try, perhaps, before the floor was raised.
+                // Perhaps made by an earlier try, before the floor was raised.
                 return Ok(Upgraded::Done(new.create_revision, note::floor(&new.value), header));
             }
             match old.filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(Upgraded::Gone),
-                // Written once more, for an earlier one.
+                // It was written once more to end an earlier try.
                 Some(old) if old.mod_revision != modified => modified = old.mod_revision,
-                Some(_) if !*ambiguous => return Ok(Upgraded::Busy),
+                Some(_) if !*in_doubt => return Ok(Upgraded::Busy),
                 Some(_) => {
-                    let touch = self.touch();
-                    connection.insist(&give_up, |member| send_txn(member, &touch)).await.result?;
-                    *ambiguous = false;
+                    commit(connection, &self.touch(), &mut false, &give_up).await?;
+                    *in_doubt = false;
                 }
             }
         }
     }
 
     fn txn(&self, modified: i64) -> Txn {
-        let after = end_of_entry(self.old);
+        let OwnEntry { store, session, queue, key: old, .. } = self.old;
+        let (new, after) = (&*self.new.key, end_of_entry(old));
         let nobody = |from: &str, to: Vec<u8>| {
             Compare::create_revision(from, CompareOp::Equal, 0).with_range(to)
         };
         Txn::new()
             .when([
-                stands(self.old, self.revision),
-                Compare::mod_revision(self.old, CompareOp::Equal, modified),
-                self.floor.1.compare(self.floor.0),
-                nobody(self.queue, self.old.into()),
-                nobody(&after, end_of_prefix(self.queue.as_bytes())),
+                stands(old, self.revision),
+                Compare::mod_revision(&**old, CompareOp::Equal, modified),
+                self.floor.compare(&store.floor.key),
+                nobody(queue, old.as_bytes().to_vec()),
+                nobody(&after, end_of_prefix(queue.as_bytes())),
             ])
-            .and_then([vec![put(self.new, self.lease, self.note)], delete_entry(self.old)].concat())
+            .and_then([vec![put(new, session.lease, self.note)], delete_entry(old)].concat())
             .or_else([
-                TxnOp::get(self.new, None),
-                TxnOp::get(self.old, Some(GetOptions::new().with_keys_only())),
+                TxnOp::get(new, None),
+                TxnOp::get(&**old, Some(GetOptions::new().with_keys_only())),
             ])
     }
 
     fn touch(&self) -> Txn {
         let unchanged = PutOptions::new().with_ignore_value().with_ignore_lease();
-        Txn::new().when([stands(self.old, self.revision)]).and_then([TxnOp::put(
-            self.old,
-            b"",
-            Some(unchanged),
-        )])
+        let (key, created) = (&*self.old.key, self.revision);
+        Txn::new().when([stands(key, created)]).and_then([TxnOp::put(key, b"", Some(unchanged))])
     }
 }

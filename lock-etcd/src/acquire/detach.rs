@@ -1,11 +1,13 @@
-//! Leaving a lock to another process, which [takes it up](super::adopt).
+//! Leaving a lock to another process, which [adopts it](super::adopt).
 //!
-//! All locks of a client live by leases that they share. The key of one that is left is written once
-//! more with a lease of its own; that keeps its create revision, which is its place in line and its
-//! token. Who adopts the lock writes it with the lease of its own session. Each of the two transactions
-//! asks for the key's last modification, so each is done once, and one that comes late does nothing.
-//! Each also asks for the token floor's record: what is older than that stays whose it was, so that
-//! whoever has raised the floor finds and ends it.
+//! All locks of a client live by leases that they share. Leaving a lock writes its key once more
+//! with a lease of its own. The key keeps its create revision, which is its place in line and its
+//! token. The client that adopts the lock writes it with the lease of its own session. Each of the
+//! two transactions compares the key's last modification, so each is done once, and a late one does
+//! nothing. Each also compares the token floor's record. An entry from before the raise keeps its
+//! owner, so the caller that raised the floor finds and ends it.
+
+use std::{sync::Arc, time::Duration};
 
 use lock_core::{Error, Kind, Result};
 use uuid::Uuid;
@@ -16,22 +18,14 @@ use crate::{
         rewrite::{Rewrite, Rewritten},
     },
     error::Failure,
-    layout::{
-        keys::{Role, role},
-        note,
-    },
-    session::store::Store,
-    wire::{
-        backoff::Pause,
-        connection::Insisted,
-        leases::{new_lease, send_grant},
-    },
+    layout::keys::{Role, role},
+    wire::leases,
 };
 
-/// Where a lock stands that was left: what a ticket says of it.
+/// A lock that was left: the part of a ticket that says where it stands.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Left {
-    /// What follows the queue in its key.
+    /// The part of its key after the queue.
     pub(super) suffix: String,
     /// The lease that it lives by.
     pub(super) lease: i64,
@@ -46,7 +40,7 @@ impl Left {
 
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for what [`place`](Self::place) did not write.
+    /// [`Error::InvalidOption`] for text that [`place`](Self::place) did not write.
     pub(super) fn read(place: &str) -> Result<Self> {
         let parse = || {
             let mut parts = place.split('/');
@@ -65,73 +59,46 @@ impl Left {
 }
 
 impl Hold {
-    /// Leaves the entry to whoever adopts it. `holder`: what it says about itself until then. Answers
-    /// where it stands; `None` if it does not stand any more, or the token floor was raised since it
-    /// was made: it is removed then.
+    /// Leaves the entry to the client that adopts it. `holder`: its description until then. Returns
+    /// where it stands. Returns `None` if it does not stand any more, or if the token floor was
+    /// raised since it was made: then it is removed.
     pub(crate) async fn detach(
         &mut self,
-        holder: &str,
-        ttl: std::time::Duration,
+        holder: &Arc<str>,
+        ttl: Duration,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<Option<Left>> {
+    ) -> Result<Option<Left>, Failure> {
         let store = self.entry.store.clone();
-        let lease = match fresh_lease(&store, ttl, &give_up).await {
-            Ok(lease) => lease,
-            Err(failure) => return Insisted { result: Err(failure), ambiguous: false },
-        };
+        // It is not renewed.
+        let granted = leases::grant(&store.connection, ttl, |_| !give_up()).await;
+        let (lease, ..) = granted.map_err(Failure::without_effect)?;
         let (key, attempt) = (self.entry.key.clone(), Uuid::new_v4());
-        let (mut floor, mut ambiguous) = (store.floor.known(), false);
-        let rewritten = loop {
+        let mut floor = store.floor.known();
+        loop {
             if floor.is_after(self.revision) {
                 self.abandon();
-                break Ok(Rewritten::Gone);
+                return Ok(None);
             }
-            let note = note::write(holder, attempt, &floor);
             let rewrite = Rewrite {
-                key: &key,
+                key: key.clone(),
                 revision: self.revision,
                 modified: self.modified,
                 lease,
-                note: &note,
+                holder: holder.clone(),
                 attempt,
-                floor: (&store.floor.key, &floor),
+                floor: floor.clone(),
             };
-            let insisted = rewrite.send(&store.connection, &give_up).await;
-            ambiguous |= insisted.ambiguous;
-            match insisted.result {
-                Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
-                result => break result,
+            match rewrite.send(&store, in_doubt, &give_up).await? {
+                Rewritten::Raised(record) => floor = store.floor.learn(record),
+                Rewritten::Other | Rewritten::Gone => return Ok(None),
+                Rewritten::Done(modified, _) => {
+                    let suffix = key[self.entry.queue.len()..].to_owned();
+                    self.entry.give_away(self.revision);
+                    return Ok(Some(Left { suffix, lease, modified }));
+                }
             }
-        };
-        let result = rewritten.map(|rewritten| match rewritten {
-            Rewritten::Done(modified, _) => {
-                let suffix = key[self.entry.queue.len()..].to_owned();
-                self.entry.give_away(self.revision);
-                Some(Left { suffix, lease, modified })
-            }
-            Rewritten::Other | Rewritten::Gone | Rewritten::Raised(_) => None,
-        });
-        Insisted { result, ambiguous }
-    }
-}
-
-/// A lease of its own for one lock; nobody renews it. With another id each time: so what an unanswered
-/// request makes is nobody's, and ends by itself.
-async fn fresh_lease(
-    store: &Store,
-    ttl: std::time::Duration,
-    give_up: impl Fn() -> bool,
-) -> Result<i64, Failure> {
-    let mut pause = Pause::new();
-    loop {
-        let lease = new_lease();
-        let grant = store.connection.call(|member| send_grant(member, lease, ttl.as_secs()));
-        match grant.await {
-            Ok(_) => return Ok(lease),
-            Err(failure) if failure.kind.is_passing() && !give_up() => {}
-            Err(failure) => return Err(failure.without_effect()),
         }
-        pause.wait().await;
     }
 }
 

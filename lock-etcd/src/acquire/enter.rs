@@ -1,4 +1,13 @@
-//! The transaction that makes an attempt's entry, sent until it is known what it came to.
+//! The request that acquires: one transaction that makes an attempt's entry, sent until its result
+//! is known.
+//!
+//! - If the key of the attempt is not there (a try: if no key of the queue is), and the session's
+//!   epoch and the token floor are those that the client knows,
+//! - then list the keys of the queue (not in a try), and put the entry with the session's lease;
+//! - else read the epoch and the floor.
+//!
+//! The revision of the put is the token, without the floor. The lock is held if no entry stands in
+//! the way. [`requests`] has the transaction in etcd's words.
 
 use etcd_client::Txn;
 use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
@@ -7,16 +16,16 @@ use crate::{
     acquire::refusal::refusal,
     error::{Failure, FailureKind},
     layout::{floor::Record, listing::QueueEntry, note},
-    session::{Session, attempt::OwnEntry, janitor, leftover::Stake},
+    session::{Session, attempt::OwnEntry, leftover::Stake},
     wire::{
-        backoff::Pause,
+        connection::BACKOFF,
         reads,
         requests::{self, Entered, Guard, NewEntry, Outcome, Terms},
         turns::unsent,
     },
 };
 
-/// How long an attempt goes on without an answer.
+/// How long an attempt continues without an answer.
 pub(crate) struct Patience<'a> {
     attempt: &'a Attempt,
     session: &'a Session,
@@ -30,8 +39,7 @@ impl Patience<'_> {
             || Clock::Boot.now() >= self.until
     }
 
-    /// Waits for an answer. It is of use also to a caller that has left: it tells what there is to
-    /// remove.
+    /// Waits for an answer, also if the caller has left: the answer tells what there is to remove.
     async fn answer<T>(
         &self,
         call: impl Future<Output = Result<T, Failure>>,
@@ -48,18 +56,22 @@ impl Patience<'_> {
         }
     }
 
-    async fn over(&self) {
+    /// Waits for a request of the session.
+    async fn wait_for<T>(&self, what: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
+            biased;
+            done = what => return Ok(done),
             () = self.attempt.cancelled() => {}
             () = self.session.ended.cancelled() => {}
             () = Clock::Boot.sleep_until(self.until) => {}
         }
+        Err(unsent("an earlier request of the session was not answered"))
     }
 }
 
 impl OwnEntry {
-    /// Makes the entry. Otherwise answers whom it found there: the request is not to wait, or the
-    /// key is in use.
+    /// Makes the entry. Otherwise returns the entries that it found: the request is not to wait, or
+    /// the key is in use.
     pub(super) async fn enter(
         &mut self,
         request: &Request,
@@ -73,31 +85,26 @@ impl OwnEntry {
         let entry = NewEntry { key: &key, lease, note: b"", value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
-            let entered = self.send(request, attempt, began, |terms| match alone {
-                true => {
-                    let entry = NewEntry { note: &note(terms), ..entry };
-                    requests::enter_if_free(&queue, entry, terms)
-                }
-                false => {
-                    let entry = NewEntry { note: &note(terms), ..entry };
-                    requests::enter_or_list(&queue, entry, terms)
-                }
-            });
-            let entered = entered.await?;
+            let listed = (!alone).then_some(&*queue);
+            let txn = |terms: Terms<'_>| {
+                let entry = NewEntry { note: &note(terms), ..entry };
+                requests::enter_if_free([(&*queue, entry)], listed, terms)
+            };
+            let entered = self.send(request, attempt, began, txn).await?;
             match &entered {
-                // Beside others there is room: nobody is disturbed by an entry that stays.
+                // There is room beside the others: an entry that stays delays none of them.
                 Err(found) if !alone && refusal(request, found).is_none() => {}
                 _ => return Ok(entered),
             }
         }
-        self.send(request, attempt, began, |terms| {
+        let txn = |terms: Terms<'_>| {
             requests::queue_up(&queue, NewEntry { note: &note(terms), ..entry }, terms)
-        })
-        .await
+        };
+        self.send(request, attempt, began, txn).await
     }
 
-    /// Sends the transaction that is to make the entry until there is an answer, or the caller that
-    /// `began` then has waited for a TTL in vain.
+    /// Sends the transaction that makes the entry. Repeats it until there is an answer, or the
+    /// caller that started at `began` has waited for a TTL.
     pub(crate) async fn send(
         &mut self,
         request: &Request,
@@ -112,16 +119,16 @@ impl OwnEntry {
             return Err(unsent("the caller's time was over before its turn came"));
         }
         let guarding = self.store.layout.epoch(session.lease);
-        let mut pause = Pause::new();
+        let mut pause = BACKOFF;
         // The epoch that is over for this attempt.
         let mut over = None;
         loop {
             if let Some(over) = over.take().max(self.stake.late()) {
-                Box::pin(self.begin_epoch(over, &guarding, &patience)).await?;
+                Box::pin(self.begin_epoch(over, &patience)).await?;
             }
             let epoch = match session.epoch.known() {
                 Some(epoch) => epoch,
-                None => Box::pin(or_over(session.epoch.current(), &patience)).await?,
+                None => Box::pin(patience.wait_for(session.epoch.current())).await?,
             };
             let floor = self.store.floor.known();
             let guard = Guard { key: &guarding, epoch };
@@ -157,7 +164,7 @@ impl OwnEntry {
     }
 
     fn failed(&mut self, failure: &Failure, epoch: i64) {
-        // A session that has ended may have its lease for a while.
+        // A session that has ended may keep its lease for a while.
         let ended = failure.kind == FailureKind::LeaseGone && self.session.ended.is_cancelled();
         if ended || failure.kind.is_ambiguous() {
             self.set_stake(Stake::Doubtful(Some(epoch)));
@@ -166,64 +173,37 @@ impl OwnEntry {
         }
     }
 
-    /// After this, nothing that was sent in an epoch up to this one does anything.
-    async fn begin_epoch(
-        &mut self,
-        over: i64,
-        guarding: &str,
-        patience: &Patience<'_>,
-    ) -> Result<(), Failure> {
-        let Session { lease, epoch, .. } = &*self.session;
+    /// Begins an epoch after `over`: nothing that was sent until then does anything after this.
+    async fn begin_epoch(&mut self, over: i64, patience: &Patience<'_>) -> Result<(), Failure> {
         let give_up = || patience.is_over();
-        let raised = epoch.raise(over, &self.store.connection, guarding, *lease, give_up);
-        or_over(raised, patience).await??;
-        if epoch.was_deleted() {
-            janitor::retire(&self.store, &self.session);
-        }
+        patience.wait_for(self.janitor().end_epochs(over, give_up)).await??;
         if let Stake::Doubtful(_) = self.stake {
             self.set_stake(Stake::Doubtful(None));
         }
         Ok(())
     }
 
-    /// The transaction found others there, or the entry that an earlier sending had made: from another
-    /// floor if that was raised since. What is behind the entry counts from the earlier one, too, so
-    /// its token must not be counted from this one.
+    /// The transaction found other entries, or the one that an earlier sending had made, perhaps
+    /// before the token floor was raised. The entries behind such an entry count from the older
+    /// floor, too, so its token must not count from the new one.
     async fn found(
         &mut self,
         found: Vec<QueueEntry>,
         floor: &Record,
         patience: &Patience<'_>,
     ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
-        if let Stake::Doubtful(_) = self.stake {
-            let Self { store, queue, key, .. } = &*self;
-            let give_up = || patience.is_over();
-            let standing = reads::standing(&store.connection, queue, key, give_up);
-            match or_over(standing, patience).await?? {
-                Some(entered) => {
-                    let entered = self.entered(entered);
-                    if floor.is_after(entered.revision) {
-                        return Err(Failure::new(
-                            FailureKind::Overtaken,
-                            "the token floor was raised",
-                        ));
-                    }
-                    return Ok(Ok(entered));
-                }
-                None => self.set_stake(Stake::Nothing),
-            }
-        }
-        Ok(Err(found))
-    }
-}
-
-/// Waits for something as long as an attempt has patience.
-async fn or_over<T>(what: impl Future<Output = T>, patience: &Patience<'_>) -> Result<T, Failure> {
-    tokio::select! {
-        biased;
-        done = what => Ok(done),
-        () = patience.over() => {
-            Err(Failure::new(FailureKind::Refused, "an earlier request of the session was not answered"))
+        let Stake::Doubtful(_) = self.stake else { return Ok(Err(found)) };
+        let Self { store, queue, key, .. } = &*self;
+        let give_up = || patience.is_over();
+        let standing = reads::standing(&store.connection, queue, key, give_up);
+        let Some(entered) = patience.wait_for(standing).await?? else {
+            self.set_stake(Stake::Nothing);
+            return Ok(Err(found));
+        };
+        let entered = self.entered(entered);
+        match floor.is_after(entered.revision) {
+            true => Err(Failure::new(FailureKind::Overtaken, "the token floor was raised")),
+            false => Ok(Ok(entered)),
         }
     }
 }

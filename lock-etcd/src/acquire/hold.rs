@@ -1,26 +1,22 @@
-//! What stands in the store for a lock that is held, and how it changes its kind.
-
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+//! The entry of a held lock, and how it changes its kind.
 
 use lock_core::{Result, Validity, queue::Kind};
 use uuid::Uuid;
 
 use crate::{
     acquire::convert::{self, Upgrade, Upgraded},
-    election::publish::Publish,
+    election::publish::publish,
+    error::Failure,
     layout::{
         keys::{self, Role},
         listing::QueueEntry,
         note,
     },
     session::{
-        attempt::OwnEntry,
+        attempt::{Form, OwnEntry},
         leftover::{Leftover, Stake},
     },
-    wire::{answer, connection::Insisted, removals, requests},
+    wire::{answer, removals, requests::commit},
 };
 
 /// The entry of a held lock.
@@ -29,61 +25,54 @@ pub(crate) struct Hold {
     pub(crate) entry: OwnEntry,
     /// The entry's create revision.
     pub(crate) revision: i64,
-    kind: Kind,
-    /// The entry's last modification that is known: a value that was published, or
-    /// its adoption.
+    /// The entry's last known modification: a published value, or its adoption.
     pub(crate) modified: i64,
-    /// Set when a young entry need not be watched any more.
-    over: Arc<AtomicBool>,
-    /// An entry that an upgrade without an answer may have put in the place of this one, or may put
+    /// The new entry of an unanswered upgrade. It may stand in the place of this one, or may be put
     /// there as long as this one stands.
     doubtful: Option<OwnEntry>,
 }
 
 impl Hold {
-    pub(crate) fn new(entry: OwnEntry, revision: i64, kind: Kind) -> Self {
-        let (over, modified) = (Arc::default(), revision);
-        Self { entry, revision, kind, modified, over, doubtful: None }
+    pub(crate) fn new(entry: OwnEntry, revision: i64) -> Self {
+        Self { entry, revision, modified: revision, doubtful: None }
     }
 
-    /// A lock that another client has left, since it was written at `modified`.
+    /// A lock that another client has left. It was adopted by the write at `modified`.
     pub(crate) fn adopted(entry: OwnEntry, revision: i64, modified: i64) -> Self {
-        Self { modified, ..Self::new(entry, revision, Kind::Exclusive) }
+        Self { modified, ..Self::new(entry, revision) }
     }
 
-    /// Whether it is what can be left to another process: an exclusive entry without anything beside it.
+    /// Whether it can be left to another process: an exclusive entry without anything beside it.
     pub(crate) fn is_plain(&self) -> bool {
-        let aside = self.entry.marked || self.entry.is_candidate() || self.doubtful.is_some();
-        self.kind == Kind::Exclusive && !aside
+        let aside = self.entry.is_candidate() || self.doubtful.is_some();
+        self.entry.is_exclusive() && !aside
     }
 
     /// Watches the entry if it lasts.
-    pub(crate) fn watch(&mut self, validity: &Validity) {
+    pub(crate) fn watch(&self, validity: &Validity) {
         let OwnEntry { store, key, .. } = &self.entry;
         let stood = self.modified.max(self.revision);
-        let young = (key.clone(), self.revision, stood);
-        self.over = store.watcher.add_young(young, validity.clone());
+        store.watcher.side().add_young(key, (self.revision, stood), validity);
     }
 
-    /// What becomes of the entry is of no interest any more.
+    /// Stops watching the entry.
     pub(crate) fn unwatch(&self) {
-        self.over.store(true, Ordering::Release);
-        let OwnEntry { store, queue, .. } = &self.entry;
-        store.watcher.names().leave(queue, self.revision);
-    }
-
-    /// The entry is about to be removed: whoever of this client is admitted by that enters now.
-    pub(crate) fn hand_over(&self) {
-        self.over.store(true, Ordering::Release);
         let OwnEntry { store, queue, key, .. } = &self.entry;
-        store.watcher.names().release(queue, self.revision, key);
+        store.watcher.side().leave(queue, self.revision, key);
     }
 
-    /// Removes the entry; after that it does nothing.
+    /// Hands the lock over: the entry is about to be removed, and the attempts of this client that
+    /// this admits enter now.
+    pub(crate) fn hand_over(&self) {
+        let OwnEntry { store, queue, key, .. } = &self.entry;
+        store.watcher.side().release(queue, self.revision, key);
+    }
+
+    /// Removes the entry. After that it does nothing.
     ///
     /// # Errors
     ///
-    /// As [`OwnEntry::remove`].
+    /// Same as [`OwnEntry::remove`].
     pub(crate) async fn remove(&mut self) -> Result<()> {
         let then = self.then();
         self.entry.remove(then).await
@@ -95,108 +84,109 @@ impl Hold {
         self.entry.abandon(then);
     }
 
-    /// Without the old entry no late upgrade makes the new one.
+    /// The doubtful new entry, to be removed next: without the old entry no late upgrade makes it.
     fn then(&mut self) -> Option<Leftover> {
         self.doubtful.take()?.leftover(None)
     }
 
-    /// Makes the entry a shared one, in its place. Answers whether it still stands.
-    pub(crate) async fn downgrade(&mut self, give_up: impl Fn() -> bool) -> Insisted<bool> {
-        if self.kind == Kind::Shared {
-            return Insisted { result: Ok(true), ambiguous: false };
+    /// Makes the entry a shared one, in its place. Returns whether it still stands.
+    pub(crate) async fn downgrade(
+        &mut self,
+        in_doubt: &mut bool,
+        give_up: impl Fn() -> bool,
+    ) -> Result<bool, Failure> {
+        if self.entry.is_shared() {
+            return Ok(true);
         }
-        self.entry.marked = true;
+        self.entry.form = Form::PerhapsShared;
         let OwnEntry { store, session, queue, key, .. } = &self.entry;
         let txn = convert::downgrade(key, session.lease, self.revision);
-        let send = |member: &_| requests::send_txn(member, &txn);
-        let Insisted { result, ambiguous } = store.connection.insist(give_up, send).await;
-        let result =
-            result.and_then(|answer| Ok(answer.succeeded().then_some(answer::revision(&answer)?)));
-        if let Ok(Some(signalled)) = result {
-            self.kind = Kind::Shared;
-            let (revision, kind) = (self.revision, self.kind);
+        let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
+        let signalled = answer::revision(answer.header())?;
+        if answer.succeeded() {
+            let (revision, kind) = (self.revision, Kind::Shared);
             let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
-            store.watcher.names().downgraded(queue, &shared);
+            store.watcher.side().downgraded(queue, &shared);
             self.signal(signalled);
+            self.entry.form = Form::Shared;
         }
-        Insisted { result: result.map(|signalled| signalled.is_some()), ambiguous }
+        Ok(answer.succeeded())
     }
 
-    /// Says a new value in place of the old one. Answers whether the entry still stands.
+    /// Publishes a new value. Returns whether the entry still stands.
     pub(crate) async fn publish(
         &mut self,
         value: &[u8],
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<bool> {
+    ) -> Result<bool, Failure> {
         let OwnEntry { store, session, key, .. } = &self.entry;
-        let publish = Publish { key, lease: session.lease, revision: self.revision, value };
-        publish.send(&store.connection, &mut self.modified, give_up).await
+        loop {
+            let txn = publish(key, session.lease, (self.revision, self.modified), value);
+            let answer = commit(&store.connection, &txn, in_doubt, &give_up).await?;
+            if answer.succeeded() {
+                self.modified = answer::revision(answer.header())?;
+                return Ok(true);
+            }
+            let found =
+                answer::ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
+            match found.filter(|kv| kv.create_revision == self.revision) {
+                None => return Ok(false),
+                // An earlier sending took effect: send once more after it, which changes nothing.
+                Some(found) => self.modified = found.mod_revision,
+            }
+        }
     }
 
-    /// Tells the readers of other clients that they may look.
+    /// Signals the readers of other clients to list the queue.
     fn signal(&self, revision: i64) {
         let OwnEntry { store, session, key, .. } = &self.entry;
         let (connection, session) = (store.connection.clone(), session.clone());
         let signal = removals::remove_written(keys::signal(key).as_bytes(), revision);
         store.runtime.spawn(async move {
             let give_up = || session.ended.is_cancelled();
-            connection.insist(give_up, |member| requests::send_txn(member, &signal)).await.result
+            commit(&connection, &signal, &mut false, give_up).await
         });
     }
 
-    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry
-    /// is not watched from then on. `holder`: what it says about itself.
+    /// Replaces the entry with an exclusive one if no other is in the queue. The entry is not
+    /// watched from then on. `holder`: the description in its note.
     pub(crate) async fn try_upgrade(
         &mut self,
         attempt: Uuid,
         holder: &str,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<Upgraded> {
-        // It is deleted by its own upgrade, and that is no loss.
+    ) -> Result<Upgraded, Failure> {
+        // The upgrade itself deletes it, which is no loss.
         self.unwatch();
-        // With a mark it may be shared: a downgrade was sent, and its answer is not known.
-        if self.kind == Kind::Exclusive && !self.entry.marked {
-            return Insisted {
-                result: Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header)),
-                ambiguous: false,
-            };
+        if self.entry.is_exclusive() {
+            return Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header));
         }
         let doubted = self.doubtful.is_some();
-        let OwnEntry { store, session, queue, key, .. } = &self.entry;
+        let OwnEntry { store, session, queue, .. } = &self.entry;
         let role = Role::Ours(Kind::Exclusive);
         let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
         let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
         let note = &note::write(holder, attempt, &floor);
-        let upgrade = Upgrade {
-            floor: (&store.floor.key, &floor),
-            queue,
-            lease: session.lease,
-            old: key,
-            revision: self.revision,
-            new: &new.key,
-            note,
-            attempt,
-        };
-        let insisted = upgrade.send(&store.connection, doubted, give_up).await;
-        self.upgraded(&insisted, doubted);
-        insisted
-    }
-
-    fn upgraded(&mut self, insisted: &Insisted<Upgraded>, doubted: bool) {
-        // In doubt it stays doubtful: another try finds out, and so does the release.
-        let settled = insisted.result.is_ok() || !(insisted.ambiguous || doubted);
-        let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
-        // A refused one leaves nothing.
-        new.set_stake(Stake::Nothing);
-        if let Ok(Upgraded::Done(revision, floor, header)) = insisted.result {
-            new.set_stake(Stake::Entry(revision));
-            (new.header, new.floor) = (header, floor);
-            self.entry.set_stake(Stake::Nothing);
-            (self.revision, self.kind) = (revision, Kind::Exclusive);
-            self.modified = revision;
-            self.entry = new;
+        let (old, revision, floor) = (&self.entry, self.revision, &floor);
+        *in_doubt = doubted;
+        let upgrade = Upgrade { old, revision, new, note, attempt, floor };
+        let upgraded = upgrade.send(in_doubt, give_up).await;
+        // In doubt it stays doubtful: another try, or the release, settles it.
+        let settled = upgraded.is_ok() || !(*in_doubt || doubted);
+        if let Some(mut new) = self.doubtful.take_if(|_| settled) {
+            // A refused upgrade leaves nothing.
+            new.set_stake(Stake::Nothing);
+            if let Ok(Upgraded::Done(revision, floor, header)) = upgraded {
+                new.answered(Stake::Entry(revision), header, floor);
+                self.entry.set_stake(Stake::Nothing);
+                (self.revision, self.modified) = (revision, revision);
+                self.entry = new;
+            }
         }
+        upgraded
     }
 }

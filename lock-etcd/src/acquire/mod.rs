@@ -8,22 +8,26 @@ pub(crate) mod hold;
 mod refusal;
 mod rewrite;
 pub(crate) mod set;
-mod settle;
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Clock, Request, Result, Wait, queue};
+use lock_core::{Attempt, Clock, Error, Instant, Kind, Request, Result, Wait};
 
 use crate::{
-    acquire::refusal::{contended, refusal},
-    error::FailureKind,
-    layout::keys::Role,
+    acquire::{
+        hold::Hold,
+        refusal::{contended, refusal},
+    },
+    error::{Failure, FailureKind},
+    layout::{keys::Role, listing::QueueEntry},
     lease::EtcdLease,
+    queue::watched::Told,
     session::{
-        attempt::{OwnEntry, give_up},
+        attempt::{OwnEntry, give_up, vanished},
         leftover::Stake,
         store::Store,
     },
+    wire::requests::Entered,
 };
 
 /// One attempt, from the request to the grant.
@@ -34,14 +38,14 @@ pub(crate) async fn acquire(
 ) -> Result<EtcdLease> {
     let queue = store.layout.queue(&request.name)?;
     let role = match (&request.value, request.kind) {
-        (Some(_), queue::Kind::Exclusive) => Role::Candidate,
+        (Some(_), Kind::Exclusive) => Role::Candidate,
         (_, kind) => Role::Ours(kind),
     };
     let (mut taken, began) = (Vec::new(), Clock::Boot.now());
     let until = || store.connection.patience(began, request.ttl);
     loop {
         let session = store.sessions.get(request.ttl, attempt, began).await?;
-        let turn = store.connection.turn(request.wait, attempt, until).await;
+        let turn = store.connection.turns.acquire(request.wait, attempt, until).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;
@@ -55,7 +59,7 @@ pub(crate) async fn acquire(
                 Ok(lease) => return Ok(lease),
                 Err((entry, error)) => {
                     if let Stake::Entry(revision) = entry.stake {
-                        store.watcher.names().leave(&entry.queue, revision);
+                        store.watcher.side().leave(&entry.queue, revision, &entry.key);
                     }
                     return Err(Box::pin(give_up(entry, attempt, error)).await);
                 }
@@ -63,7 +67,7 @@ pub(crate) async fn acquire(
             Ok(Err(found)) if request.wait == Wait::Try => {
                 refusal(request, &found).unwrap_or_else(|| contended(request))
             }
-            // Somebody else has made the key. This attempt takes the next one.
+            // Another client has made the key. This attempt takes the next one.
             Ok(Err(_)) => {
                 taken.push(entry);
                 continue;
@@ -72,7 +76,7 @@ pub(crate) async fn acquire(
                 entry.remove(None).await?;
                 continue;
             }
-            // The lease had died before it was used here, or takes with it what was made: begin again.
+            // The lease was gone before this request, or takes the new entry with it: begin again.
             Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 store.sessions.gone_unless_ended(&session);
                 continue;
@@ -80,5 +84,63 @@ pub(crate) async fn acquire(
             Err(failure) => failure.into_error("acquire", entry.stake != Stake::Nothing),
         };
         return Err(Box::pin(give_up(entry, attempt, error)).await);
+    }
+}
+
+impl OwnEntry {
+    /// Waits until the entries before this one leave room for it.
+    async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<()> {
+        let Entered { revision, before, .. } = entered;
+        attempt.queued(&request.name, Some(before.len()));
+        let own = QueueEntry { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
+        let told =
+            self.store.watcher.side().enter(&self.queue, attempt.id(), own, before, request.ttl);
+        let turn = tokio::select! {
+            biased;
+            () = attempt.cancelled() => return Err(contended(request)),
+            () = self.session.ended.cancelled() => None,
+            turn = told => turn.ok(),
+        };
+        match turn {
+            Some(Told::Yours) => Ok(()),
+            Some(Told::Gone) => Err(vanished()),
+            Some(Told::Denied(why)) => {
+                Err(Failure::new(FailureKind::Denied, &*why).into_error("acquire", false))
+            }
+            None => Err(self.session_ended()),
+        }
+    }
+
+    /// Waits for the turn and takes it. Returns the entry if it gets no lock.
+    pub(crate) async fn settle(
+        self,
+        entered: Entered,
+        request: &Request,
+        attempt: &Attempt,
+        asked: Instant,
+    ) -> Result<EtcdLease, (Self, Error)> {
+        let (revision, refusal) = (entered.revision, refusal(request, &entered.before));
+        let waits = match refusal {
+            None => false,
+            Some(Error::Contended { .. }) if request.wait == Wait::Queue => true,
+            Some(error) => return Err((self, error)),
+        };
+        if waits && let Err(error) = Box::pin(self.wait(entered, request, attempt)).await {
+            return Err((self, error));
+        }
+        let granted_at = if waits { Clock::Boot.now() } else { asked };
+        let Some(validity) = self.session.grant(request, attempt.id(), granted_at) else {
+            let error = self.session_ended();
+            return Err((self, error));
+        };
+        if waits && !self.store.watcher.side().hold(&self.queue, revision, &validity) {
+            self.session.unhold(attempt.id());
+            return Err((self, vanished()));
+        }
+        let hold = Hold::new(self, revision);
+        if !waits {
+            hold.watch(&validity);
+        }
+        Ok(EtcdLease::new(hold, request, attempt.id(), validity))
     }
 }

@@ -1,72 +1,74 @@
 //! Writing an entry once more, by or for another attempt.
 
+use std::sync::Arc;
+
 use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnResponse};
 use uuid::Uuid;
 
 use crate::{
     error::Failure,
     layout::{floor::Record, note},
+    session::store::Store,
     wire::{
         answer::{Header, ranges, revision},
-        connection::{Connection, Insisted},
         removals::{delete_entry, remove_written},
-        requests::{put, send_txn, stands},
+        requests::{commit, put, stands},
     },
 };
 
-/// An entry that is to be written once more, by or for another attempt.
-pub(super) struct Rewrite<'a> {
-    pub(super) key: &'a str,
+/// The rewriting of an entry, by or for another attempt.
+pub(super) struct Rewrite {
+    pub(super) key: Arc<str>,
     /// Its create revision.
     pub(super) revision: i64,
     /// Its last modification.
     pub(super) modified: i64,
     pub(super) lease: i64,
-    pub(super) note: &'a [u8],
-    /// Whose note this is.
+    /// The description of the holder and the attempt in its note.
+    pub(super) holder: Arc<str>,
     pub(super) attempt: Uuid,
-    /// The token floor's key, and what it must have.
-    pub(super) floor: (&'a str, &'a Record),
+    /// The record that the token floor must have.
+    pub(super) floor: Arc<Record>,
 }
 
-/// What became of it.
+/// The result of a rewriting.
 pub(super) enum Rewritten {
     /// Written at this revision, now or by an earlier sending.
     Done(i64, Header),
     /// Another attempt has written it.
     Other,
     Gone,
-    /// It did nothing: the token floor is another one.
+    /// It did nothing: the token floor has another record.
     Raised(Record),
 }
 
-impl Rewrite<'_> {
+impl Rewrite {
     /// Whether the entry is as it was seen.
     fn compares(&self) -> [Compare; 2] {
-        let unchanged = Compare::mod_revision(self.key, CompareOp::Equal, self.modified);
-        [stands(self.key, self.revision), unchanged]
+        let unchanged = Compare::mod_revision(&*self.key, CompareOp::Equal, self.modified);
+        [stands(&self.key, self.revision), unchanged]
     }
 
     pub(super) async fn send(
         &self,
-        connection: &Connection,
+        store: &Store,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<Rewritten> {
-        let (key, record) = self.floor;
+    ) -> Result<Rewritten, Failure> {
+        let note = note::write(&self.holder, self.attempt, &self.floor);
         let txn = Txn::new()
-            .when([self.compares(), record.compare_exactly(key)].concat())
-            .and_then([put(self.key, self.lease, self.note)])
-            .or_else(self.reads());
-        let insisted = connection.insist(give_up, |member| send_txn(member, &txn)).await;
-        let result = insisted.result.and_then(|answer| match answer.succeeded() {
-            true => Ok(Rewritten::Done(revision(&answer)?, Header::of(answer.header()))),
+            .when([self.compares(), self.floor.compare_exactly(&store.floor.key)].concat())
+            .and_then([put(&self.key, self.lease, &note)])
+            .or_else(self.reads(store));
+        let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
+        match answer.succeeded() {
+            true => Ok(Rewritten::Done(revision(answer.header())?, Header::of(answer.header()))),
             false => self.found(answer),
-        });
-        Insisted { result, ambiguous: insisted.ambiguous }
+        }
     }
 
-    fn reads(&self) -> [TxnOp; 2] {
-        [TxnOp::get(self.key, None), TxnOp::get(self.floor.0, None)]
+    fn reads(&self, store: &Store) -> [TxnOp; 2] {
+        [TxnOp::get(&*self.key, None), TxnOp::get(&*store.floor.key, None)]
     }
 
     fn found(&self, answer: TxnResponse) -> Result<Rewritten, Failure> {
@@ -74,7 +76,7 @@ impl Rewrite<'_> {
         let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
         let (entry, floor) = (found.next().flatten(), found.next().flatten());
         let entry = entry.filter(|kv| kv.create_revision == self.revision);
-        // It may be written also if the floor was raised since.
+        // It may have been written even if the floor was raised since.
         if let Some(kv) = &entry
             && note::attempt(&kv.value) == Some(self.attempt)
         {
@@ -82,24 +84,24 @@ impl Rewrite<'_> {
         }
         let floor = Record::read(floor.as_ref())?;
         Ok(match entry {
-            _ if floor != *self.floor.1 => Rewritten::Raised(floor),
+            _ if floor != *self.floor => Rewritten::Raised(floor),
             None => Rewritten::Gone,
             Some(_) => Rewritten::Other,
         })
     }
 
-    /// Removes the entry if it is as it was, or as this has written it: after that, nothing that was
-    /// sent for it does anything.
-    pub(super) async fn undo(&self, connection: &Connection, give_up: impl Fn() -> bool) {
-        let txn =
-            Txn::new().when(self.compares()).and_then(delete_entry(self.key)).or_else(self.reads());
-        let answer = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
-        let Ok(answer) = answer.result else { return };
+    /// Removes the entry if it is as it was seen, or as this has written it. After that, nothing
+    /// that was sent for it does anything.
+    pub(super) async fn undo(&self, store: &Store, give_up: impl Fn() -> bool) {
+        let (remove, connection) = (delete_entry(&self.key), &store.connection);
+        let txn = Txn::new().when(self.compares()).and_then(remove).or_else(self.reads(store));
+        let answer = commit(connection, &txn, &mut false, &give_up).await;
+        let Ok(answer) = answer else { return };
         if !answer.succeeded()
             && let Ok(Rewritten::Done(modified, _)) = self.found(answer)
         {
             let remove = remove_written(self.key.as_bytes(), modified);
-            drop(connection.insist(&give_up, |member| send_txn(member, &remove)).await.result);
+            drop(commit(connection, &remove, &mut false, &give_up).await);
         }
     }
 }

@@ -6,6 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
+    acquire::refusal::contended,
     error::{Failure, FailureKind, STORE},
     layout::{keys::Role, note},
     lease::EtcdLease,
@@ -18,14 +19,14 @@ use crate::{
     wire::requests::{self, Entered, NewEntry, Terms},
 };
 
-/// What etcd takes in one transaction unless it is told otherwise (`--max-txn-ops`).
+/// Longest transaction that etcd takes by default (`--max-txn-ops`).
 pub(crate) const MOST: usize = 128;
 
 /// Takes all locks if all queues are empty.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Option<Vec<EtcdLease>>> {
     let Some((request, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
     only_exclusive(STORE, wishes)?;
@@ -35,7 +36,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let until = || store.connection.patience(began, request.ttl);
     loop {
         let session = store.sessions.get(request.ttl, caller, began).await?;
-        let turn = store.connection.turn(Wait::Try, caller, until).await;
+        let turn = store.connection.turns.acquire(Wait::Try, caller, until).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;
@@ -53,7 +54,8 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
                 try_join_all(entries.iter_mut().map(|entry| entry.remove(None))).await?;
                 continue;
             }
-            // The lease had died before it was used here, or takes with it what was made: begin again.
+            // The lease was gone before this request, or takes the new entries with it: begin
+            // again.
             Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 store.sessions.gone_unless_ended(&session);
                 continue;
@@ -64,40 +66,36 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
             }
             Err(failure) => Some(failure.into_error("acquire", entries[0].stake != Stake::Nothing)),
         };
-        let busy = || Error::Contended { name: request.name.clone() };
         let left = entries.into_iter().zip(wishes);
-        join_all(left.map(|(entry, (_, attempt))| give_up(entry, attempt, busy()))).await;
+        let left = left.map(|(entry, (_, attempt))| give_up(entry, attempt, contended(request)));
+        join_all(left).await;
         return error.map_or(Ok(None), Err);
     }
 }
 
-/// Makes all entries. Answers their create revision; `None` if some queue is not empty.
+/// Makes all entries. Returns their create revision; `None` if some queue is not empty.
 async fn enter(
     entries: &mut [OwnEntry],
     wishes: &[Wish],
     session: &Session,
     began: Instant,
 ) -> Result<Option<i64>, Failure> {
-    let keys: Vec<_> =
-        entries.iter().map(|entry| (entry.queue.clone(), entry.key.clone())).collect();
+    let key_of = |entry: &OwnEntry| (entry.queue.clone(), entry.key.clone());
+    let keys: Vec<_> = entries.iter().map(key_of).collect();
     let enter = |terms: Terms<'_>| {
-        let note =
-            |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), terms.floor.1);
+        let floor = terms.floor.1;
+        let note = |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), floor);
         let notes: Vec<_> = wishes.iter().map(note).collect();
         let new = keys.iter().zip(&notes).map(|((queue, key), note)| {
             (&**queue, NewEntry { key, lease: session.lease, note, value: None })
         });
-        requests::enter_all(new, terms)
+        requests::enter_if_free(new, None, terms)
     };
     let (request, caller) = &wishes[0];
-    // The transaction makes all of them or none, so one tells what became of an unanswered sending.
-    let entered = entries[0].send(request, caller, began, enter);
-    let entered = entered.await;
+    // The transaction makes all of them or none, so one entry settles an unanswered sending.
+    let entered = entries[0].send(request, caller, began, enter).await;
     let OwnEntry { stake, header, floor, .. } = entries[0];
-    for entry in &mut *entries {
-        entry.set_stake(stake);
-        (entry.header, entry.floor) = (header, floor);
-    }
+    entries.iter_mut().for_each(|entry| entry.answered(stake, header, floor));
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
 

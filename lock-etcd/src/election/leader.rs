@@ -1,46 +1,11 @@
-//! What an observer knows of the queue of one name, and who leads by that. Pure: no I/O, no clock.
+//! An observer's view of the queue of one name, and of its leader. Pure: no I/O, no clock.
 
 use std::collections::{BTreeSet, HashMap};
 
+use etcd_client::{Event, EventType, KeyValue, proto::PbKeyValue};
 use lock_core::Kind;
 
 use crate::layout::keys::{self, Role, role};
-
-/// A key of the queue as it was put.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    pub(crate) key: Vec<u8>,
-    pub(crate) created: i64,
-    pub(crate) modified: i64,
-    pub(crate) value: Vec<u8>,
-}
-
-impl Seen {
-    pub(crate) fn of(kv: &etcd_client::KeyValue) -> Self {
-        Self {
-            key: kv.key().to_vec(),
-            created: kv.create_revision(),
-            modified: kv.mod_revision(),
-            value: kv.value().to_vec(),
-        }
-    }
-}
-
-/// What has happened to a key.
-#[derive(Clone, Debug)]
-pub(crate) enum Change {
-    Put(Seen),
-    Deleted { key: Vec<u8>, at: i64 },
-}
-
-impl Change {
-    fn at(&self) -> i64 {
-        match self {
-            Self::Put(seen) => seen.modified,
-            Self::Deleted { at, .. } => *at,
-        }
-    }
-}
 
 /// The entry that leads.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -48,7 +13,6 @@ pub(crate) struct First {
     pub(crate) key: Vec<u8>,
     /// Its create revision.
     pub(crate) revision: i64,
-    pub(crate) role: Role,
     pub(crate) value: Vec<u8>,
 }
 
@@ -56,33 +20,35 @@ pub(crate) struct First {
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) revision: i64,
-    keys: HashMap<Vec<u8>, Seen>,
+    keys: HashMap<Vec<u8>, PbKeyValue>,
     /// The entries by their place in line.
     order: BTreeSet<(i64, Vec<u8>)>,
 }
 
 impl View {
-    pub(crate) fn new(revision: i64, keys: impl IntoIterator<Item = Seen>) -> Self {
+    pub(crate) fn new(revision: i64, keys: Vec<PbKeyValue>) -> Self {
         let mut view = Self { revision, ..Self::default() };
-        keys.into_iter().for_each(|seen| view.put(seen));
+        keys.into_iter().for_each(|kv| view.put(kv));
         view
     }
 
-    /// Takes changes in order, and answers who led after each revision that changed that. What one
-    /// transaction did, or the end of one lease, is one revision.
-    pub(crate) fn apply(&mut self, changes: Vec<Change>) -> Vec<Option<First>> {
+    /// Applies changes in order. Returns the leader after each revision that changed it. The
+    /// changes of one transaction, or of the end of one lease, have one revision.
+    pub(crate) fn apply(&mut self, changes: Vec<Event>) -> Vec<Option<First>> {
+        let at = |change: &Event| change.kv().map_or(0, KeyValue::mod_revision);
         let mut told = self.first();
         let mut news = Vec::new();
         let mut changes = changes.into_iter().peekable();
         while let Some(change) = changes.next() {
-            let at = change.at();
-            match change {
-                Change::Put(seen) => self.put(seen),
-                Change::Deleted { key, .. } => self.delete(&key),
+            let (kind, now) = (change.event_type(), at(&change));
+            match (kind, change.0.kv) {
+                (EventType::Put, Some(kv)) => self.put(kv),
+                (EventType::Delete, Some(kv)) => self.delete(&kv.key),
+                (_, None) => {}
             }
-            self.revision = self.revision.max(at);
+            self.revision = self.revision.max(now);
             let first = self.first();
-            if changes.peek().is_none_or(|next| next.at() != at) && first != told {
+            if changes.peek().is_none_or(|next| at(next) != now) && first != told {
                 news.push(first.clone());
                 told = first;
             }
@@ -90,23 +56,23 @@ impl View {
         news
     }
 
-    fn put(&mut self, seen: Seen) {
-        self.delete(&seen.key);
-        if role(&seen.key).kind().is_some() {
-            self.order.insert((seen.created, seen.key.clone()));
+    fn put(&mut self, kv: PbKeyValue) {
+        self.delete(&kv.key);
+        if role(&kv.key).kind().is_some() {
+            self.order.insert((kv.create_revision, kv.key.clone()));
         }
-        self.keys.insert(seen.key.clone(), seen);
+        self.keys.insert(kv.key.clone(), kv);
     }
 
     fn delete(&mut self, key: &[u8]) {
-        if let Some(seen) = self.keys.remove(key) {
-            self.order.remove(&(seen.created, seen.key));
+        if let Some(kv) = self.keys.remove(key) {
+            self.order.remove(&(kv.create_revision, kv.key));
         }
     }
 
-    /// When a key was written last, as far as this is known.
+    /// Returns when a key was written last, as far as this is known; otherwise 0.
     pub(crate) fn modified(&self, key: &[u8]) -> i64 {
-        self.keys.get(key).map_or(0, |seen| seen.modified)
+        self.keys.get(key).map_or(0, |kv| kv.mod_revision)
     }
 
     /// Whether there is no entry.
@@ -114,41 +80,41 @@ impl View {
         self.order.is_empty()
     }
 
-    /// Who leads: the first in line, if it holds the lock alone.
+    /// Returns the leader: the first in line, if it holds the lock alone.
     pub(crate) fn first(&self) -> Option<First> {
         let (revision, key) = self.order.first()?;
-        let (role, seen) = (role(key), self.keys.get(key)?);
+        let (role, kv) = (role(key), self.keys.get(key)?);
         let mark = keys::mark(&String::from_utf8_lossy(key));
         let mark = self.keys.get(mark.as_bytes());
-        // An older mark is that of an entry that had this key before.
-        let shared = role != Role::Foreign && mark.is_some_and(|mark| mark.modified > *revision);
+        // An older mark belongs to an entry that had this key before.
+        let shared =
+            role != Role::Foreign && mark.is_some_and(|mark| mark.mod_revision > *revision);
         let leads = role.kind() == Some(Kind::Exclusive) && !shared;
-        leads.then(|| First {
-            key: key.clone(),
-            revision: *revision,
-            role,
-            value: seen.value.clone(),
-        })
+        leads.then(|| First { key: key.clone(), revision: *revision, value: kv.value.clone() })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use etcd_client::proto::PbEvent;
+
     use super::*;
 
-    fn seen(key: &str, created: i64, modified: i64, value: &str) -> Seen {
-        Seen { key: key.into(), created, modified, value: value.into() }
+    fn seen(key: &str, create_revision: i64, mod_revision: i64, value: &str) -> PbKeyValue {
+        let (key, value) = (key.into(), value.into());
+        PbKeyValue { key, create_revision, mod_revision, value, ..Default::default() }
     }
 
-    fn put(key: &str, created: i64, modified: i64, value: &str) -> Change {
-        Change::Put(seen(key, created, modified, value))
+    fn put(key: &str, created: i64, modified: i64, value: &str) -> Event {
+        let kv = Some(seen(key, created, modified, value));
+        Event(PbEvent { kv, ..Default::default() })
     }
 
-    fn deleted(key: &str, at: i64) -> Change {
-        Change::Deleted { key: key.into(), at }
+    fn deleted(key: &str, at: i64) -> Event {
+        Event(PbEvent { r#type: 1, ..put(key, 0, at, "").0 })
     }
 
-    fn news(view: &mut View, changes: Vec<Change>) -> Vec<Option<(i64, String)>> {
+    fn news(view: &mut View, changes: Vec<Event>) -> Vec<Option<(i64, String)>> {
         let shown = |first: First| (first.revision, String::from_utf8(first.value).unwrap());
         view.apply(changes).into_iter().map(|first| first.map(shown)).collect()
     }
@@ -158,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn every_value_in_order_and_the_vacancy() {
-        let mut view = View::new(9, []);
+    fn all_values_and_the_vacancy_are_reported_in_order() {
+        let mut view = View::new(9, Vec::new());
         let changes = vec![
             put("a/1.0.v", 10, 10, "x"),
             put("a/1.0.v", 10, 11, "y"),
@@ -174,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_at_once_is_judged_at_once() {
+    fn changes_of_one_revision_are_judged_together() {
         let all = [seen("a/1.0.v", 5, 5, "x"), seen("a/1.1.v", 6, 6, "y"), seen("a/go", 7, 7, "z")];
-        let mut view = View::new(9, all);
+        let mut view = View::new(9, all.into());
         // One lease ends, and its entries with it.
         let both = vec![deleted("a/1.0.v", 10), deleted("a/1.1.v", 10)];
         assert_eq!(news(&mut view, both), [leads(7, "z")]);
@@ -186,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_the_lock_does_not_lead() {
-        let mut view = View::new(9, [seen("a/1.0.r", 5, 5, ""), seen("a/1.1.v", 6, 6, "x")]);
+    fn a_shared_entry_does_not_lead() {
+        let mut view = View::new(9, vec![seen("a/1.0.r", 5, 5, ""), seen("a/1.1.v", 6, 6, "x")]);
         assert_eq!(view.first(), None);
         assert_eq!(news(&mut view, vec![deleted("a/1.0.r", 10)]), [leads(6, "x")]);
         // A downgrade: a mark and a signal beside the entry.
@@ -197,7 +163,7 @@ mod tests {
         assert_eq!(news(&mut view, rest), []);
         // Its mark was left, and its key is used again.
         assert_eq!(news(&mut view, vec![put("a/1.1.v", 14, 14, "y")]), [leads(14, "y")]);
-        let permit = View::new(9, [seen("a/1.0.p1.2", 5, 5, "")]);
+        let permit = View::new(9, vec![seen("a/1.0.p1.2", 5, 5, "")]);
         assert_eq!(permit.first(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Who leads, what it says, and who observes it.
+//! The leader of an election, its value, and its observers.
 
 mod leader;
 pub(crate) mod observe;

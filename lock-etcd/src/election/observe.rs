@@ -1,19 +1,23 @@
-//! Who leads, told to one observer.
+//! Reports the leader to one observer.
 //!
-//! The queue is read once, and a watch tells what happens after that. etcd keeps its history, so an
-//! observer that does not look costs nothing but a watch that is opened again later, and so does a
-//! stream that breaks. What etcd cannot tell any more is read.
+//! The queue is read once, and a watch reports changes after that. etcd keeps its history, so an
+//! observer that does not look, or a stream that breaks, only costs a watch that is opened again
+//! later. Changes that etcd cannot report any more are replaced by a read.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use etcd_client::{GetOptions, GetResponse};
-use lock_core::{Clock, FencingToken, Holder, Leader, LockName, Observed, Result};
-use tokio::sync::mpsc::{self, error::TrySendError};
+use etcd_client::GetOptions;
+use lock_core::{
+    Clock, FencingToken, Holder, Instant, Leader, LockName, Observed, Result,
+    deadline::jitter,
+    keep::{self, limits::UNREAD},
+};
+use tokio::sync::mpsc;
 
 use crate::{
     election::{
-        leader::{First, Seen, View},
-        observers::{News, Observers},
+        leader::{First, View},
+        observers::{self, News, Watching},
     },
     error::Failure,
     layout::{
@@ -22,43 +26,50 @@ use crate::{
     },
     session::store::Store,
     wire::{
-        backoff::Pause,
-        connection::{Connection, Word},
+        answer::revision,
+        connection::{LONGEST_PAUSE, Word},
         reads,
     },
 };
 
-/// How many changes may wait for an observer that does not look.
-const UNREAD: usize = 64;
-
-/// How often to see whether the watch still tells everything: watches have lost events before
+/// How often to check that the watch has reported everything: watches have lost events before
 /// (etcd#18089).
 const LOOK: Duration = Duration::from_secs(10);
 
-/// How long the watch may take to tell what a look has found.
+/// How long the watch may take to report a change that a check has found.
 const LATE: Duration = Duration::from_secs(1);
 
 /// One observer.
 struct Observer {
-    connection: Arc<Connection>,
-    observers: Arc<Observers>,
+    store: Arc<Store>,
     queue: Arc<str>,
     view: View,
-    /// What the tokens of the last leader counted from.
+    /// The token floor of the last leader.
     floor: u64,
-    /// The last candidate whose note was asked for.
+    /// The last candidate whose note was read.
     known: (i64, Holder),
-    /// What the observer has not taken yet.
-    pending: VecDeque<Option<Leader>>,
+    /// News that are not reported yet.
+    news: Vec<Option<Leader>>,
+    /// `None` before the watch from the view's revision is opened.
+    following: Option<Following>,
+    /// Shows how many more changes the observer has room for.
     out: mpsc::Sender<Observed>,
 }
 
-/// What comes after a watch.
+/// The watch of an observer, and the check of it.
+struct Following {
+    watching: Watching,
+    look_at: Instant,
+    /// The leader that a check doubted, if the last one did.
+    doubted: Option<Option<First>>,
+}
+
+/// The next step after news or the end of a watch.
 enum Then {
-    /// Another one, when the observer has taken what there is.
     Watch,
     Read,
-    /// As [`Read`](Self::Read); if that is allowed, the login of this generation has expired.
+    /// Same as [`Read`](Self::Read). If the read is allowed, the login of this generation has
+    /// expired.
     LogIn(u64),
 }
 
@@ -66,98 +77,98 @@ enum Then {
 ///
 /// # Errors
 ///
-/// What the first read comes to.
+/// The error of the first read.
 pub(crate) async fn observe(
     store: &Arc<Store>,
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
-    let queue = store.layout.queue(name)?;
     let (out, observed) = mpsc::channel(UNREAD);
     let mut observer = Observer {
-        connection: store.connection.clone(),
-        observers: store.observers.clone(),
-        queue,
+        store: store.clone(),
+        queue: store.layout.queue(name)?,
         view: View::default(),
         floor: store.floor.known().above(),
         known: (0, Holder::default()),
-        pending: VecDeque::new(),
+        news: Vec::new(),
+        following: None,
         out: out.clone(),
     };
     observer.read().await.map_err(|failure| failure.into_error("observe", false))?;
-    let closed = store.closed.clone();
-    store.runtime.spawn(async move {
-        tokio::select! {
-            () = closed.cancelled() => {}
-            () = out.closed() => {}
-            () = observer.run() => {}
-        }
-    });
+    let first = std::mem::take(&mut observer.news);
+    let tell = keep::observe::tell(observer, first, out);
+    store.runtime.spawn(store.closed.clone().run_until_cancelled_owned(tell));
     Ok(observed)
 }
 
-impl Observer {
-    /// Tells every change until there is no use in it.
-    async fn run(&mut self) {
-        loop {
-            self.deliver().await;
-            // A failure is that of a request, and dealt with as such.
+impl keep::observe::Observer for Observer {
+    async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
+        while self.news.is_empty() {
+            // A failure is that of a request, and was handled there.
             let refused = match self.follow().await {
                 Ok(Then::Watch) => continue,
                 Ok(Then::LogIn(generation)) => Some(generation),
                 Ok(Then::Read) | Err(_) => None,
             };
             loop {
-                Pause::longest().wait().await;
+                tokio::time::sleep(jitter(LONGEST_PAUSE)).await;
                 match self.read_after(refused).await {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}
-                    Err(failure) => {
-                        // Whoever has left needs no answer.
-                        let _ = self.out.send(Err(failure.into_error("observe", false))).await;
-                        return;
-                    }
+                    Err(failure) => return Err(failure.into_error("observe", false)),
                 }
             }
         }
+        Ok(std::mem::take(&mut self.news))
     }
+}
 
-    /// Begins anew with the queue of this moment.
+impl Observer {
+    /// Begins anew with the current queue.
     async fn read(&mut self) -> Result<(), Failure> {
-        self.view = view(&reads::read(&self.connection, &self.queue).await?)?;
+        let answer = reads::read(&self.store.connection, &self.queue).await?;
+        self.view = View::new(revision(answer.header())?, answer.0.kvs);
         self.tell(vec![self.view.first()]).await
     }
 
-    /// Begins anew, with a new login if the watch was refused and the read is not.
+    /// Begins anew, with a new login if the watch was refused but the read was not.
     async fn read_after(&mut self, refused: Option<u64>) -> Result<(), Failure> {
         self.read().await?;
         match refused {
-            Some(generation) => self.connection.log_in_to_watch(generation).await,
+            Some(generation) => self.store.connection.log_in_to_watch(generation).await,
             None => Ok(()),
         }
     }
 
-    /// Watches from where the view stands.
+    /// Watches from the view's revision until there are changes or the watch is of no more use.
     async fn follow(&mut self) -> Result<Then, Failure> {
-        let mut watching = self.observers.watch(&self.queue, self.view.revision + 1);
-        let (mut look_at, mut doubted) = (Clock::Boot.now() + LOOK, None);
+        let Following { mut watching, mut look_at, mut doubted } = match self.following.take() {
+            Some(following) => following,
+            None => {
+                let next = self.view.revision + 1;
+                let watching = observers::watch(&self.store.observers, &self.queue, next);
+                Following { watching, look_at: Clock::Boot.now() + LOOK, doubted: None }
+            }
+        };
         loop {
             tokio::select! {
-                news = watching.next() => match news {
-                    None => return Ok(Then::Watch),
-                    Some(News::Gone) => return Ok(Then::Read),
-                    Some(News::Refused(on)) => return Ok(Then::LogIn(on)),
+                news = watching.news.recv() => return match news {
+                    None => Ok(Then::Watch),
+                    Some(News::Gone) => Ok(Then::Read),
+                    Some(News::Refused(on)) => Ok(Then::LogIn(on)),
                     Some(News::Changes(changes)) => {
-                        let news = self.view.apply(changes);
-                        self.tell(news).await?;
-                        if !self.deliver_now() {
-                            return Ok(Then::Watch);
+                        let changes = self.view.apply(changes);
+                        self.tell(changes).await?;
+                        // Otherwise another watch begins when the observer has taken all news.
+                        if self.news.len() <= self.out.capacity() {
+                            self.following = Some(Following { watching, look_at, doubted });
                         }
+                        Ok(Then::Watch)
                     }
                 },
                 () = Clock::Boot.sleep_until(look_at) => {
                     let known = Some(self.view.first());
                     let differs = self.differs().await?;
-                    // The watch has had its time, and told nothing.
+                    // The watch had time, and reported nothing.
                     if differs && doubted == known {
                         return Ok(Then::Read);
                     }
@@ -168,7 +179,7 @@ impl Observer {
         }
     }
 
-    /// Whether the member at hand knows another leader, by a look at one key.
+    /// Whether the member in use knows another leader. Reads one key.
     async fn differs(&self) -> Result<bool, Failure> {
         let first = self.view.first();
         let options = GetOptions::new().with_keys_only().with_serializable();
@@ -176,91 +187,60 @@ impl Observer {
             Some(first) => (first.key.clone(), options),
             None => (self.queue.as_bytes().to_vec(), options.with_prefix().with_limit(1)),
         };
-        let answer = self
-            .connection
-            .look(Word::Member, |member| {
-                let mut kv = member.kv.clone();
-                async move { kv.get(key, Some(options)).await }
-            })
-            .await?;
+        let answer = reads::get(&self.store.connection, Word::Member, &key, &options).await?;
         let found = answer.kvs().first();
         Ok(match first {
-            // It leads if nothing was heard of it since.
+            // Differs if its key is gone, or was written since.
             Some(first) => {
                 let modified = self.view.modified(&first.key);
                 found.is_none_or(|kv| kv.mod_revision() > modified)
             }
-            // What is there leads, unless it stands beside others.
+            // Differs if the empty queue has an entry now.
             None => self.view.is_empty() && found.is_some_and(|kv| role(kv.key()).kind().is_some()),
         })
     }
 
-    /// Notes what is to be told.
-    async fn tell(&mut self, news: Vec<Option<First>>) -> Result<(), Failure> {
-        let last = news.len().saturating_sub(1);
-        for (n, first) in news.into_iter().enumerate() {
+    /// Adds these changes to the news.
+    async fn tell(&mut self, changes: Vec<Option<First>>) -> Result<(), Failure> {
+        let last = changes.len().saturating_sub(1);
+        for (n, first) in changes.into_iter().enumerate() {
             let leader = match first {
                 Some(first) => Some(self.introduce(first, n == last).await?),
                 None => None,
             };
-            self.pending.push_back(leader);
+            self.news.push(leader);
         }
         Ok(())
     }
 
-    /// The leader with what is known of it. Only who leads `now` is asked for: the note of another
-    /// is gone.
+    /// Returns the leader with its known facts. `now`: it still leads.
     async fn introduce(&mut self, first: First, now: bool) -> Result<Leader, Failure> {
-        let First { key, revision, role, value } = first;
-        let (value, holder) = match role {
-            Role::Candidate => {
-                if now && self.known.0 != revision {
-                    let key = String::from_utf8_lossy(&key);
-                    let note = reads::note(&self.connection, &key, revision).await?;
-                    self.known = (revision, note::holder(&note, revision, false));
-                }
-                let known = Some(&self.known).filter(|known| known.0 == revision);
-                (
-                    value,
-                    known.map_or_else(
-                        || note::holder(b"", revision, false),
-                        |known| known.1.clone(),
-                    ),
-                )
-            }
+        let First { key, revision, value } = first;
+        let (value, holder) = match role(&key) {
+            Role::Candidate => (value, self.candidate(&key, revision, now).await?),
             Role::Foreign => (value, Holder::default()),
-            // Whether it was passed on is not known here.
+            // It is not known here whether it was passed on.
             _ => (Vec::new(), note::holder(&value, revision, true)),
         };
         if let (Some(_), Some(token)) = (&holder.description, holder.token) {
             self.floor = token.value().saturating_sub(revision.unsigned_abs());
         }
-        // Where its note is gone, or was never there, it counts as the one before.
+        // Without a note the token counts from the same floor as the leader before.
         let token = FencingToken::new(self.floor.saturating_add(revision.unsigned_abs()));
         Ok(Leader::new(token, value, holder))
     }
 
-    /// Tells what is noted, however long it takes the observer.
-    async fn deliver(&mut self) {
-        while let Some(now) = self.pending.pop_front() {
-            // Whoever has left needs no answer.
-            let _ = self.out.send(Ok(now)).await;
+    /// Returns the holder in a candidate's note. Reads the note only if the candidate leads `now`:
+    /// the note of an earlier leader is gone.
+    async fn candidate(&mut self, key: &[u8], revision: i64, now: bool) -> Result<Holder, Failure> {
+        if now && self.known.0 != revision {
+            let key = String::from_utf8_lossy(key);
+            let note = reads::note(&self.store.connection, &key, revision).await?;
+            self.known = (revision, note::holder(&note, revision, false));
         }
+        Ok(match self.known.0 == revision {
+            true => self.known.1.clone(),
+            false => note::holder(b"", revision, false),
+        })
     }
-
-    /// Tells what is noted if the observer has room for it; answers whether it had.
-    fn deliver_now(&mut self) -> bool {
-        while let Some(now) = self.pending.pop_front() {
-            if let Err(TrySendError::Full(Ok(now))) = self.out.try_send(Ok(now)) {
-                self.pending.push_front(now);
-                return false;
-            }
-        }
-        true
-    }
-}
-
-fn view(answer: &GetResponse) -> Result<View, Failure> {
-    let header = answer.header().ok_or(Failure::senseless("no header"))?;
-    Ok(View::new(header.revision(), answer.kvs().iter().map(Seen::of)))
 }

@@ -1,74 +1,17 @@
-//! A new value in the place of an old one.
+//! Publishing a value: it replaces the old one.
 
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
-use crate::{
-    error::Failure,
-    wire::{
-        answer::{ranges, revision},
-        connection::{Connection, Insisted},
-        requests::{put, send_txn, stands},
-    },
-};
+use crate::wire::requests::{put, stands};
 
-/// A value that an entry is to have.
-pub(crate) struct Publish<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) lease: i64,
-    /// The entry's create revision, which stays.
-    pub(crate) revision: i64,
-    pub(crate) value: &'a [u8],
-}
-
-impl Publish<'_> {
-    /// Does it if the entry still stands, and answers whether it does. `modified` is the entry's last
-    /// modification that is known: each sending asks for it, so one that comes late does not put an
-    /// old value in the place of a newer one.
-    pub(crate) async fn send(
-        &self,
-        connection: &Connection,
-        modified: &mut i64,
-        give_up: impl Fn() -> bool,
-    ) -> Insisted<bool> {
-        let mut ambiguous = false;
-        let result = self.settle(connection, modified, &give_up, &mut ambiguous).await;
-        Insisted { result, ambiguous }
-    }
-
-    async fn settle(
-        &self,
-        connection: &Connection,
-        modified: &mut i64,
-        give_up: impl Fn() -> bool,
-        ambiguous: &mut bool,
-    ) -> Result<bool, Failure> {
-        loop {
-            let txn = self.txn(*modified);
-            let insisted = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
-            *ambiguous |= insisted.ambiguous;
-            let answer = insisted.result?;
-            if answer.succeeded() {
-                *modified = revision(&answer)?;
-                return Ok(true);
-            }
-            let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
-            match found.filter(|kv| kv.create_revision == self.revision) {
-                None => return Ok(false),
-                // An earlier sending got through: once more after that, which changes nothing.
-                Some(found) => *modified = found.mod_revision,
-            }
-        }
-    }
-
-    fn txn(&self, modified: i64) -> Txn {
-        Txn::new()
-            .when([
-                stands(self.key, self.revision),
-                Compare::mod_revision(self.key, CompareOp::Equal, modified),
-            ])
-            .and_then([put(self.key, self.lease, self.value)])
-            .or_else([TxnOp::get(self.key, Some(GetOptions::new().with_keys_only()))])
-    }
+/// The transaction that publishes a value, if the entry still stands. It compares the entry's last
+/// known modification, so a late sending does not replace a newer value with an old one. The
+/// entry's create revision stays.
+pub(crate) fn publish(key: &str, lease: i64, (created, modified): (i64, i64), value: &[u8]) -> Txn {
+    Txn::new()
+        .when([stands(key, created), Compare::mod_revision(key, CompareOp::Equal, modified)])
+        .and_then([put(key, lease, value)])
+        .or_else([TxnOp::get(key, Some(GetOptions::new().with_keys_only()))])
 }
 
 #[cfg(test)]
@@ -85,10 +28,10 @@ mod tests {
         let options = PutOptions::new().with_lease(lease);
         let put = client.put("a/1.0.v", "first", Some(options)).await.unwrap();
         let created = put.header().unwrap().revision();
-        let publish = |value| Publish { key: "a/1.0.v", lease, revision: created, value };
-        let late = publish(b"second").txn(created);
+        let publish = |value, modified| publish("a/1.0.v", lease, (created, modified), value);
+        let late = publish(b"second", created);
         let sent = client.txn(late.clone()).await.unwrap();
-        let newer = publish(b"third").txn(revision(&sent).unwrap());
+        let newer = publish(b"third", sent.header().unwrap().revision());
         assert!(client.txn(newer).await.unwrap().succeeded());
         assert!(!client.txn(late).await.unwrap().succeeded());
         let kv = client.get("a/1.0.v", None).await.unwrap().take_kvs().remove(0);

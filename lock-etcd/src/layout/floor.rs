@@ -1,13 +1,13 @@
-//! The token floor: what is added to create revisions.
+//! The token floor: the number that is added to create revisions.
 //!
-//! Its record is a key that every transaction that acquires compares with what the client knows of
-//! it. So what the client knows may be as old as it likes, and nothing is asked for it beforehand: a
-//! transaction that finds another record does nothing, answers it, and is sent once more.
+//! Its record is a key. Every transaction that acquires compares it with the record that the client
+//! knows. So the client's copy may be old, and no request is needed beforehand: a transaction that
+//! finds another record does nothing and returns that record, and the client sends it once more.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use etcd_client::{Compare, CompareOp, proto::PbKeyValue};
-use lock_core::{FencingToken, TokenFloor};
+use lock_core::{FencingToken, TokenFloor, keep::poison::lock};
 
 use crate::error::Failure;
 
@@ -18,21 +18,21 @@ pub(crate) struct Floor {
     known: Mutex<Arc<Record>>,
 }
 
-/// The record at some moment; the default is none.
+/// The record at some moment. The default is no record.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(crate) struct Record {
     value: Option<Vec<u8>>,
     above: u64,
-    /// When it was written.
+    /// The revision at which it was written.
     since: i64,
 }
 
 impl Record {
-    /// By what a read of the key found.
+    /// Reads the record from a read of its key.
     ///
     /// # Errors
     ///
-    /// If somebody else has written there.
+    /// If the value is no valid number: another program has written there.
     pub(crate) fn read(found: Option<&PbKeyValue>) -> Result<Self, Failure> {
         let Some(kv) = found else { return Ok(Self::default()) };
         let above = std::str::from_utf8(&kv.value).ok().and_then(|text| text.parse().ok());
@@ -45,7 +45,7 @@ impl Record {
         self.value == other.value
     }
 
-    /// True in a transaction as long as this is the record.
+    /// A comparison that is true as long as this is the record.
     pub(crate) fn compare(&self, key: &str) -> Compare {
         match &self.value {
             Some(value) => Compare::value(key, CompareOp::Equal, value.clone()),
@@ -53,13 +53,13 @@ impl Record {
         }
     }
 
-    /// As [`compare`](Self::compare), also of when it was written.
+    /// Same as [`compare`](Self::compare), and also of when it was written.
     pub(crate) fn compare_exactly(&self, key: &str) -> [Compare; 2] {
         [self.compare(key), Compare::mod_revision(key, CompareOp::Equal, self.since)]
     }
 
-    /// Whether it was written after an entry with this create revision was made, which counts from an
-    /// earlier record and is about to be ended.
+    /// Whether it was written after the entry with this create revision was made. Such an entry
+    /// counts from an earlier record, and is about to be ended.
     pub(crate) fn is_after(&self, revision: i64) -> bool {
         revision < self.since
     }
@@ -68,12 +68,12 @@ impl Record {
         self.above
     }
 
-    /// The token of an entry with this create revision that was made since.
+    /// Returns the token of an entry with this create revision that was made since.
     pub(crate) fn token(&self, revision: i64) -> FencingToken {
         FencingToken::new(self.above.saturating_add(revision.unsigned_abs()))
     }
 
-    /// The create revision of the entry with this token, if it was made since.
+    /// Returns the create revision of the entry with this token, if it was made since.
     pub(crate) fn revision(&self, token: FencingToken) -> Option<i64> {
         let revision = i64::try_from(token.value().checked_sub(self.above)?).ok()?;
         (!self.is_after(revision)).then_some(revision)
@@ -90,13 +90,12 @@ impl Floor {
     }
 
     pub(crate) fn known(&self) -> Arc<Record> {
-        // Nothing panics while it is held.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.known).clone()
     }
 
     pub(crate) fn learn(&self, record: Record) -> Arc<Record> {
         let record = Arc::new(record);
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = record.clone();
+        *lock(&self.known) = record.clone();
         record
     }
 }

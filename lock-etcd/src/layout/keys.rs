@@ -1,4 +1,4 @@
-//! What keys look like. Layout version 1.
+//! The form of keys. Layout version 1.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -6,13 +6,13 @@ use lock_core::{Error, Kind, LockName, Result};
 
 /// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex><role>`.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct Keys {
     pub(crate) prefix: String,
     pub(crate) native: bool,
 }
 
-impl Layout {
-    /// What the keys of a name's queue start with, and no other name's.
+impl Keys {
+    /// Returns the start of the keys of a name's queue. No other name's keys start with it.
     ///
     /// # Errors
     ///
@@ -32,19 +32,19 @@ impl Layout {
         Ok([&self.prefix, name.as_str(), "/"].concat().into())
     }
 
-    /// The key of a session's [epoch](crate::session::epoch): `<prefix>#<lease>`. In no queue, as a
-    /// [note] is, and no note: those end in `.v`.
+    /// The key of a session's [epoch](crate::session::epoch): `<prefix>#<lease>`. It is in no
+    /// queue, for the same reason as a [note], and it is no note: those end in `.v`.
     pub(crate) fn epoch(&self, lease: i64) -> String {
         format!("{}#{lease:x}", self.prefix)
     }
 
-    /// The key of the [token floor](super::floor): `<prefix>#floor`, which is no epoch's, since
-    /// those go on in hexadecimal.
+    /// The key of the [token floor](super::floor): `<prefix>#floor`. It is no epoch's: an epoch's
+    /// key has a hexadecimal number there.
     pub(crate) fn floor(&self) -> String {
         format!("{}#floor", self.prefix)
     }
 
-    /// The name whose queue this is.
+    /// Returns the name of a queue.
     pub(crate) fn name(&self, queue: &[u8]) -> Option<LockName> {
         let name = queue.strip_prefix(self.prefix.as_bytes())?.strip_suffix(b"/")?;
         let name = std::str::from_utf8(name).ok()?;
@@ -54,23 +54,24 @@ impl Layout {
         }
     }
 
-    /// From where to where the keys of all names stand that start with `start`, and perhaps of
-    /// others; `None` if no name can be so long.
+    /// Returns the range of the keys of all names that start with `start`. It may have keys of
+    /// other names, too. `None` if no name can be so long.
     pub(crate) fn names(&self, start: &str) -> Option<(Vec<u8>, Vec<u8>)> {
         let start = match start {
-            // Names that are nothing but dots are escaped, names that start with them are not.
+            // Names of dots only are escaped. Names that start with dots are not.
             "" | "." | ".." => Cow::Borrowed(""),
             native if self.native => native.into(),
             start => Cow::Owned(LockName::new(start).ok()?.escaped().into_owned()),
         };
         let from = [&self.prefix, &*start].concat().into_bytes();
         let to = end_of_prefix(&from);
-        // An empty key means none to etcd.
+        // For etcd an empty key is no key.
         Some((if from.is_empty() { vec![0] } else { from }, to))
     }
 }
 
-/// Where the keys with a prefix end; for an empty one, etcd's word for the end of all keys.
+/// Returns the end of the keys with a prefix; for an empty one, etcd's sign for the end of all
+/// keys.
 pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     match end.last_mut() {
@@ -82,58 +83,53 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
 }
 
 /// The key of a client's slot in a queue; see [`Slots`](super::key_slots::Slots). It says what the
-/// entry is, so that whoever lists a queue need not ask for values.
+/// entry is, so a list of a queue does not need the values.
 pub(crate) fn key(queue: &str, lease: i64, slot: u32, role: Role) -> String {
-    let kind = match role {
-        Role::Candidate => return format!("{queue}{lease:x}.{slot:x}.v"),
-        role => role.kind().unwrap_or_default(),
-    };
-    match kind {
-        Kind::Shared => format!("{queue}{lease:x}.{slot:x}.r"),
-        Kind::Permit { weight, limit } => format!("{queue}{lease:x}.{slot:x}.p{weight}.{limit}"),
-        _ => format!("{queue}{lease:x}.{slot:x}"),
+    let key = format!("{queue}{lease:x}.{slot:x}");
+    match role {
+        Role::Candidate => key + ".v",
+        Role::Ours(Kind::Shared) => key + ".r",
+        Role::Ours(Kind::Permit { weight, limit }) => format!("{key}.p{weight}.{limit}"),
+        _ => key,
     }
 }
 
-/// The mark on an exclusive entry that it is a shared one now.
+/// The key of the mark on an exclusive entry that it is a shared one now.
 pub(crate) fn mark(key: &str) -> String {
     format!("{key}.s")
 }
 
-/// The key whose deletion tells everybody who waits that an entry was marked: watches report
-/// deletions only.
+/// The key whose deletion tells all waiters that an entry was marked: watches report deletions
+/// only.
 pub(crate) fn signal(key: &str) -> String {
     format!("{key}.x")
 }
 
-/// Where a [candidate](Role::Candidate)'s note stands: `<prefix><name>#<lease>.<slot>.v`.
+/// The key of a [candidate](Role::Candidate)'s note: `<prefix><name>#<lease>.<slot>.v`.
 ///
-/// Not in any queue. A queue is all that begins with something that ends in `/`, and this has no
-/// `/` after the prefix, because names have none as they stand in keys. So only what has all of the
-/// prefix's own queues in it could have it, too. And no two entries have it in common, because what
-/// follows the name has no `#`.
+/// It is in no queue. A queue is all keys that begin with a text that ends in `/`. This key has no
+/// `/` after the prefix, because names in keys have none. So only a queue that holds all of the
+/// prefix's own queues could hold it, too. No two entries share such a key, because the part after
+/// the name has no `#`.
+///
+/// For a queue it is the start of the keys of its notes. Other keys may start with it, too.
 pub(crate) fn note(key: &str) -> String {
     let (name, entry) = key.rsplit_once('/').unwrap_or_default();
     format!("{name}#{entry}")
 }
 
-/// What the keys of the notes of a queue start with, and perhaps others.
-pub(crate) fn notes(queue: &str) -> String {
-    note(queue)
-}
-
-/// Where the keys that belong to an entry end, its own and what is put beside it: all of these go
-/// on with `.`, and the keys of other slots with a digit, which is greater than `/`.
+/// Returns the end of the keys that belong to an entry: its own, and those beside it. These go on
+/// with `.`, and the keys of other slots with a digit, which is greater than `/`.
 pub(crate) fn end_of_entry(key: &str) -> String {
     format!("{key}/")
 }
 
-/// What a key in a queue is.
+/// The role of a key in a queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// A client's entry, of this layout. Its value is its note.
     Ours(Kind),
-    /// An exclusive entry of this layout with a value for everybody. Its note stands
+    /// An exclusive entry of this layout with a value for observers. Its note stands
     /// [elsewhere](note).
     Candidate,
     /// A foreign client's entry: exclusive.
@@ -145,7 +141,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// The kind of the entry, if it is one.
+    /// Returns the kind of the entry; `None` if it is no entry.
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
             Self::Ours(kind) => Some(kind),
@@ -155,7 +151,7 @@ impl Role {
     }
 }
 
-/// What a key is.
+/// Returns the role of a key.
 pub(crate) fn role(key: &[u8]) -> Role {
     let entry = std::str::from_utf8(&key[queue_of(key).len()..]).ok();
     entry.and_then(parse).unwrap_or(Role::Foreign)
@@ -182,7 +178,7 @@ fn parse(entry: &str) -> Option<Role> {
     parts.next().is_none().then_some(role)
 }
 
-/// The queue that a key belongs to.
+/// Returns the queue that a key belongs to.
 pub(crate) fn queue_of(key: &[u8]) -> &[u8] {
     let end = key.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     &key[..end]
@@ -192,8 +188,8 @@ pub(crate) fn queue_of(key: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn layout(native: bool) -> Layout {
-        Layout { prefix: "ns/".to_owned(), native }
+    fn layout(native: bool) -> Keys {
+        Keys { prefix: "ns/".to_owned(), native }
     }
 
     #[test]
@@ -216,7 +212,7 @@ mod tests {
         let names = ["a", "a/b", "a b", "a.b", ".", "..", "...", ".a", "%", "%25", "\u{540d}"];
         let starts = ["", "a", "a/", "a ", ".", "..", "...", "%", "%2", "\u{540d}"];
         for (native, prefix) in [(false, "ns/"), (true, "ns/"), (false, "")] {
-            let layout = Layout { prefix: prefix.to_owned(), native };
+            let layout = Keys { prefix: prefix.to_owned(), native };
             for name in names.iter().filter(|name| !native || !name.contains('/')) {
                 let name = LockName::new(name).unwrap();
                 let queue = layout.queue(&name).unwrap();
@@ -268,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_an_entry_stands_right_behind_it() {
+    fn the_belongings_of_an_entry_stand_right_behind_it() {
         let permit = Role::Ours(Kind::Permit { weight: 1, limit: 1 });
         let exclusive = [Role::Ours(Kind::Exclusive), Role::Candidate];
         for own in exclusive.map(|role| key("ns/a/", 0x1f, 1, role)) {
@@ -290,7 +286,7 @@ mod tests {
         let names = names.map(|name| LockName::new(name).unwrap());
         for (native, prefix) in [(false, ""), (true, ""), (false, "ns/"), (true, "/"), (true, "x#")]
         {
-            let layout = Layout { prefix: prefix.to_owned(), native };
+            let layout = Keys { prefix: prefix.to_owned(), native };
             let queues: Vec<_> = names.iter().filter_map(|name| layout.queue(name).ok()).collect();
             let entries = [(1, 0), (1, 0x10), (0x11, 0)];
             let keys = queues.iter().flat_map(|queue| {
@@ -300,7 +296,7 @@ mod tests {
             let all: std::collections::HashSet<_> = keys.iter().map(|key| note(key)).collect();
             assert_eq!(all.len(), keys.len());
             assert!(!all.contains(&layout.epoch(1)) && !all.contains(&layout.floor()));
-            assert!(keys.iter().all(|key| note(key).starts_with(&notes(&layout_queue(key)))));
+            assert!(keys.iter().all(|key| note(key).starts_with(&note(&layout_queue(key)))));
             let (epoch, floor) = (layout.epoch(1), layout.floor());
             for note in all.iter().chain([&epoch, &floor]) {
                 assert!(!queues.iter().any(|queue| note.starts_with(&**queue)), "{note}");

@@ -16,21 +16,20 @@ pub(crate) struct QueueEntry {
     pub(crate) kind: Kind,
 }
 
-/// An entry as the store has it.
+/// An entry as it is in the store.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) entry: QueueEntry,
     pub(crate) role: Role,
     /// The etcd lease by which it lives; 0 if none.
     pub(crate) lease: i64,
-    /// Empty if only keys were asked for, of a foreign client, and of a candidate until
-    /// [`add_notes`].
+    /// Empty if only keys were read, for a foreign client, and for a candidate until [`add_notes`].
     pub(crate) note: Vec<u8>,
-    /// The note was written after the entry: the lock has gone from hand to hand since.
+    /// Whether the note was written after the entry: the lock was passed on since.
     pub(crate) passed_on: bool,
 }
 
-/// The entries among keys that are in their own order, as etcd lists them.
+/// Returns the entries among keys that are sorted as etcd lists them.
 pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
     let mut entries: Vec<Standing> = Vec::with_capacity(kvs.len());
     for kv in kvs {
@@ -42,7 +41,7 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
             entries.push(Standing { entry, role, lease: kv.lease, note, passed_on });
         } else if role == Role::Mark
             && let Some(Standing { entry, .. }) = entries.last_mut()
-            // An older mark is that of an entry that had this key before.
+            // An older mark belongs to an entry that had this key before.
             && kv.mod_revision > entry.revision
             && kv.key.strip_suffix(b".s") == Some(&entry.key)
         {
@@ -52,7 +51,7 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
     entries
 }
 
-/// Whether an entry was detached or adopted since it was made: nothing else writes it again.
+/// Whether an entry was detached or adopted since it was made: no other request writes it again.
 pub(crate) fn is_passed_on(role: &Role, kv: &PbKeyValue) -> bool {
     matches!(role, Role::Ours(_)) && kv.mod_revision != kv.create_revision
 }
@@ -63,13 +62,13 @@ pub(crate) fn add_notes(entries: &mut [Standing], notes: Vec<PbKeyValue>) {
     for standing in entries.iter_mut().filter(|standing| standing.role == Role::Candidate) {
         let key = keys::note(&String::from_utf8_lossy(&standing.entry.key));
         let note = notes.remove(key.as_bytes());
-        // Written with the entry; another one is that of an entry that had this key before.
+        // It was written with the entry. Another one belongs to an entry that had this key before.
         let note = note.filter(|kv| kv.mod_revision == standing.entry.revision);
         standing.note = note.map(|kv| kv.value).unwrap_or_default();
     }
 }
 
-/// The entries alone, in the order of their keys.
+/// Returns the entries alone, in the order of their keys.
 pub(crate) fn queue_entries(kvs: Vec<PbKeyValue>) -> Vec<QueueEntry> {
     entries(kvs).into_iter().map(|standing| standing.entry).collect()
 }
@@ -118,7 +117,7 @@ mod tests {
         assert_eq!(notes, [&b"raw"[..], b"note", b"", b"", b""]);
     }
 
-    /// Somebody deleted the entry without its mark, and the key is used again.
+    /// Another client deleted the entry without its mark, and the key is used again.
     #[test]
     fn a_mark_from_before_the_entry_does_not_count() {
         let kind =

@@ -1,4 +1,4 @@
-//! What stands in etcd: keys, notes and the token floor, and how they are read back.
+//! The data in etcd: keys, notes and the token floor, and how they are read back.
 
 pub(crate) mod floor;
 pub(crate) mod key_slots;

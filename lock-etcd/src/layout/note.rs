@@ -1,4 +1,4 @@
-//! What an attempt writes down about itself, and what others read.
+//! The note that an attempt writes about itself, and how others read it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::layout::{floor::Record, keys::Role, listing::Standing};
 
-/// The value of an entry's key, or of its note's key, as JSON. For people: nothing is decided by it
-/// but whose entry it is.
+/// The value of an entry's key, or of its note's key, as JSON. It is for people. Only its attempt's
+/// id is used for decisions.
 #[derive(Debug, Deserialize, Serialize)]
 struct Note<'a> {
     #[serde(borrow)]
@@ -17,7 +17,7 @@ struct Note<'a> {
     /// Milliseconds since 1970.
     since: u64,
     attempt: String,
-    /// The token floor that it counts from.
+    /// The token floor that the entry counts from.
     #[serde(default, skip_serializing_if = "is_zero")]
     floor: u64,
 }
@@ -27,7 +27,7 @@ fn is_zero(floor: &u64) -> bool {
     *floor == 0
 }
 
-/// The note of an attempt that queues up now, if the token floor is this.
+/// Writes the note of an attempt that queues up now, with this token floor.
 pub(crate) fn write(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
     let since = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let note = Note {
@@ -40,7 +40,7 @@ pub(crate) fn write(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
     serde_json::to_vec(&note).unwrap_or_default()
 }
 
-/// An entry as others see it. All that is known of a foreign client's is that it is there.
+/// Returns an entry as others see it. Of a foreign client's entry only its existence is known.
 pub(crate) fn read(standing: &Standing) -> Entry {
     if standing.role == Role::Foreign {
         return Entry::new(None, Holder::default());
@@ -49,8 +49,8 @@ pub(crate) fn read(standing: &Standing) -> Entry {
     Entry::new(attempt(&standing.note), holder).with_kind(standing.entry.kind)
 }
 
-/// Who holds or waits by the entry with this note and create revision. The note of a lock that was
-/// passed on has the time of that, and not since when it is held.
+/// Returns the holder or waiter of the entry with this note and create revision. The note of a lock
+/// that was passed on has the time of that, not the start of the hold.
 pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
     let note = serde_json::from_slice::<Note<'_>>(note).ok();
     let floor = note.as_ref().map_or(0, |note| note.floor);
@@ -64,12 +64,12 @@ pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
     }
 }
 
-/// What the token of the entry with this note counts from.
+/// Returns the token floor of the entry with this note.
 pub(crate) fn floor(note: &[u8]) -> u64 {
     serde_json::from_slice::<Note<'_>>(note).map_or(0, |note| note.floor)
 }
 
-/// Whose note this is.
+/// Returns the attempt that wrote this note.
 pub(crate) fn attempt(value: &[u8]) -> Option<Uuid> {
     let note: Note<'_> = serde_json::from_slice(value).ok()?;
     Uuid::try_parse(&note.attempt).ok()

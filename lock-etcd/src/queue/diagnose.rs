@@ -1,6 +1,6 @@
-//! Why a wait was in vain.
+//! The reason for a failed wait.
 
-use etcd_client::{GetOptions, GetResponse, SortOrder, SortTarget, proto::PbKeyValue};
+use etcd_client::{GetOptions, SortOrder, SortTarget, proto::PbKeyValue};
 use lock_core::{Diagnosis, Holder, LockName, Result};
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::{
     session::store::Store,
     wire::{
         connection::{Connection, Word},
-        history,
+        history, reads,
     },
 };
 
@@ -22,19 +22,19 @@ use crate::{
 /// among them.
 const FIRST: i64 = 4;
 
-/// Tells who is first in line, by one read of that entry, and where the attempts stand, by what is
-/// known here.
+/// Returns the first holder in line, by one read of its entry, and the places of the attempts as
+/// far as this client knows them.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::inspect`](lock_core::DistributedLock::inspect).
+/// Same as [`DistributedLock::inspect`](lock_core::DistributedLock::inspect).
 pub(crate) async fn diagnose(
     store: &Store,
     name: &LockName,
     attempts: &[Uuid],
 ) -> Result<Diagnosis> {
     let queue = store.layout.queue(name)?;
-    let (first, places) = store.watcher.names().standing(&queue, attempts);
+    let (first, places) = store.watcher.side().standing(&queue, attempts);
     let connection = &store.connection;
     let known = match first {
         Some(first) => known(connection, &queue, &first).await,
@@ -49,7 +49,7 @@ pub(crate) async fn diagnose(
     Ok(Diagnosis::new(holder, places))
 }
 
-/// The holder whose entry this is; `None` if it is gone.
+/// Returns the holder of this entry; `None` if it is gone.
 async fn known(
     connection: &Connection,
     queue: &str,
@@ -60,8 +60,10 @@ async fn known(
         Role::Candidate => keys::note(&String::from_utf8_lossy(key)).into_bytes(),
         _ => key.to_owned(),
     };
-    let found = get(connection, key, GetOptions::new()).await?.0.kvs.into_iter().next();
-    let Some(kv) = found else { return Ok(None) };
+    // From the member in use, here and below: this is for the text of an error, and may be old.
+    let options = GetOptions::new().with_serializable();
+    let found = reads::get(connection, Word::Member, &key, &options).await?;
+    let Some(kv) = found.0.kvs.into_iter().next() else { return Ok(None) };
     let revision = match role {
         Role::Foreign => return Ok(Some(Holder::default())),
         // A note was written together with the entry.
@@ -74,32 +76,18 @@ async fn known(
     Ok(Some(holder.granted(granted_at)))
 }
 
-/// The holder whose entry is the first of a queue. etcd reads the whole queue for it, and sends the
-/// beginning only.
+/// Returns the holder of the first entry of a queue. etcd reads the whole queue for it, and sends
+/// only the beginning.
 async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>, Failure> {
     let options = GetOptions::new()
         .with_prefix()
         .with_keys_only()
         .with_sort(SortTarget::Create, SortOrder::Ascend)
-        .with_limit(FIRST);
-    let first = get(connection, queue.to_owned(), options).await?;
+        .with_limit(FIRST)
+        .with_serializable();
+    let first = reads::get(connection, Word::Member, queue.as_bytes(), &options).await?;
     let is_entry = |kv: &PbKeyValue| role(&kv.key).kind().is_some();
     let Some(first) = first.0.kvs.into_iter().find(is_entry) else { return Ok(None) };
     let nothing = || Some(Holder::default());
     Ok(known(connection, queue, &first.key).await?.or_else(nothing))
-}
-
-/// Asks the member at hand: it is for the text of an error, and may be a while ago.
-async fn get(
-    connection: &Connection,
-    key: impl Into<Vec<u8>>,
-    options: GetOptions,
-) -> Result<GetResponse, Failure> {
-    let (key, options) = (key.into(), options.with_serializable());
-    connection
-        .look(Word::Member, |member| {
-            let mut kv = member.kv.clone();
-            async move { kv.get(key, Some(options)).await }
-        })
-        .await
 }

@@ -1,4 +1,4 @@
-//! Which names are to be listed, when, and what the lists say.
+//! The names to list, when to list them, and the results.
 
 use std::sync::Arc;
 
@@ -6,7 +6,10 @@ use lock_core::Instant;
 
 use crate::{
     layout::listing::QueueEntry,
-    queue::{names::Names, watched::STEPS},
+    queue::{
+        names::Names,
+        watched::{LINGER, STEPS},
+    },
 };
 
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
@@ -16,12 +19,12 @@ const LIST_AT_ONCE: usize = 64;
 #[derive(Debug)]
 pub(crate) struct ToList {
     pub(crate) queues: Vec<Arc<str>>,
-    /// Ask the whole cluster and not only the member at hand.
+    /// Whether to ask the whole cluster, not only the member in use.
     pub(crate) exact: bool,
 }
 
 impl Names {
-    /// What to list now, and when to come again.
+    /// Returns the names to list now, and when to come again.
     pub(crate) fn next_list(&mut self, now: Instant) -> (Option<ToList>, Instant) {
         let due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).cloned().collect();
         for due in due {
@@ -46,8 +49,8 @@ impl Names {
             return self.close(queue);
         }
         if watched.watch.is_none() {
-            // It was refused; waiters are told of the list that follows when it begins.
-            let due = now + watched.poll;
+            // It was refused. Its waiters learn from the list that follows when it begins.
+            let due = now + watched.poll.unwrap_or(LINGER);
             self.watch(queue, 0);
             return self.set_due(queue, Some(due));
         }
@@ -60,7 +63,7 @@ impl Names {
         self.set_due(queue, Some(next));
     }
 
-    /// A name's queue at a revision.
+    /// Takes a list of a name's queue at a revision.
     pub(crate) fn listed(&mut self, queue: &Arc<str>, at: i64, entries: &[QueueEntry]) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;
@@ -69,7 +72,7 @@ impl Names {
         self.judge(queue, Some(at));
     }
 
-    /// A list failed; it is tried again by and by.
+    /// Notes that a list failed. It is tried again later.
     pub(crate) fn not_listed(&mut self, queue: &Arc<str>) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;

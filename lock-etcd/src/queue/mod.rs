@@ -1,8 +1,7 @@
-//! Who is before an attempt, as far as this client knows, and how it hears of what changes.
+//! The entries before an attempt, as far as this client knows, and how it learns of changes.
 
 pub(crate) mod diagnose;
 mod events;
-pub(crate) mod lister;
 mod lists;
 pub(crate) mod names;
 pub(crate) mod view;

@@ -1,8 +1,8 @@
-//! The queues of all names that this client watches. No I/O: what there is to send is collected,
-//! and sent by [`stream`](crate::wire::stream) and [`lister`](crate::queue::lister).
+//! The queues of all names that this client watches. No I/O: requests are collected for the
+//! [watcher](crate::queue::watcher).
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -20,11 +20,25 @@ use crate::{
     wire::watches::Watches,
 };
 
-/// A watch that etcd refused: whether the login may read the queue is to be asked.
+/// How long a hold that never waited stays without a watch of its key. Most holds are over by then
+/// and cost etcd only their two requests. The others learn of a deletion at once after that.
+const UNWATCHED: Duration = Duration::from_millis(50);
+
+/// A hold that is not watched yet.
+#[derive(Debug)]
+struct Young {
+    since: Instant,
+    revision: i64,
+    /// A later revision at which it stood, if one is known.
+    stood: i64,
+    validity: Validity,
+}
+
+/// A watch that etcd refused. A read must show whether the login may read the queue.
 #[derive(Debug)]
 pub(crate) struct Doubt {
     pub(crate) queue: Arc<str>,
-    /// Why, in etcd's words.
+    /// The reason in etcd's words.
     pub(crate) reason: String,
     /// The generation of the connection on which it was refused.
     pub(crate) generation: u64,
@@ -35,19 +49,19 @@ pub(crate) struct Doubt {
 pub(crate) struct Names {
     pub(super) watched: HashMap<Arc<str>, Watched>,
     pub(super) watches: Watches,
-    /// The generation of the connection on which the stream stands.
-    pub(super) generation: u64,
+    /// Holds that are not watched yet, by their keys.
+    young: HashMap<Arc<str>, Young>,
+    /// Young holds in order of age, and some that are over.
+    by_age: VecDeque<(Instant, Arc<str>)>,
     pub(super) due: BTreeSet<(Instant, Arc<str>)>,
     pub(super) to_list: Vec<Arc<str>>,
     pub(super) doubted: Vec<Doubt>,
-    /// There is something to open or to close.
-    pub(crate) stream_work: Arc<Notify>,
-    /// There is something to list, or due earlier than before.
-    pub(crate) list_work: Arc<Notify>,
+    /// Notified when there is a queue to list, or a due time earlier than before.
+    pub(crate) work: Arc<Notify>,
 }
 
 impl Names {
-    /// An attempt waits: answers where it will be told.
+    /// Adds a waiting attempt. Returns the receiver of its message.
     pub(crate) fn enter(
         &mut self,
         queue: &Arc<str>,
@@ -58,11 +72,11 @@ impl Names {
     ) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
         let watched = self.watched.entry(queue.clone()).or_default();
-        // Else the next list is due already, and must not be put off by each new waiter.
+        // Otherwise the next list is due already, and a new waiter must not delay it.
         let set_due = watched.queue.is_idle() || watched.due.is_none();
         watched.queue.enter(own, before, Mine::Waiting(attempt, tell));
         watched.hot = true;
-        watched.poll = ttl;
+        watched.poll = Some(ttl);
         let poll = watched.next_poll(Clock::Boot.now());
         self.watch(queue, 0);
         if set_due {
@@ -72,7 +86,7 @@ impl Names {
         told
     }
 
-    /// A waiter took its turn. Answers whether its entry is still there.
+    /// Turns a waiter into a holder. Returns whether its entry is still there.
     pub(crate) fn hold(&mut self, queue: &str, revision: i64, validity: &Validity) -> bool {
         let mine = self.watched.get_mut(queue).and_then(|watched| watched.queue.get_mut(revision));
         let Some(mine) = mine else { return false };
@@ -80,20 +94,49 @@ impl Names {
         true
     }
 
-    /// A hold that never waited lasts: watch its key from now on.
-    pub(crate) fn watch_hold(
+    /// Adds a hold that never waited: its key is watched if it lasts.
+    pub(crate) fn add_young(
         &mut self,
-        key: Arc<str>,
+        key: &Arc<str>,
         (revision, stood): (i64, i64),
-        validity: Validity,
+        validity: &Validity,
     ) {
+        let (since, validity) = (Clock::Boot.now(), validity.clone());
+        if self.by_age.is_empty() {
+            self.work.notify_one();
+        }
+        self.by_age.push_back((since, key.clone()));
+        self.young.insert(key.clone(), Young { since, revision, stood, validity });
+    }
+
+    /// Watches the oldest of the young holds if it is old enough. Otherwise returns when to come
+    /// again.
+    pub(super) fn grow_up(&mut self, now: Instant) -> Option<Instant> {
+        let Some((since, key)) = self.by_age.front() else { return Some(Instant::NEVER) };
+        // Otherwise it is over, and another hold of its key may be young.
+        let lasts = self.young.get(key).is_some_and(|young| young.since == *since);
+        let until = *since + UNWATCHED;
+        if lasts && now < until {
+            return Some(until);
+        }
+        if let Some((_, key)) = self.by_age.pop_front()
+            && lasts
+            && let Some(Young { revision, stood, validity, .. }) = self.young.remove(&key)
+        {
+            self.watch_hold(key, (revision, stood), validity);
+        }
+        None
+    }
+
+    /// Watches the key of a hold that never waited, and that lasts.
+    fn watch_hold(&mut self, key: Arc<str>, (revision, stood): (i64, i64), validity: Validity) {
         let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
         let queue: Arc<str> = match self.watched.get_key_value(queue) {
             Some((queue, _)) => queue.clone(),
             None => queue.into(),
         };
-        // It waits for nobody, so it need not know who was before it; whoever comes after it and
-        // waits brings the whole list. Should it have become shared, the list says so.
+        // It does not wait, so it needs no list of the entries before it. An attempt that waits
+        // after it brings the whole list. If it has become shared, the list says so.
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
         let watched = self.watched.entry(queue.clone()).or_default();
@@ -106,17 +149,19 @@ impl Names {
         self.judge(&queue, None);
     }
 
-    /// An attempt is over: it gave up, or what it held is lost.
-    pub(crate) fn leave(&mut self, queue: &Arc<str>, revision: i64) {
+    /// Removes an attempt that is over: it gave up, or its lock is lost.
+    pub(crate) fn leave(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
+        self.young.remove(key);
         let Some(watched) = self.watched.get_mut(queue) else { return };
         if watched.queue.leave(revision).is_some() {
             self.left(queue);
         }
     }
 
-    /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock
-    /// is theirs without waiting for the store. Everybody else waits for the deletion.
+    /// Releases a hold whose key is about to be deleted. Attempts of ours that this admits get the
+    /// lock without waiting for the store. All others wait for the deletion.
     pub(crate) fn release(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
+        self.young.remove(key);
         let Some(watched) = self.watched.get_mut(queue) else { return };
         if watched.queue.is_idle() {
             return;
@@ -126,7 +171,7 @@ impl Names {
         self.left(queue);
     }
 
-    /// An entry of ours is shared now: readers of ours right behind it may enter.
+    /// Notes that an entry of ours is shared now: readers of ours right behind it may enter.
     pub(crate) fn downgraded(&mut self, queue: &Arc<str>, entry: &QueueEntry) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.queue.update(entry);
@@ -149,7 +194,6 @@ impl Names {
         }
         let id = self.watches.open(queue, start);
         (watched.watch, watched.start, watched.step) = (Some(id), start, 0);
-        self.stream_work.notify_one();
     }
 
     pub(super) fn close(&mut self, queue: &Arc<str>) {
@@ -157,7 +201,6 @@ impl Names {
         let Some(watched) = self.watched.remove(queue) else { return };
         if let Some(id) = watched.watch {
             self.watches.close(id);
-            self.stream_work.notify_one();
         }
     }
 
@@ -171,19 +214,19 @@ impl Names {
         }
         let Some(at) = at else { return };
         if self.due.first().is_none_or(|(first, _)| at < *first) {
-            self.list_work.notify_one();
+            self.work.notify_one();
         }
         self.due.insert((at, queue.clone()));
     }
 
-    /// Tells everybody of a name what has become of them.
+    /// Tells all attempts of a name their state.
     pub(super) fn judge(&mut self, queue: &Arc<str>, listed_at: Option<i64>) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         for gone in watched.queue.take_gone() {
             match gone {
-                // A waiter that has left needs no answer.
+                // A waiter that has left needs no message.
                 Mine::Waiting(_, tell) => _ = tell.send(Told::Gone),
-                // Found out when it takes its turn.
+                // It finds out when it takes its turn.
                 Mine::Granted(_) => {}
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
             }
@@ -192,18 +235,19 @@ impl Names {
             if let Mine::Waiting(attempt, _) = *mine
                 && let Mine::Waiting(_, tell) = std::mem::replace(mine, Mine::Granted(attempt))
             {
-                // A waiter that has left needs no answer.
+                // A waiter that has left needs no message.
                 _ = tell.send(Told::Yours);
             }
         }
         if watched.queue.wants_list() && !watched.listing {
             watched.listing = true;
             self.to_list.push(queue.clone());
-            self.list_work.notify_one();
+            self.work.notify_one();
         }
     }
 
-    /// The key of the first in line, and the places of attempts of ours, as far as they are known.
+    /// Returns the key of the first in line, and the places of attempts of ours, as far as they are
+    /// known.
     pub(crate) fn standing(
         &self,
         queue: &str,

@@ -5,7 +5,7 @@ use etcd_client::{
 use lock_core::{Kind, LockName};
 
 use super::*;
-use crate::queue::watched::HELD;
+use crate::{queue::watched::HELD, wire::stream::Side};
 
 fn entry(revision: i64, key: &str) -> QueueEntry {
     QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
@@ -16,7 +16,7 @@ fn deletion(key: &str, at: i64) -> PbEvent {
     PbEvent { r#type: 1, kv: Some(kv), ..Default::default() }
 }
 
-/// The first deletion that a watch tells may be that of the waiter for which it was opened.
+/// The first deletion that a watch reports may be that of the waiter for which it was opened.
 #[test]
 fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after_that() {
     let mut names = Names::default();
@@ -28,19 +28,19 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
     let message = PbWatchResponse { watch_id: id, header, ..Default::default() };
     let began = PbWatchResponse { created: true, ..message.clone() };
     names.message(&WatchResponse(began)).unwrap();
-    names.leave(&queue, 5);
+    names.leave(&queue, 5, key);
     let left = Clock::Boot.now();
     let deleted = PbWatchResponse { events: vec![deletion(key, 6)], ..message };
     names.message(&WatchResponse(deleted)).unwrap();
-    assert_eq!(names.next_close(), None);
+    assert_eq!(names.watches.next_close(), None);
     names.next_list(left + LINGER);
-    assert_eq!(names.next_close(), Some(id));
+    assert_eq!(names.watches.next_close(), Some(id));
     assert!(names.watched.is_empty());
 }
 
 /// Watches have lost events (etcd#18089).
 #[test]
-fn a_loss_of_which_no_watch_tells_is_found_out_by_a_list() {
+fn a_list_finds_a_loss_that_no_watch_reported() {
     let mut names = Names::default();
     let now = Clock::Boot.now();
     let (name, until) = (LockName::new("job").unwrap(), now + Duration::from_secs(3600));
@@ -56,4 +56,25 @@ fn a_loss_of_which_no_watch_tells_is_found_out_by_a_list() {
         names.listed(queue, 9, &entries);
     }
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
+}
+
+/// Attempts use a key again as soon as it is free.
+#[test]
+fn a_hold_that_ends_young_is_not_watched_and_the_next_one_of_its_key_is() {
+    let mut names = Names::default();
+    let (queue, key) = (Arc::<str>::from("job/"), Arc::<str>::from("job/1f.0"));
+    let until = Clock::Boot.now() + Duration::from_secs(3600);
+    let validity = Validity::new(&LockName::new("job").unwrap(), until);
+    let grown = |names: &mut Names| while names.grow_up(until) != Some(Instant::NEVER) {};
+    names.add_young(&key, (5, 5), &validity);
+    names.leave(&queue, 5, &key);
+    grown(&mut names);
+    assert!(names.watched.is_empty());
+    names.add_young(&key, (6, 6), &validity);
+    assert!(names.grow_up(Clock::Boot.now() - UNWATCHED).is_some_and(|next| next < until));
+    names.release(&queue, 6, &key);
+    names.add_young(&key, (7, 7), &validity);
+    grown(&mut names);
+    let queue = &mut names.watched.get_mut(&queue).unwrap().queue;
+    assert!(queue.get_mut(6).is_none() && queue.get_mut(7).is_some());
 }

@@ -1,23 +1,24 @@
-//! What one client knows of the queue of one name. Pure: no I/O, no clock.
+//! One client's view of the queue of one name. Pure: no I/O, no clock.
 //!
-//! A name's queue is the entries under its prefix, in order of their create revision; who holds the
-//! lock is said by the [queue rule](lock_core::queue). A client sees it through two windows:
+//! A name's queue is the entries under its prefix, in order of their create revision. The [queue
+//! rule](lock_core::queue) says which of them hold the lock. A client sees the queue in two ways:
 //!
-//! - **lists**, the entries before an attempt's own as the acquiring transaction saw them, and
+//! - **lists**: the entries before an attempt's own as the acquiring transaction saw them, and
 //!   later the whole queue at some revision. A list is exact.
-//! - **deletions** from the name's watch. One that arrives late, or never, delays but admits
-//!   nobody.
+//! - **deletions** from the name's watch. A late or lost one delays a waiter, but never admits one
+//!   wrongly.
 //!
-//! The set of entries before mine only shrinks, and an entry's kind changes once at most, from
+//! The set of entries before mine only shrinks, and an entry's kind changes at most once, from
 //! exclusive to shared. So the transaction's list minus the deletions is all that a waiter needs:
-//! it admits nobody whom the store would not. An entry that a later list lacks is gone for good (a
-//! key that was deleted and made again has another create revision, and is another entry).
+//! it admits only waiters that the store would admit. An entry that a later list lacks is gone for
+//! good (a key that was deleted and made again has another create revision, and is another entry).
 //!
-//! An attempt is *covered* when no deletion since its last sight in a list can have escaped the
-//! watch. Only then may a deletion make it a holder: its own key, which stands under the same
-//! watch, would otherwise have been reported gone in the same or an earlier message.
+//! An attempt is *covered* when the watch cannot have missed a deletion since the attempt was last
+//! seen in a list. Only then may a deletion make it a holder: otherwise its own key may be gone
+//! unnoticed. If it is covered, the same watch would have reported that in the same or an earlier
+//! message.
 //!
-//! That an entry has become shared is told by the deletion of a *signal*, and found out by a list.
+//! The deletion of a *signal* reports that an entry has become shared, and a list shows which.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -28,8 +29,8 @@ use crate::layout::{
     listing::QueueEntry,
 };
 
-/// How many deletions are remembered for acquiring transactions that are still under way. If more
-/// happen meanwhile, the attempt asks for a list.
+/// How many deletions are remembered for acquiring transactions that are still under way. If there
+/// are more meanwhile, the attempt asks for a list.
 const REMEMBERED: usize = 256;
 
 /// The queue of one name as far as this client's own attempts need it.
@@ -40,11 +41,12 @@ const REMEMBERED: usize = 256;
 pub(crate) struct Queue<M> {
     /// Live entries up to the last of ours, by key.
     live: HashMap<Vec<u8>, i64>,
-    /// Their create revisions, sorted, and kinds. A foreign transaction may have made two at once.
+    /// Their create revisions, sorted, and kinds. A foreign transaction may have made two entries
+    /// at once.
     order: VecDeque<(i64, Kind)>,
-    /// Ours, sorted by revision.
+    /// Our attempts, sorted by revision.
     mine: VecDeque<Own<M>>,
-    /// Ours that have lost their entry.
+    /// Our attempts that have lost their entry.
     gone: Vec<M>,
     /// The last deletions, oldest first.
     deleted: VecDeque<(Vec<u8>, i64)>,
@@ -52,7 +54,7 @@ pub(crate) struct Queue<M> {
     forgotten: i64,
     /// The watch reports every deletion after this revision.
     watched: Option<i64>,
-    /// The last signal: an entry had become shared by then.
+    /// Revision of the last signal: an entry had become shared by then.
     signalled: i64,
 }
 
@@ -83,14 +85,14 @@ impl<M> Default for Queue<M> {
 impl<M> Queue<M> {
     /// Adds an attempt of ours, with the entries before it.
     pub(crate) fn enter(&mut self, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
-        // What is known from before may be gone, and nobody of ours was there to be told.
+        // Entries known from before may be gone: no attempt of ours was there to notice.
         self.forget_if_idle();
         let revision = own.revision;
         let covered =
             self.watched.is_some_and(|from| from <= revision) && self.forgotten <= revision;
         let replaced = self.live.get(&own.key).is_some_and(|known| *known > revision);
         if replaced || self.was_deleted_since(revision, &own.key) {
-            // Nor does it matter who was before it: some of them may be gone unnoticed.
+            // The entries before it are dropped: some of them may be gone unnoticed.
             return self.gone.push(what);
         }
         for entry in before {
@@ -104,7 +106,7 @@ impl<M> Queue<M> {
         self.mine.insert(at, Own { revision, seen: revision, covered, what });
     }
 
-    /// Whether the watch has told of the deletion of what was there at a revision.
+    /// Whether the watch has reported the deletion of this key after this revision.
     fn was_deleted_since(&self, revision: i64, key: &[u8]) -> bool {
         let since = self.deleted.iter().rev().take_while(|(_, at)| *at > revision);
         since.into_iter().any(|(deleted, _)| deleted == key)
@@ -116,7 +118,7 @@ impl<M> Queue<M> {
             return self.update(&entry);
         }
         if let Some(known) = known {
-            // The key was deleted and made again: the entry that we knew is gone.
+            // The key was deleted and made again: the known entry is gone.
             self.remove(known);
         }
         let at = self.order.partition_point(|(revision, _)| *revision < entry.revision);
@@ -125,7 +127,8 @@ impl<M> Queue<M> {
         self.live.insert(entry.key, entry.revision);
     }
 
-    /// An entry that we know is shared now. None becomes exclusive: what says so is older.
+    /// Notes that a known entry is shared now. No entry becomes exclusive: a list that shows it so
+    /// is older.
     pub(crate) fn update(&mut self, entry: &QueueEntry) {
         if entry.kind == Kind::Shared
             && self.live.get(&entry.key) == Some(&entry.revision)
@@ -139,7 +142,7 @@ impl<M> Queue<M> {
         self.order.binary_search_by_key(&revision, |(revision, _)| *revision).ok()
     }
 
-    /// An entry is gone, and its key is not `live` any more.
+    /// Removes an entry that is gone. Its key is not `live` any more.
     fn remove(&mut self, revision: i64) {
         if let Some(at) = self.find(revision) {
             self.order.remove(at);
@@ -158,7 +161,7 @@ impl<M> Queue<M> {
         self.mine.binary_search_by_key(&revision, |mine| mine.revision).ok()
     }
 
-    /// The watch began: it reports every deletion after `revision`.
+    /// Notes that the watch began: it reports every deletion after `revision`.
     pub(crate) fn watch_began(&mut self, revision: i64) {
         self.watched = Some(revision);
         for mine in &mut self.mine {
@@ -166,7 +169,7 @@ impl<M> Queue<M> {
         }
     }
 
-    /// The watch ended: deletions may go unnoticed from now on.
+    /// Notes that the watch ended: deletions may go unnoticed from now on.
     pub(crate) fn watch_ended(&mut self) {
         self.watched = None;
         self.deleted.clear();
@@ -176,7 +179,7 @@ impl<M> Queue<M> {
         }
     }
 
-    /// The watch reported a deletion. Judge only after all deletions of one message.
+    /// Notes a deletion that the watch reported. Judge only after all deletions of one message.
     pub(crate) fn deleted(&mut self, key: &[u8], at: i64) {
         match role(key) {
             Role::Mark => return,
@@ -195,7 +198,7 @@ impl<M> Queue<M> {
         self.deleted.push_back((key.to_vec(), at));
     }
 
-    /// The whole queue at a revision.
+    /// Takes a list of the whole queue at a revision.
     pub(crate) fn listed(&mut self, at: i64, entries: &[QueueEntry]) {
         let present: HashMap<&[u8], i64> =
             entries.iter().map(|entry| (entry.key.as_slice(), entry.revision)).collect();
@@ -212,13 +215,13 @@ impl<M> Queue<M> {
         }
     }
 
-    /// Ours that have lost their entry.
+    /// Our attempts that have lost their entry.
     pub(crate) fn take_gone(&mut self) -> Vec<M> {
         std::mem::take(&mut self.gone)
     }
 
-    /// Ours that hold the lock for sure: the rule admits them, and they are covered or a list at
-    /// `listed_at` had them.
+    /// Our attempts that certainly hold the lock: the rule admits them, and they are covered, or a
+    /// list at `listed_at` had them.
     pub(crate) fn admitted(&mut self, listed_at: Option<i64>) -> impl Iterator<Item = &mut M> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
         let last = admitted.checked_sub(1).map_or(0, |last| self.order[last].0);
@@ -229,13 +232,13 @@ impl<M> Queue<M> {
             .map(|mine| &mut mine.what)
     }
 
-    /// What we know of an attempt of ours.
+    /// Returns an attempt of ours.
     pub(crate) fn get_mut(&mut self, revision: i64) -> Option<&mut M> {
         let at = self.position(revision)?;
         self.mine.get_mut(at).map(|mine| &mut mine.what)
     }
 
-    /// All of ours.
+    /// All our attempts.
     pub(crate) fn mine(&self) -> impl Iterator<Item = &M> {
         self.mine.iter().map(|mine| &mine.what)
     }
@@ -247,7 +250,7 @@ impl<M> Queue<M> {
         keys.find(|(_, revision)| *revision == first).map(|(key, _)| key.as_slice())
     }
 
-    /// All of ours, with their places: 0 for the holders, 1 for the first that waits.
+    /// All our attempts, with their places: 0 for the holders, 1 for the first that waits.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
         let place = move |mine: &Own<M>| {
@@ -263,14 +266,15 @@ impl<M> Queue<M> {
         self.watched.is_some() && self.mine.iter().any(unsure)
     }
 
-    /// An attempt of ours is over. Its entry stays until the watch says that it is gone.
+    /// Removes an attempt of ours that is over. Its entry stays until the watch reports its
+    /// deletion.
     pub(crate) fn leave(&mut self, revision: i64) -> Option<M> {
         let what = self.take(revision);
         self.forget_if_idle();
         what
     }
 
-    /// Some attempts of ours are over.
+    /// Removes our attempts that are over, and returns them.
     pub(crate) fn leave_if(&mut self, is_over: impl Fn(&M) -> bool) -> Vec<M> {
         let mut left = Vec::new();
         for mine in std::mem::take(&mut self.mine) {
@@ -283,7 +287,7 @@ impl<M> Queue<M> {
         left
     }
 
-    /// What others do here does not matter until one of ours comes again.
+    /// Forgets all entries if no attempt of ours is left: changes do not matter until the next one.
     fn forget_if_idle(&mut self) {
         if self.mine.is_empty() {
             self.live.clear();
@@ -291,8 +295,8 @@ impl<M> Queue<M> {
         }
     }
 
-    /// Ours gave the lock back, and its deletion is on its way. Whoever is admitted by that need
-    /// not wait for it if it is ours, too.
+    /// Notes that an attempt of ours gave the lock back. Its deletion is on its way, and our
+    /// attempts that this admits need not wait for it.
     pub(crate) fn released(&mut self, revision: i64, key: &[u8]) {
         self.take(revision);
         if self.live.get(key) == Some(&revision) {
@@ -302,7 +306,7 @@ impl<M> Queue<M> {
         self.leave(revision);
     }
 
-    /// Whether none of ours is in it.
+    /// Whether it has no attempt of ours.
     pub(crate) fn is_idle(&self) -> bool {
         self.mine.is_empty()
     }

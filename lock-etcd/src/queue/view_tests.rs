@@ -12,21 +12,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn nobody_is_granted_whom_the_store_would_not_admit(steps in steps()) {
-        let mut world = World::default();
-        for step in &steps {
-            let listed_at = world.step(step);
-            world.judge(listed_at)?;
-        }
+    fn only_waiters_that_the_store_admits_are_granted(steps in steps()) {
+        World::after(&steps)?;
     }
 
     #[test]
-    fn whoever_is_admitted_is_granted_once_the_news_has_arrived(steps in steps()) {
-        let mut world = World::default();
-        for step in &steps {
-            let listed_at = world.step(step);
-            world.judge(listed_at)?;
-        }
+    fn admitted_waiters_are_granted_once_the_news_has_arrived(steps in steps()) {
+        let mut world = World::after(&steps)?;
         let listed_at = world.all_news();
         world.judge(listed_at)?;
         let admitted = queue::admitted(world.live.iter().map(|entry| entry.kind));
@@ -37,12 +29,8 @@ proptest! {
     }
 
     #[test]
-    fn what_is_deleted_is_reported_gone(steps in steps()) {
-        let mut world = World::default();
-        for step in &steps {
-            let listed_at = world.step(step);
-            world.judge(listed_at)?;
-        }
+    fn deleted_entries_are_reported_gone(steps in steps()) {
+        let mut world = World::after(&steps)?;
         world.all_news();
         world.queue.take_gone();
         for mine in &world.queue.mine {
@@ -80,7 +68,7 @@ fn a_deletion_from_before_the_answer_counts() {
 
 /// A session that holds the predecessor's entry and mine is revoked: both go in one revision.
 #[test]
-fn nobody_is_granted_by_the_end_of_its_own_session() {
+fn a_waiter_is_not_granted_by_the_end_of_its_own_session() {
     let mut queue = Queue::default();
     queue.watch_began(1);
     queue.enter(entry(10, "own"), vec![entry(9, "a")], "mine");
@@ -92,7 +80,7 @@ fn nobody_is_granted_by_the_end_of_its_own_session() {
 
 /// More deletions than are remembered happened while the transaction was under way.
 #[test]
-fn what_may_be_forgotten_is_listed() {
+fn forgotten_deletions_ask_for_a_list() {
     let mut queue = Queue::default();
     queue.watch_began(1);
     queue.deleted(b"a", 11);
@@ -119,7 +107,7 @@ fn a_signal_from_before_the_answer_asks_for_a_list() {
     assert!(queue.wants_list(), "the list is older than the signal");
     queue.listed(12, &[QueueEntry { kind: Kind::Shared, ..writer.clone() }, reader.clone()]);
     assert!(queue.admitted(None).next().is_some() && !queue.wants_list());
-    // What an older list says does not come back.
+    // An older list does not bring back its state.
     queue.listed(10, &[writer, reader]);
     assert!(queue.admitted(None).next().is_some());
 }

@@ -1,4 +1,4 @@
-//! A store with some clients, whose answers and events come late and in any order.
+//! A store with some clients. Its answers and events come late and in any order.
 
 use std::collections::VecDeque;
 
@@ -8,23 +8,23 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use super::*;
 use crate::layout::keys;
 
-/// One step of the world. Numbers pick among what there is.
+/// One step of the world. The numbers select one of the current entries or messages.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Somebody else enters with one of a few keys, or leaves.
+    /// A foreign client enters with one of a few keys, or leaves.
     ForeignEnters(usize, Kind),
     ForeignLeaves(usize),
-    /// One of ours sends its acquiring transaction; its answer comes later.
+    /// One of our attempts sends its acquiring transaction; its answer comes later.
     Enter(usize, Kind),
     Answer(usize),
-    /// One of ours is deleted, by its release or by an operator.
+    /// One of our entries is deleted, by its release or by an operator.
     Delete(usize),
-    /// One of ours that was granted gives the lock back; its deletion comes later.
+    /// One of our holders gives the lock back; its deletion comes later.
     Release(usize),
     /// The first in line becomes shared; the signal comes later.
     Downgrade,
     Signal,
-    /// One of ours becomes exclusive, if it can; it knows that later.
+    /// One of our holders becomes exclusive, if it can; it learns that later.
     Upgrade(usize),
     Upgraded,
     Deliver(usize),
@@ -34,18 +34,13 @@ pub(super) enum Step {
     ListAnswer(usize),
 }
 
-pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn kind() -> impl Strategy<Value = Kind> {
     let permit = |weight| Kind::Permit { weight, limit: 2 };
-    let kind = || {
-        select(vec![
-            Kind::Exclusive,
-            Kind::Exclusive,
-            Kind::Shared,
-            Kind::Shared,
-            permit(1),
-            permit(2),
-        ])
-    };
+    let (exclusive, shared) = (Kind::Exclusive, Kind::Shared);
+    select(vec![exclusive, exclusive, shared, shared, permit(1), permit(2)])
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         2 => (0usize..4, kind()).prop_map(|(n, kind)| Step::ForeignEnters(n, kind)),
         3 => (0usize..4).prop_map(Step::ForeignLeaves),
@@ -72,12 +67,12 @@ pub(super) enum State {
     Granted,
 }
 
-/// The store and the ways to it.
+/// The store, and the messages to and from it.
 #[derive(Default)]
 pub(super) struct World {
     revision: i64,
     pub(super) live: Vec<QueueEntry>,
-    /// Answers on their way.
+    /// Answers under way.
     answers: Vec<(QueueEntry, Vec<QueueEntry>)>,
     lists: Vec<(i64, Vec<QueueEntry>)>,
     /// Events that the watch has not delivered yet.
@@ -85,19 +80,29 @@ pub(super) struct World {
     /// Signals that were not sent yet.
     signals: Vec<Vec<u8>>,
     watching: bool,
-    /// Since when a list was wanted that has not come yet.
+    /// The revision since which a list is wanted.
     wanted: Option<i64>,
-    /// Created and deleted at.
+    /// Revisions of creation and deletion.
     dead: Vec<(i64, i64)>,
-    /// Ours that were granted, and those that gave the lock back but are not deleted yet.
+    /// Our holders, and our attempts that gave the lock back but are not deleted yet.
     holders: Vec<i64>,
     given_back: Vec<i64>,
-    /// Ours that do not know yet whether they are exclusive now.
+    /// Our holders that do not know yet whether they are exclusive now.
     upgrading: Vec<QueueEntry>,
     pub(super) queue: Queue<State>,
 }
 
 impl World {
+    /// Takes all steps, and checks each.
+    pub(super) fn after(steps: &[Step]) -> Result<Self, TestCaseError> {
+        let mut world = Self::default();
+        for step in steps {
+            let listed_at = world.step(step);
+            world.judge(listed_at)?;
+        }
+        Ok(world)
+    }
+
     fn put(&mut self, client: &str, slot: usize, kind: Kind) -> Option<QueueEntry> {
         let key = keys::key(client, 1, slot as u32, Role::Ours(kind)).into_bytes();
         if self.live.iter().any(|entry| entry.key == key) || self.is_used(&key) {
@@ -109,8 +114,8 @@ impl World {
         Some(entry)
     }
 
-    /// Whether an attempt of ours does not know yet that its entry is gone: until it does, nobody
-    /// gets its slot.
+    /// Whether an attempt of ours does not know yet that its entry is gone: until it does, its slot
+    /// is in use.
     fn is_used(&self, key: &Vec<u8>) -> bool {
         let known = self.queue.live.get(key);
         self.answers.iter().any(|(own, _)| own.key == *key)
@@ -140,7 +145,7 @@ impl World {
         self.live.iter().position(|entry| entry.revision == revision)
     }
 
-    pub(super) fn step(&mut self, step: &Step) -> Option<i64> {
+    fn step(&mut self, step: &Step) -> Option<i64> {
         match *step {
             Step::ForeignEnters(n, kind) => drop(self.put("f/", n, kind)),
             Step::ForeignLeaves(n) => {
@@ -182,7 +187,7 @@ impl World {
             Step::WatchBegins if !self.watching => {
                 self.watching = true;
                 self.queue.watch_began(self.revision);
-                // A new watch is not relied on: there are lists at once, whatever the view says.
+                // A new watch is not relied on: there are lists at once, independent of the view.
                 self.wanted = Some(self.revision);
             }
             Step::WatchEnds => {
@@ -247,7 +252,7 @@ impl World {
         }
     }
 
-    /// Everything that is under way arrives, and then a list if there is a need.
+    /// Delivers everything under way, and then a list if one is needed.
     pub(super) fn all_news(&mut self) -> Option<i64> {
         while !self.answers.is_empty() {
             self.step(&Step::Answer(0));
@@ -280,7 +285,7 @@ impl World {
         }
     }
 
-    /// Grants what the queue says, and checks it against the truth.
+    /// Grants what the queue admits, and checks it against the store.
     pub(super) fn judge(&mut self, listed_at: Option<i64>) -> Result<(), TestCaseError> {
         self.queue.take_gone();
         self.want();

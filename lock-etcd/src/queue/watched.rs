@@ -1,4 +1,4 @@
-//! What there is to know of one watched name.
+//! The state of one watched name.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,28 +8,28 @@ use uuid::Uuid;
 
 use crate::queue::view::Queue;
 
-/// When to list a name whose watch is new, counted from the time before. etcd files a watch that
-/// begins at a revision which is not the newest any more under "unsynced" and looks at those every
-/// 100 ms; nothing tells the client. So a new watch is not relied on until its first event, or
-/// until that time is over, and these lists bound what that costs a waiter.
+/// When to list a name whose watch is new, each counted from the one before. If a watch begins at a
+/// revision that is not the newest any more, etcd files it under "unsynced". etcd looks at those
+/// every 100 ms, and does not tell the client. So a new watch is not relied on until its first
+/// event or the end of these steps. The lists bound the delay for a waiter.
 pub(crate) const STEPS: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 
-/// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has
-/// to wait for a new watch.
+/// How long a name stays watched after its last waiter has left: while it is hot, waiters need not
+/// wait for a new watch.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 
-/// How often to list a name that is held and not waited for.
+/// How often to list a name that is held but has no waiters.
 pub(crate) const HELD: Duration = Duration::from_secs(60);
 
-/// What a waiter is told.
+/// The message to a waiter.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Told {
-    /// The lock is its.
+    /// It has the lock.
     Yours,
-    /// Its entry has vanished.
+    /// Its entry is gone.
     Gone,
-    /// etcd does not let us watch the queue any more: why.
+    /// etcd does not let us watch the queue any more, for this reason.
     Denied(Arc<str>),
 }
 
@@ -37,67 +37,56 @@ pub(crate) enum Told {
 #[derive(Debug)]
 pub(crate) enum Mine {
     Waiting(Uuid, oneshot::Sender<Told>),
-    /// It was told that it is its turn and has not answered yet.
+    /// It was sent its turn and has not taken it yet.
     Granted(Uuid),
     Holding(Validity),
 }
 
 /// One watched name.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Watched {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
-    /// It cannot be watched for want of rights.
+    /// Whether the login may not watch it.
     pub(crate) denied: bool,
-    /// The watch begins here; 0 is "now".
+    /// The revision at which the watch begins; 0 is "now".
     pub(crate) start: i64,
     /// How many of [`STEPS`] are done.
     pub(crate) step: usize,
-    /// How often to list while somebody waits: watches have lost events before (etcd#18089).
-    pub(crate) poll: Duration,
+    /// How often to list while an attempt waits: watches have lost events before (etcd#18089).
+    pub(crate) poll: Option<Duration>,
     pub(crate) due: Option<Instant>,
     pub(crate) listing: bool,
-    /// The last list was older than what is known: ask the whole cluster next time.
+    /// Whether the last list was too old: the next one asks the whole cluster.
     pub(crate) stale: bool,
-    /// Somebody waited here.
+    /// Whether an attempt has waited here.
     pub(crate) hot: bool,
 }
 
 impl Watched {
-    /// Whether somebody waits here.
+    /// Whether an attempt waits here.
     pub(crate) fn is_waited(&self) -> bool {
         self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(..)))
     }
 
-    /// Whether nothing here needs a watch: none of ours is left, or each has lost its lock.
+    /// Whether it needs no watch: no attempt of ours is left, or each has lost its lock.
     pub(crate) fn is_over(&self) -> bool {
         let is_lost = |mine: &Mine| matches!(mine, Mine::Holding(validity) if validity.has_ended());
         self.queue.mine().all(is_lost)
     }
 
-    /// When to list it next.
+    /// Notes that its watch is gone: deletions may go unnoticed.
+    pub(crate) fn unwatched(&mut self) {
+        self.queue.watch_ended();
+        self.watch = None;
+    }
+
+    /// Returns when to list it next.
     pub(crate) fn next_poll(&self, now: Instant) -> Instant {
         let wait = match self.is_waited() {
-            true => STEPS.get(self.step).copied().unwrap_or(self.poll),
+            true => STEPS.get(self.step).copied().or(self.poll).unwrap_or(LINGER),
             false => HELD,
         };
         now + wait
-    }
-}
-
-impl Default for Watched {
-    fn default() -> Self {
-        Self {
-            queue: Queue::default(),
-            watch: None,
-            denied: false,
-            start: 0,
-            step: 0,
-            poll: LINGER,
-            due: None,
-            listing: false,
-            stale: false,
-            hot: false,
-        }
     }
 }

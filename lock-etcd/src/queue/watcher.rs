@@ -1,173 +1,121 @@
-//! The watch side of a client: one stream, one watch for each name that needs one.
+//! The task on the watch side of a client. It has one stream with one watch for each name that
+//! needs one. It lists the names whose watch cannot be relied on, and lists names now and then
+//! while an attempt waits.
+//!
+//! Its state is in [`Names`], under a mutex that is held only for one change. Attempts call it
+//! directly: a lock is passed on within this process without a switch of tasks.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
 
-use etcd_client::{WatchFilterType, WatchOptions, WatchResponse};
-use lock_core::{Clock, Instant, Validity};
-use tokio::sync::{Notify, oneshot};
-use uuid::Uuid;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use lock_core::{Clock, Instant, deadline::jitter};
+use tokio::time::sleep;
 
 use crate::{
-    error::Failure,
-    layout::listing::QueueEntry,
-    queue::{names::Names, watched::Told},
-    wire::{connection::Connection, stream::Side, watches::Open},
+    error::FailureKind,
+    queue::{
+        lists::ToList,
+        names::{Doubt, Names},
+    },
+    wire::{
+        connection::LONGEST_PAUSE,
+        reads,
+        stream::{self, Stream},
+    },
 };
 
-/// How long a hold that never waited goes without a watch of its key. Most holds are over by then
-/// and cost etcd nothing but their two requests; the others learn of a deletion at once after that.
-const UNWATCHED: Duration = Duration::from_millis(50);
+/// How many lists may be under way: enough to hide the latency of etcd, not enough to overload it.
+const AT_ONCE: usize = 4;
 
-/// What is known of the names that this client waits for or holds.
-#[derive(Debug)]
-pub(crate) struct Watcher {
-    names: Mutex<Names>,
-    young: Mutex<VecDeque<Young>>,
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) stream_work: Arc<Notify>,
-    pub(crate) list_work: Arc<Notify>,
+/// The state of the names that this client waits for or holds, and the stream that updates it.
+pub(crate) type Watcher = Stream<Names>;
+
+/// Watches and lists until it is aborted.
+pub(crate) async fn run(watcher: Arc<Watcher>) {
+    tokio::join!(stream::run(watcher.clone()), look(&watcher));
 }
 
-/// A hold that is not watched yet.
-#[derive(Debug)]
-struct Young {
-    since: Instant,
-    key: Arc<str>,
-    revision: i64,
-    /// A later revision at which it stood, if it is known to have been there for longer.
-    stood: i64,
-    validity: Validity,
-    /// Whether it is over.
-    over: Arc<AtomicBool>,
-}
-
-impl Watcher {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
-        let names = Names::default();
-        let (stream_work, list_work) = (names.stream_work.clone(), names.list_work.clone());
-        Self {
-            names: Mutex::new(names),
-            young: Mutex::default(),
-            connection,
-            stream_work,
-            list_work,
+async fn look(watcher: &Watcher) {
+    let due = watcher.side().work.clone();
+    let (mut lists, mut asking) = (FuturesUnordered::new(), FuturesUnordered::new());
+    loop {
+        let now = Clock::Boot.now();
+        let mut wake = grow_up(watcher, now);
+        if asking.is_empty() {
+            asking.extend(watcher.side().take_doubted().map(|doubted| ask(watcher, doubted)));
         }
-    }
-
-    pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
-        // Nothing panics while it holds this lock.
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn young(&self) -> MutexGuard<'_, VecDeque<Young>> {
-        // Nothing panics while it holds this lock.
-        self.young.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// An attempt waits: answers where it will be told.
-    pub(crate) fn enter(
-        &self,
-        queue: &Arc<str>,
-        attempt: Uuid,
-        own: QueueEntry,
-        before: Vec<QueueEntry>,
-        ttl: Duration,
-    ) -> oneshot::Receiver<Told> {
-        self.names().enter(queue, attempt, own, before, ttl)
-    }
-
-    /// A hold that never waited: watches its key if it lasts. The flag is to be set when it is
-    /// over.
-    pub(crate) fn add_young(
-        &self,
-        (key, revision, stood): (Arc<str>, i64, i64),
-        validity: Validity,
-    ) -> Arc<AtomicBool> {
-        let over = Arc::new(AtomicBool::new(false));
-        let mut young = self.young();
-        let first = young.is_empty();
-        young.push_back(Young {
-            since: Clock::Boot.now(),
-            key,
-            revision,
-            stood,
-            validity,
-            over: over.clone(),
-        });
-        drop(young);
-        if first {
-            self.list_work.notify_one();
+        while lists.len() + asking.len() < AT_ONCE {
+            let (todo, next) = watcher.side().next_list(now);
+            let Some(todo) = todo else {
+                wake = wake.min(next);
+                break;
+            };
+            lists.push(list(watcher, todo));
         }
-        over
-    }
-
-    /// Watches the holds that are not young any more, and answers when the next one is.
-    pub(crate) fn grow_up(&self, now: Instant) -> Instant {
-        loop {
-            let mut young = self.young();
-            let Some(first) = young.front() else { return Instant::NEVER };
-            if first.over.load(Ordering::Acquire) {
-                young.pop_front();
-                continue;
-            }
-            if now < first.since + UNWATCHED {
-                return first.since + UNWATCHED;
-            }
-            let first = young.pop_front();
-            drop(young);
-            let Some(Young { key, revision, stood, validity, over, .. }) = first else { continue };
-            let mut names = self.names();
-            // Under the lock under which it leaves: it must not come back after that.
-            if !over.load(Ordering::Acquire) {
-                names.watch_hold(key, (revision, stood), validity);
-            }
+        tokio::select! {
+            Some(()) = lists.next() => {}
+            Some(()) = asking.next() => {}
+            () = due.notified() => {}
+            () = sleep(wake.since(now)), if wake != Instant::NEVER => {}
         }
     }
 }
 
-impl Side for Watcher {
-    fn connection(&self) -> &Connection {
-        &self.connection
+/// Watches the young holds that last. Returns when to come again.
+fn grow_up(watcher: &Watcher, now: Instant) -> Instant {
+    loop {
+        // The mutex is free in between: there may be many.
+        let next = watcher.side().grow_up(now);
+        if let Some(next) = next {
+            return next;
+        }
     }
+}
 
-    fn work(&self) -> &Notify {
-        &self.stream_work
+async fn list(watcher: &Watcher, todo: ToList) {
+    let lists = reads::list(&watcher.connection, &todo.queues, todo.exact).await;
+    let mut failed = Vec::new();
+    for (queue, list) in todo.queues.iter().zip(lists) {
+        match list {
+            Ok(list) => watcher.side().listed(queue, list.revision, &list.entries),
+            Err(_) => failed.push(queue),
+        }
     }
-
-    /// Deletions of the name's keys and nothing else.
-    fn options(&self) -> WatchOptions {
-        WatchOptions::new().with_filters([WatchFilterType::NoPut])
+    if failed.is_empty() {
+        return;
     }
-
-    /// The keep-alives find out sooner.
-    fn heartbeat(&self) -> Option<Duration> {
-        None
+    // The longest pause at once: the watch is the fast way, and it is repaired elsewhere.
+    sleep(jitter(LONGEST_PAUSE)).await;
+    let mut names = watcher.side();
+    for queue in failed {
+        names.not_listed(queue);
     }
+}
 
-    fn next_open(&self) -> Option<Open> {
-        self.names().next_open()
-    }
-
-    fn next_close(&self) -> Option<i64> {
-        self.names().next_close()
-    }
-
-    fn begins(&self, generation: u64) {
-        self.names().stream_begins(generation);
-    }
-
-    fn message(&self, message: &WatchResponse) -> Result<(), Failure> {
-        self.names().message(message)
-    }
-
-    fn lost(&self) {
-        self.names().stream_lost();
+/// Checks by a read which of the refused watches the login may have. Some versions say "permission
+/// denied" for any problem of a login, and a watch may be refused because of an earlier login, so a
+/// read decides. The read renews a login that has expired, but not that of the stream of watches.
+async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
+    let mut refused: Option<String> = None;
+    for Doubt { queue, reason, generation } in doubted {
+        // A refused login is refused for all names: it is tried once.
+        if let Some(refused) = &refused {
+            watcher.side().deny(&queue, refused);
+            continue;
+        }
+        let may_read = match reads::check_right(&watcher.connection, &queue).await {
+            Ok(()) => watcher.connection.log_in_to_watch(generation).await,
+            failed => failed,
+        };
+        match may_read {
+            Err(failure) if failure.is_login_refused() => {
+                watcher.side().deny(&queue, &failure.to_string());
+                refused = Some(failure.to_string());
+            }
+            Err(failure) if failure.kind == FailureKind::Denied => {
+                watcher.side().deny(&queue, &reason)
+            }
+            _ => watcher.side().watch_again(&queue),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Error, Result};
+use lock_core::{Attempt, Error, Kind, Result};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -11,7 +11,8 @@ use crate::{
         keys::{self, Role, role},
     },
     session::{
-        Session, User, janitor,
+        Session, User,
+        janitor::Janitor,
         kept::KeptKey,
         leftover::{Leftover, Stake},
         store::Store,
@@ -19,7 +20,7 @@ use crate::{
     wire::{answer::Header, connection::Connection, reads},
 };
 
-/// One attempt's entry, or what may become it.
+/// One attempt's entry, made or not yet made.
 #[derive(Debug)]
 pub(crate) struct OwnEntry {
     pub(crate) store: Arc<Store>,
@@ -29,14 +30,24 @@ pub(crate) struct OwnEntry {
     slot: Arc<Slot>,
     /// `None` once the attempt is over.
     user: Option<User>,
-    /// What belongs to the entry may stand beside it.
-    pub(crate) marked: bool,
+    pub(crate) form: Form,
     /// Changed by [`set_stake`](Self::set_stake).
     pub(crate) stake: Stake,
-    /// Of the answer that told of the entry.
+    /// The header of the answer that reported the entry.
     pub(crate) header: Header,
     /// The token floor that the entry counts from.
     pub(crate) floor: u64,
+}
+
+/// Whether an entry still has the kind in its key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Form {
+    /// As it was made.
+    Made,
+    /// A downgrade was sent, and its answer was lost.
+    PerhapsShared,
+    /// It was downgraded.
+    Shared,
 }
 
 impl OwnEntry {
@@ -49,13 +60,27 @@ impl OwnEntry {
         let slot = Arc::new(store.slots.take(&queue));
         let key = keys::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
-        let (marked, stake, header) = (false, Stake::Nothing, Header::default());
-        Self { store, session, queue, key, slot, user, marked, stake, header, floor: 0 }
+        let (form, stake, header) = (Form::Made, Stake::Nothing, Header::default());
+        Self { store, session, queue, key, slot, user, form, stake, header, floor: 0 }
     }
 
-    /// Whether it has a value for everybody.
+    fn role(&self) -> Role {
+        role(self.key.as_bytes())
+    }
+
+    /// Whether it has a value for observers.
     pub(crate) fn is_candidate(&self) -> bool {
-        role(self.key.as_bytes()) == Role::Candidate
+        self.role() == Role::Candidate
+    }
+
+    /// Whether it certainly shares the lock.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.form == Form::Shared || self.role() == Role::Ours(Kind::Shared)
+    }
+
+    /// Whether it is certainly exclusive.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.form == Form::Made && self.role().kind() == Some(Kind::Exclusive)
     }
 
     pub(crate) fn set_stake(&mut self, stake: Stake) {
@@ -63,15 +88,25 @@ impl OwnEntry {
         self.stake = stake;
     }
 
-    /// Removes the entry: it is gone when this returns `Ok`, or goes with its session, and nothing
+    /// Notes what an answer says of the entry, which counts from this token floor.
+    pub(crate) fn answered(&mut self, stake: Stake, header: Header, floor: u64) {
+        self.set_stake(stake);
+        (self.header, self.floor) = (header, floor);
+    }
+
+    pub(crate) fn janitor(&self) -> Janitor<'_> {
+        Janitor { store: &self.store, session: &self.session }
+    }
+
+    /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
     /// makes it again.
     ///
     /// # Errors
     ///
-    /// As [`janitor::remove`].
+    /// Same as [`Janitor::remove`].
     pub(crate) async fn remove(&mut self, then: Option<Leftover>) -> Result<()> {
         match self.leftover(then) {
-            Some(leftover) => janitor::remove(&self.store, &self.session, leftover).await,
+            Some(leftover) => self.janitor().remove(leftover).await,
             None => Ok(()),
         }
     }
@@ -79,11 +114,11 @@ impl OwnEntry {
     /// Removes the entry in the background.
     pub(crate) fn abandon(&mut self, then: Option<Leftover>) {
         if let Some(leftover) = self.leftover(then) {
-            janitor::leave(&self.store, &self.session, leftover);
+            self.janitor().leave(leftover);
         }
     }
 
-    /// The entry, with this create revision, is another's from now on. Its key is not used again as
+    /// Gives the entry with this create revision to another process. Its key is not used again as
     /// long as it stands.
     pub(crate) fn give_away(&mut self, revision: i64) {
         drop(self.user.take());
@@ -97,16 +132,17 @@ impl OwnEntry {
         }
     }
 
-    /// What there is to remove. Whoever asks removes it: the attempt is over.
+    /// Ends the attempt and returns what there is to remove. The caller must remove it.
     pub(crate) fn leftover(&mut self, then: Option<Leftover>) -> Option<Leftover> {
         drop(self.user.take());
         let stake = std::mem::replace(&mut self.stake, Stake::Nothing);
         let (key, _slot) = (self.key.clone(), self.slot.clone());
-        let (belongs, then) = (self.marked || self.is_candidate(), then.map(Box::new));
+        let belongs = self.form != Form::Made || self.is_candidate();
+        let then = then.map(Box::new);
         (stake != Stake::Nothing).then_some(Leftover { key, _slot, stake, belongs, then })
     }
 
-    /// What a waiter is told whose session has ended.
+    /// The error of a waiter whose session has ended.
     pub(crate) fn session_ended(&self) -> Error {
         match self.store.sessions.check_open() {
             Err(closed) => closed,
@@ -119,17 +155,16 @@ impl OwnEntry {
     }
 }
 
-/// The entry's deletion may come to us before the word that the lease has ended: what the caller
-/// does next is the same.
+/// The error of a waiter whose entry is gone. The deletion may arrive before the news that the
+/// lease has ended; the caller's next step is the same.
 pub(crate) fn vanished() -> Error {
     Error::PlaceLost { store: STORE }
 }
 
-/// Removes what an attempt left: at once if its caller has left and only this is left to do, else
-/// in the background.
+/// Removes the entry that an attempt left: at once if its caller has left, else in the background.
 pub(crate) async fn give_up(mut entry: OwnEntry, attempt: &Attempt, error: Error) -> Error {
     if attempt.is_cancelled() {
-        // The janitor or the session's end removes it otherwise.
+        // Otherwise the janitor or the session's end removes it.
         drop(entry.remove(None).await);
     } else {
         entry.abandon(None);
@@ -144,11 +179,7 @@ async fn give_back_keys(session: &Session, connection: &Connection) {
     let give_up = || session.ended.is_cancelled();
     // If it fails, the next look finds them.
     let Ok(created) = reads::created(connection, &keys, give_up).await else { return };
-    let gone = |left: &&KeptKey, created: &Option<i64>| *created != Some(left.revision);
-    let gone: Vec<_> = looked
-        .iter()
-        .zip(&created)
-        .filter_map(|(left, created)| gone(&left, created).then_some(left.revision))
-        .collect();
-    session.kept().give_back(&gone);
+    let looked = looked.iter().map(|left| left.revision).zip(created);
+    let gone = looked.filter(|(made, found)| *found != Some(*made)).map(|(made, _)| made);
+    session.kept().give_back(&gone.collect::<Vec<_>>());
 }

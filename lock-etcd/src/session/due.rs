@@ -1,4 +1,4 @@
-//! When the keep-alive of a session is due, and what its answer moves.
+//! When the keep-alive of a session is due, and what its answer extends.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use lock_core::{Clock, Instant, deadline::safe_until, trace};
 
 use crate::{error::STORE, session::Session, wire::member::ANSWER_LIMIT};
 
-/// What the keep-alive of a session needs next.
+/// The next step for the keep-alive of a session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Next {
     Ping,
@@ -16,9 +16,9 @@ pub(crate) enum Next {
 }
 
 impl Session {
-    /// What to do now. A keep-alive without an answer is no silence at once while the leader, which
-    /// confirms it only after all that was committed before, still answers other requests: the last
-    /// was `heard` then. What is left after two thirds of the TTL is for another member.
+    /// Returns what to do now. A late keep-alive does not count as silence at once while the leader
+    /// still answers other requests, the last one at `heard`: the leader confirms a keep-alive only
+    /// after all that was committed before. The last third of the TTL is left for another member.
     pub(crate) fn next(&self, now: Instant, heard: Instant) -> Next {
         let state = self.state();
         if state.alone {
@@ -33,12 +33,13 @@ impl Session {
         if state.hurry || now >= due { Next::Ping } else { Next::Wait(due) }
     }
 
-    /// How long a keep-alive may stay unanswered: several tries fit into what is left of the TTL.
+    /// How long a keep-alive may stay unanswered: several tries fit into the rest of the TTL.
     pub(crate) fn answer_limit(&self) -> Duration {
         (self.ttl / 4).min(ANSWER_LIMIT)
     }
 
-    /// How long its keep-alive may wait for a stream that another session opens since `began`.
+    /// Returns until when its keep-alive may wait for a stream that another session has been
+    /// opening since `began`.
     pub(crate) fn patience(&self, began: Instant) -> Instant {
         let state = self.state();
         match state.alone {
@@ -47,14 +48,14 @@ impl Session {
         }
     }
 
-    /// A keep-alive is being sent.
+    /// Notes that a keep-alive is being sent.
     pub(crate) fn pinged(&self, at: Instant) {
         let mut state = self.state();
         state.pinged = Some(at);
         state.hurry = false;
     }
 
-    /// The stream broke: what was under way is not answered any more.
+    /// Notes that the stream broke: the keep-alive under way gets no answer any more.
     pub(crate) fn unpinged(&self) {
         self.state().pinged = None;
     }
@@ -65,12 +66,13 @@ impl Session {
         state.pinged.filter(|_| !state.alone)
     }
 
-    /// From now on keep-alives go on streams of their own, or on the common one again.
+    /// Switches keep-alives to streams of their own, or back to the common one.
     pub(crate) fn set_alone(&self, alone: bool) {
         self.state().alone = alone;
     }
 
-    /// A keep-alive on a stream of its own was confirmed.
+    /// Confirms a keep-alive that was sent at `sent` on a stream of its own. Returns whether it
+    /// came in time.
     pub(crate) fn confirm_alone(&self, sent: Instant) -> bool {
         let mut state = self.state();
         (state.alone, state.pinged) = (false, Some(sent));
@@ -78,18 +80,18 @@ impl Session {
         self.confirm()
     }
 
-    /// The keep-alive under way was confirmed. Answers whether it came in time.
+    /// Confirms the keep-alive under way. Returns whether it came in time.
     pub(crate) fn confirm(&self) -> bool {
         let mut state = self.state();
         let Some(sent) = state.pinged.take() else { return true };
         if Clock::Boot.now() >= safe_until(state.renewed, self.ttl) {
-            // Holders have been told; a late confirmation must not revive what they gave up.
+            // Holders know of the loss: a late confirmation must not revive what they gave up.
             return false;
         }
         state.renewed = state.renewed.max(sent);
         let until = safe_until(state.renewed, self.ttl);
         let mut locks = 0;
-        for hold in state.grants.iter().flatten().filter(|hold| !hold.validity.has_ended()) {
+        for hold in state.grants.values().filter(|hold| !hold.validity.has_ended()) {
             hold.validity.extend(until.min(hold.cap));
             locks += 1;
         }
@@ -99,18 +101,18 @@ impl Session {
         true
     }
 
-    /// Asks for a keep-alive, to be sent from now on.
+    /// Asks for a keep-alive that is sent from now on.
     pub(crate) fn hurry(&self) {
         self.state().hurry = true;
     }
 
-    /// Waits until a keep-alive that was sent at `since` or later is confirmed; answers when it was
+    /// Waits until a keep-alive that was sent at `since` or later is confirmed. Returns when it was
     /// sent, or `None` if the session ended.
     pub(crate) async fn renewed_since(&self, since: Instant) -> Option<Instant> {
         loop {
             let confirmed = self.confirmed.notified();
             tokio::pin!(confirmed);
-            // Registered before the look, so that a confirmation in between is not missed.
+            // Registered before the check, so that a confirmation in between is not missed.
             confirmed.as_mut().enable();
             let renewed = self.state().renewed;
             if renewed >= since {
@@ -127,6 +129,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use lock_core::LockName;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -141,7 +144,7 @@ mod tests {
         let now = Clock::Boot.now();
         let session = Session::new(1, TTL, now - Duration::from_secs(4));
         assert_eq!(session.next(now, now), Next::Ping);
-        let (validity, _) = session.hold(&name(), Instant::NEVER).unwrap();
+        let validity = session.hold(&name(), Uuid::new_v4(), Instant::NEVER).unwrap();
         let sent = now - Duration::from_secs(1);
         session.pinged(sent);
         assert_eq!(session.next(now, sent - TTL), Next::Wait(sent + session.answer_limit()));
@@ -191,7 +194,7 @@ mod tests {
     #[test]
     fn a_late_confirmation_revives_nothing() {
         let session = Session::new(1, TTL, Clock::Boot.now() - TTL);
-        assert!(session.hold(&name(), Instant::NEVER).is_none());
+        assert!(session.hold(&name(), Uuid::new_v4(), Instant::NEVER).is_none());
         session.pinged(Clock::Boot.now());
         assert!(!session.confirm());
         assert!(!session.is_live());

@@ -1,4 +1,4 @@
-//! The end of a session's lease, and of its entries where etcd does not end it.
+//! The end of a session's lease, and of its entries if etcd does not end the lease.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ const AT_ONCE: usize = 50;
 /// An entry that stands: its key and its create revision.
 type Entry = (Arc<str>, i64);
 
-/// Ends the lease of a session that has ended. If etcd refuses, because the login may not write one of
-/// its keys any more, the others are removed.
+/// Ends the lease of a session that has ended. If etcd refuses because the login may not write one
+/// of its keys any more, the others are removed.
 pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
     let revoke = || leases::revoke(connection, session.lease, || session.is_over());
     match revoke().await {
@@ -33,23 +33,13 @@ pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result
 ///
 /// # Errors
 ///
-/// Why one of them was not removed.
+/// The reason why one of them was not removed.
 async fn remove(connection: &Connection, session: &Session) -> Result<(), Failure> {
-    let (mut entries, mut refused) = (Vec::new(), Ok(()));
-    for (key, revision) in session.entries.all() {
-        let found = match revision {
-            Some(revision) => Ok(Some(revision)),
-            None => find(connection, session, &key).await,
-        };
-        match found {
-            Ok(found) => entries.extend(found.map(|revision| (key, revision))),
-            Err(failure) => refused = Err(failure),
-        }
-    }
+    let (entries, mut refused) = standing(connection, session).await;
     let mut batches: Vec<Vec<Entry>> = entries.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
     while let Some(mut batch) = batches.pop() {
         match delete(connection, session, &batch).await {
-            // One that is refused must not keep the others.
+            // A refused entry must not keep the others from being removed.
             Err(failure) if failure.kind == FailureKind::Denied && batch.len() > 1 => {
                 let rest = batch.split_off(batch.len() / 2);
                 batches.extend([batch, rest]);
@@ -61,13 +51,20 @@ async fn remove(connection: &Connection, session: &Session) -> Result<(), Failur
     refused
 }
 
-async fn find(
-    connection: &Connection,
-    session: &Session,
-    key: &str,
-) -> Result<Option<i64>, Failure> {
-    let found = reads::created(connection, &[key], || session.is_over()).await?;
-    Ok(found.into_iter().next().flatten())
+/// Returns the entries that stand, and why some of the others are unknown.
+async fn standing(connection: &Connection, session: &Session) -> (Vec<Entry>, Result<(), Failure>) {
+    let (mut entries, mut unknown) = (Vec::new(), Ok(()));
+    for (key, revision) in session.entries.all() {
+        let found = match revision {
+            Some(revision) => Ok(vec![Some(revision)]),
+            None => reads::created(connection, &[&key], || session.is_over()).await,
+        };
+        match found {
+            Ok(found) => entries.extend(found.into_iter().flatten().map(|at| (key.clone(), at))),
+            Err(failure) => unknown = Err(failure),
+        }
+    }
+    (entries, unknown)
 }
 
 async fn delete(
@@ -75,8 +72,8 @@ async fn delete(
     session: &Session,
     entries: &[Entry],
 ) -> Result<(), Failure> {
-    // What the end of the lease would take, and nothing else: the answer that tells of a lock that
-    // was left may be on its way.
+    // Only the entries that the end of the lease would take: the answer that reports a left lock
+    // may be on its way.
     let remove = |(key, revision): &Entry| removals::remove_of(session.lease, key, *revision);
     let removals = entries.iter().map(remove);
     removals::remove_all(connection, removals.collect(), || session.is_over()).await?;
@@ -92,13 +89,13 @@ mod tests {
     use crate::wire::{answer, requests};
 
     #[tokio::test]
-    async fn an_entry_that_lives_by_another_lease_is_no_part_of_the_estate() {
+    async fn an_entry_with_another_lease_is_not_removed_with_the_session() {
         let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
         let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
         let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());
         let key = "job/1f.0";
         let write = |lease| Txn::new().and_then([requests::put(key, lease, b"")]);
-        let revision = answer::revision(&client.txn(write(own)).await.unwrap()).unwrap();
+        let revision = answer::revision(client.txn(write(own)).await.unwrap().header()).unwrap();
         client.txn(write(other)).await.unwrap();
         let remove = |lease| removals::remove_of(lease, key, revision);
         assert!(!client.txn(remove(own)).await.unwrap().succeeded());

@@ -1,12 +1,14 @@
-//! What a session has in the store, for the day on which etcd does not end its lease.
+//! The entries of a session in the store, for the case that etcd does not end its lease.
 //!
-//! The end of a lease takes all of its keys with it, and etcd refuses it if the login may not write one
-//! of them any more. The others are then removed key by key, so that nobody waits for them for a TTL.
+//! The end of a lease takes all its keys with it. etcd refuses it if the login may not write one of
+//! them any more. The others are then removed key by key, so that no waiter waits a TTL for them.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
+
+use lock_core::keep::poison::lock;
 
 use crate::session::leftover::Stake;
 
@@ -15,21 +17,16 @@ use crate::session::leftover::Stake;
 pub(crate) struct Entries(Mutex<HashMap<Arc<str>, Option<i64>>>);
 
 impl Entries {
-    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Option<i64>>> {
-        // Nothing panics while it holds this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What an attempt may have under its key from now on.
+    /// Notes the possible entry of an attempt under its key.
     pub(crate) fn note(&self, key: &Arc<str>, stake: Stake) {
         match stake {
-            Stake::Nothing => self.entries().remove(key),
-            Stake::Doubtful(_) => self.entries().insert(key.clone(), None),
-            Stake::Entry(revision) => self.entries().insert(key.clone(), Some(revision)),
+            Stake::Nothing => lock(&self.0).remove(key),
+            Stake::Doubtful(_) => lock(&self.0).insert(key.clone(), None),
+            Stake::Entry(revision) => lock(&self.0).insert(key.clone(), Some(revision)),
         };
     }
 
     pub(super) fn all(&self) -> Vec<(Arc<str>, Option<i64>)> {
-        self.entries().iter().map(|(key, revision)| (key.clone(), *revision)).collect()
+        lock(&self.0).iter().map(|(key, revision)| (key.clone(), *revision)).collect()
     }
 }

@@ -1,15 +1,15 @@
-//! What makes a late request fail.
+//! The epoch of a session, which makes late requests fail.
 //!
-//! An acquiring transaction that is not answered may be carried out at any later time, also after
-//! its attempt was resolved on another way to etcd and is over. Its session may live on, and its
-//! key may be free. So every acquiring transaction asks for its session's *epoch*: the modification
-//! revision of a key of the session, 0 as long as there is no such key. After an unanswered one the
-//! epoch is raised before anything else is sent for that attempt: the key is written, and whatever
-//! was sent in an earlier epoch does nothing when it arrives.
+//! An acquiring transaction that is not answered may be carried out at any later time, even after
+//! its attempt was resolved on another connection and is over. Its session may live on, and its key
+//! may be free. So every acquiring transaction compares its session's *epoch*: the modification
+//! revision of a key of the session, 0 as long as there is no such key. After an unanswered
+//! transaction the epoch is raised before anything else is sent for that attempt: the key is
+//! written, and a request from an earlier epoch does nothing when it arrives.
 //!
-//! Revisions only rise, so no epoch comes twice, but for the first one if an operator deletes the
-//! key: the session is retired when that is found out. A raise that arrives late asks for the epoch
-//! that it was to end, and does nothing.
+//! Revisions only rise, so no epoch comes twice. The one exception is the first epoch, if an
+//! operator deletes the key: the session is retired when that is found. A raise that arrives late
+//! compares the epoch that it was to end, and does nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,11 +21,11 @@ use crate::{
     wire::{
         answer::{ranges, revision},
         connection::Connection,
-        requests::{Guard, found_epoch, put, send_txn},
+        requests::{Guard, commit, found_epoch, put},
     },
 };
 
-/// The epoch of one session. Nothing is read while it is being raised: what is sent in between
+/// The epoch of one session. Nothing is read while it is being raised: a request sent in between
 /// would be in vain.
 #[derive(Debug, Default)]
 pub(crate) struct Epoch {
@@ -34,7 +34,7 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// `None` while it is being raised.
+    /// Returns the epoch; `None` while it is being raised.
     pub(crate) fn known(&self) -> Option<i64> {
         self.known.try_read().ok().map(|epoch| *epoch)
     }
@@ -43,7 +43,8 @@ impl Epoch {
         *self.known.read().await
     }
 
-    /// Makes it greater than `old`, unless it is. One request for all attempts that want it.
+    /// Makes it greater than `old`, unless it is already. One request serves all attempts that want
+    /// it.
     pub(crate) async fn raise(
         &self,
         old: i64,
@@ -63,14 +64,14 @@ impl Epoch {
         Ok(())
     }
 
-    /// Whether somebody has deleted the key: the first epoch of all came again, and with it
-    /// whatever was sent in it and has not arrived. Nothing new is to begin in such a session.
+    /// Whether the key was deleted: then the first epoch of all came again, and late requests of it
+    /// may take effect. No new attempt may begin in such a session.
     pub(crate) fn was_deleted(&self) -> bool {
         self.deleted.load(Ordering::Acquire)
     }
 }
 
-/// Ends an epoch. Returns the one of that moment: an earlier sending may have begun it.
+/// Ends an epoch. Returns the current one: an earlier sending may have begun it.
 async fn raise(
     guard: Guard<'_>,
     connection: &Connection,
@@ -78,9 +79,9 @@ async fn raise(
     give_up: impl Fn() -> bool,
 ) -> Result<i64, Failure> {
     let txn = raising(guard, lease);
-    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    let answer = commit(connection, &txn, &mut false, give_up).await?;
     if answer.succeeded() {
-        return revision(&answer);
+        return revision(answer.header());
     }
     Ok(found_epoch(ranges(answer).next().map(|range| range.kvs)))
 }
@@ -106,7 +107,7 @@ mod tests {
         let first = raising(Guard { key: "#1", epoch: 0 }, lease);
         let raised = client.txn(first.clone()).await.unwrap();
         assert!(raised.succeeded());
-        let epoch = revision(&raised).unwrap();
+        let epoch = revision(raised.header()).unwrap();
         assert!(client.txn(raising(Guard { key: "#1", epoch }, lease)).await.unwrap().succeeded());
         for late in [first, raising(Guard { key: "#1", epoch }, lease)] {
             let answer = client.txn(late).await.unwrap();

@@ -1,20 +1,21 @@
 //! The keys of locks that a client left to other processes.
 //!
-//! Such a key must not be used for another attempt of the client as long as the lock stands, and nobody
-//! tells the client when it ends. So it is looked for, now and then, when more are left.
+//! Such a key must not be used for another attempt of the client as long as the lock stands, and
+//! the client gets no news when it ends. So the client looks for ended locks now and then, when
+//! more are left.
 
 use std::sync::Arc;
 
 use crate::layout::key_slots::Slot;
 
-/// So many are kept without a look.
+/// This many are kept without a look.
 const FEW: usize = 64;
 
 /// The keys of one session that must not be used again yet.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     keys: Vec<KeptKey>,
-    /// At how many to look next; none before the first look.
+    /// The number of keys at which to look next; 0 before the first look.
     most: usize,
 }
 
@@ -27,8 +28,7 @@ pub(crate) struct KeptKey {
 }
 
 impl Kept {
-    /// Keeps a key from being used again. Returns whether it is time to look for those that are
-    /// free.
+    /// Keeps a key from being used again. Returns whether it is time to look for free keys.
     pub(crate) fn add(&mut self, left: KeptKey) -> bool {
         self.keys.push(left);
         let many = self.keys.len() > self.most.max(FEW);
@@ -38,7 +38,6 @@ impl Kept {
         many
     }
 
-    /// All of them.
     pub(crate) fn all(&self) -> Vec<KeptKey> {
         self.keys.clone()
     }

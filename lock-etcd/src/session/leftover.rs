@@ -1,22 +1,22 @@
-//! What attempts may have in the store, and what of it is still to be removed.
+//! The possible entries of attempts in the store, and the ones still to be removed.
 
 use std::sync::Arc;
 
 use crate::layout::key_slots::Slot;
 
-/// What an attempt may have in the store.
+/// The possible entry of an attempt in the store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Stake {
     Nothing,
-    /// Perhaps an entry: a request that is to make it was not answered. If it was sent in an epoch,
-    /// it may still make it as long as that epoch lasts.
+    /// Perhaps an entry: a request to make it was not answered. If it was sent in an epoch, it may
+    /// still make the entry as long as that epoch lasts.
     Doubtful(Option<i64>),
     /// The entry with this create revision.
     Entry(i64),
 }
 
 impl Stake {
-    /// The epoch that must be over before nothing makes the entry any more.
+    /// Returns the epoch that must end so that nothing can make the entry any more.
     pub(crate) fn late(self) -> Option<i64> {
         match self {
             Self::Doubtful(epoch) => epoch,
@@ -25,31 +25,15 @@ impl Stake {
     }
 }
 
-/// What an attempt may have left in the store.
+/// An entry that an attempt may have left in the store.
 #[derive(Clone, Debug)]
 pub(crate) struct Leftover {
     pub(crate) key: Arc<str>,
-    /// The key is nobody else's until the leftover is gone.
+    /// Reserves the key until the leftover is gone.
     pub(crate) _slot: Arc<Slot>,
     pub(crate) stake: Stake,
-    /// What belongs to the entry may stand beside it.
+    /// Whether keys that belong to the entry may stand beside it.
     pub(crate) belongs: bool,
-    /// To be removed after this one: an upgrade without an answer may make it as long as this
-    /// stands.
+    /// To be removed after this one: as long as this one stands, an unanswered upgrade may make it.
     pub(crate) then: Option<Box<Self>>,
-}
-
-/// What a session's janitor is to do.
-#[derive(Debug, Default)]
-pub(crate) struct Todo {
-    pub(super) leftovers: Vec<Leftover>,
-    pub(super) running: bool,
-}
-
-impl Todo {
-    /// Whether there is nothing to do: the janitor does not run from then on.
-    pub(super) fn rest(&mut self) -> bool {
-        self.running = !self.leftovers.is_empty();
-        !self.running
-    }
 }

@@ -8,53 +8,62 @@ pub(crate) mod epoch;
 pub(crate) mod janitor;
 pub(crate) mod kept;
 pub(crate) mod leftover;
-pub(crate) mod making;
 pub(crate) mod pool;
 pub(crate) mod renewal;
 pub(crate) mod store;
 
 use std::{
+    collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_until};
+use lock_core::{
+    Clock, Instant, LockName, LossReason, Request, Term, Validity,
+    deadline::safe_until,
+    keep::{leftovers::Leftovers, poison::lock},
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{
-    session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Todo},
+    session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Leftover},
     wire::member::ANSWER_LIMIT,
 };
+
+/// The pauses before a refused removal is tried again: the first one, and the last one. Each pause
+/// doubles the one before.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
 ///
-/// It ends once and is never used again: when etcd says that the lease is gone, when its deadline
-/// passed without a confirmed keep-alive, or when the client closes.
+/// It ends once and is never used again. It ends when etcd says that the lease is gone, when its
+/// deadline passed without a confirmed keep-alive, or when the client closes.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) lease: i64,
     pub(crate) ttl: Duration,
     state: Mutex<State>,
-    /// Cancelled when the session has ended: every waiter learns it at once.
+    /// Cancelled when the session has ended: all waiters learn it at once.
     pub(crate) ended: CancellationToken,
     /// Whether etcd itself said that the lease, and so every key of it, is gone.
     gone: AtomicBool,
     confirmed: Notify,
     pub(crate) epoch: Epoch,
     pub(crate) entries: Entries,
-    todo: Mutex<Todo>,
-    /// There is something to remove, or nothing lives by a retired session any more.
-    pub(crate) for_janitor: Notify,
-    /// No attempt begins in it any more: etcd refused to remove what one left.
+    /// The leftovers to remove. The janitor also wakes when the last attempt of a retired session
+    /// is over.
+    pub(crate) left: Leftovers<Leftover>,
+    /// Whether no attempt begins in it any more: etcd refused to remove a leftover.
     retired: AtomicBool,
-    /// How many attempts live by it.
+    /// Number of attempts that live by it.
     users: AtomicUsize,
-    /// Where locks stand, perhaps, that were left to other processes.
+    /// The keys of locks that were left to other processes and may still stand.
     kept: Mutex<Kept>,
 }
 
@@ -65,7 +74,7 @@ pub(crate) struct User(Arc<Session>);
 impl Drop for User {
     fn drop(&mut self) {
         if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_retired() {
-            self.0.for_janitor.notify_one();
+            self.0.left.ring();
         }
     }
 }
@@ -74,15 +83,15 @@ impl Drop for User {
 struct State {
     /// When the last confirmed keep-alive was sent.
     renewed: Instant,
-    /// The keep-alive under way was sent at.
+    /// When the keep-alive under way was sent.
     pinged: Option<Instant>,
-    /// Somebody wants a keep-alive now.
+    /// Whether a caller wants a keep-alive now.
     hurry: bool,
-    /// etcd denied a keep-alive, and ended the stream of all sessions for it: the next ones go on
-    /// streams of their own.
+    /// etcd denied a keep-alive, and ended the stream of all sessions for it. The next ones of this
+    /// session go on streams of their own.
     alone: bool,
-    grants: Vec<Option<Grant>>,
-    free: Vec<usize>,
+    /// By attempt.
+    grants: HashMap<Uuid, Grant>,
 }
 
 #[derive(Debug)]
@@ -93,7 +102,7 @@ struct Grant {
 }
 
 impl Session {
-    /// A lease that was granted by a request sent at `sent`.
+    /// A session for a lease that a request sent at `sent` granted.
     pub(crate) fn new(lease: i64, ttl: Duration, sent: Instant) -> Self {
         Self {
             lease,
@@ -103,23 +112,21 @@ impl Session {
                 pinged: None,
                 hurry: false,
                 alone: false,
-                grants: Vec::new(),
-                free: Vec::new(),
+                grants: HashMap::new(),
             }),
             ended: CancellationToken::new(),
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
             epoch: Epoch::default(),
             entries: Entries::default(),
-            todo: Mutex::default(),
-            for_janitor: Notify::new(),
+            left: Leftovers::new(PAUSES[0], PAUSES[1]),
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
             kept: Mutex::default(),
         }
     }
 
-    /// An attempt begins.
+    /// Registers an attempt.
     pub(crate) fn user(self: &Arc<Self>) -> User {
         self.users.fetch_add(1, Ordering::AcqRel);
         User(self.clone())
@@ -127,14 +134,7 @@ impl Session {
 
     /// The keys that must not be used again yet.
     pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nothing panics while it holds this lock.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the janitor is to do.
-    pub(crate) fn todo(&self) -> MutexGuard<'_, Todo> {
-        // Nothing panics while it holds this lock.
-        self.todo.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     pub(crate) fn set_retired(&self) {
@@ -150,11 +150,10 @@ impl Session {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
-    /// Until when everything that lives by this session is safe.
+    /// Returns until when all holds of this session are safe.
     pub(crate) fn until(&self) -> Instant {
         safe_until(self.state().renewed, self.ttl)
     }
@@ -163,8 +162,8 @@ impl Session {
         !self.ended.is_cancelled() && Clock::Boot.now() < self.until()
     }
 
-    /// Whether the lease is gone from etcd: by its word, or because nobody renewed it for so long
-    /// that also a leader elected meanwhile has let it expire.
+    /// Whether the lease is gone from etcd: etcd said so, or it was not renewed for so long that
+    /// even a leader elected meanwhile has let it expire.
     pub(crate) fn is_over(&self) -> bool {
         self.is_gone() || Clock::Boot.now() > self.state().renewed + self.ttl * 2 + ANSWER_LIMIT
     }
@@ -174,13 +173,27 @@ impl Session {
         self.gone.load(Ordering::Acquire)
     }
 
-    /// etcd confirmed that the lease is gone after the session had ended.
+    /// Notes that etcd confirmed the end of the lease after the session had ended.
     pub(crate) fn set_gone(&self) {
         self.gone.store(true, Ordering::Release);
     }
 
-    /// Registers a grant; `None` if the session has ended.
-    pub(crate) fn hold(&self, name: &LockName, cap: Instant) -> Option<(Validity, usize)> {
+    /// Registers the grant of an attempt; `None` if the session has ended. A fixed term counts from
+    /// `granted_at`.
+    pub(crate) fn grant(
+        &self,
+        request: &Request,
+        attempt: Uuid,
+        granted_at: Instant,
+    ) -> Option<Validity> {
+        let cap = match request.term {
+            Term::Fixed => safe_until(granted_at, request.ttl),
+            _ => Instant::NEVER,
+        };
+        self.hold(&request.name, attempt, cap)
+    }
+
+    fn hold(&self, name: &LockName, attempt: Uuid, cap: Instant) -> Option<Validity> {
         let mut state = self.state();
         let until = safe_until(state.renewed, self.ttl);
         // Under the lock: `end` cannot miss it.
@@ -188,46 +201,33 @@ impl Session {
             return None;
         }
         let validity = Validity::new(name, until.min(cap));
-        let hold = Some(Grant { validity: validity.clone(), cap });
-        let slot = match state.free.pop() {
-            Some(slot) => {
-                state.grants[slot] = hold;
-                slot
-            }
-            None => {
-                state.grants.push(hold);
-                state.grants.len() - 1
-            }
-        };
-        Some((validity, slot))
+        state.grants.insert(attempt, Grant { validity: validity.clone(), cap });
+        Some(validity)
     }
 
     /// Forgets a grant.
-    pub(crate) fn unhold(&self, slot: usize) {
-        let mut state = self.state();
-        if state.grants.get_mut(slot).and_then(Option::take).is_some() {
-            state.free.push(slot);
-        }
+    pub(crate) fn unhold(&self, attempt: Uuid) {
+        self.state().grants.remove(&attempt);
     }
 
     /// Moves the end of a fixed term that was renewed by hand.
-    pub(crate) fn set_cap(&self, slot: usize, cap: Instant) {
+    pub(crate) fn set_cap(&self, attempt: Uuid, cap: Instant) {
         let mut state = self.state();
         let until = safe_until(state.renewed, self.ttl);
-        if let Some(Some(hold)) = state.grants.get_mut(slot) {
+        if let Some(hold) = state.grants.get_mut(&attempt) {
             hold.cap = hold.cap.max(cap);
             hold.validity.extend(until.min(hold.cap));
         }
     }
 
-    /// Ends the session: every lock of it is lost, every waiter is told. Answers whether this was
+    /// Ends the session: all its locks are lost, and all its waiters fail. Returns whether this was
     /// the first end.
     pub(crate) fn end(&self, reason: LossReason) -> bool {
         let state = self.state();
         if self.ended.is_cancelled() {
             return false;
         }
-        for hold in state.grants.iter().flatten() {
+        for hold in state.grants.values() {
             hold.validity.lose(reason);
         }
         self.ended.cancel();
@@ -250,24 +250,26 @@ mod tests {
         let now = Clock::Boot.now();
         let session = Session::new(1, TTL, now);
         let cap = now + Duration::from_secs(2);
-        let (validity, slot) = session.hold(&name(), cap).unwrap();
+        let attempt = Uuid::new_v4();
+        let validity = session.hold(&name(), attempt, cap).unwrap();
         session.pinged(now + Duration::from_millis(1));
         assert!(session.confirm());
         assert_eq!(validity.until(), cap);
-        session.set_cap(slot, cap + Duration::from_secs(1));
+        session.set_cap(attempt, cap + Duration::from_secs(1));
         assert_eq!(validity.until(), cap + Duration::from_secs(1));
     }
 
     #[test]
-    fn the_end_is_told_to_everybody_once() {
+    fn the_end_loses_all_holds_once() {
         let session = Session::new(1, TTL, Clock::Boot.now());
-        let (first, slot) = session.hold(&name(), Instant::NEVER).unwrap();
-        session.unhold(slot);
-        let (second, again) = session.hold(&name(), Instant::NEVER).unwrap();
-        assert_eq!(slot, again, "slots are used again");
+        let hold = |attempt| session.hold(&name(), attempt, Instant::NEVER);
+        let attempt = Uuid::new_v4();
+        let first = hold(attempt).unwrap();
+        session.unhold(attempt);
+        let second = hold(Uuid::new_v4()).unwrap();
         assert!(session.end(LossReason::SessionEnded));
         assert!(!session.end(LossReason::Expired));
         assert_eq!((first.loss(), second.loss()), (None, Some(LossReason::SessionEnded)));
-        assert!(session.hold(&name(), Instant::NEVER).is_none());
+        assert!(hold(Uuid::new_v4()).is_none());
     }
 }

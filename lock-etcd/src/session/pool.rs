@@ -1,31 +1,25 @@
 //! The sessions of a client: one for each TTL in use.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use lock_core::{Attempt, Clock, Effect, Error, Instant, LossReason, Result, duration::shown};
-use tokio::{
-    sync::{Notify, watch},
-    task::JoinHandle,
-    time::timeout,
+use lock_core::{
+    Attempt, Clock, Error, Instant, LossReason, Result,
+    keep::{
+        opening::Told,
+        pool::{Found, Maker, Pool, Pooled, other_ttl},
+    },
 };
+use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::whole_seconds,
-    error::{Failure, STORE},
-    session::{
-        Session, end,
-        making::{Made, Making},
-    },
+    error::{Failure, FailureKind, STORE},
+    session::{Session, end},
     wire::{
-        backoff::Pause,
-        connection::Connection,
-        leases::{self, new_lease},
+        connection::{BACKOFF, Connection},
+        leases,
         member::ANSWER_LIMIT,
         turns::unsent,
     },
@@ -34,31 +28,36 @@ use crate::{
 /// How many different TTLs a client may use at a time.
 const MOST: usize = 64;
 
-/// How long closing tries. What is under way then ends within [`ANSWER_LIMIT`] more, so that
-/// nothing is left when `Locks::close` returns, after at most 5 s.
+/// How long closing tries. Requests under way then end within [`ANSWER_LIMIT`] more, so nothing is
+/// left when `Locks::close` returns, after at most 5 s.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
-
-/// A retired session is filed under its lease with this bit, which no TTL has.
-const RETIRED: u64 = 1 << 63;
 
 /// One etcd lease for each TTL in use, made when it is first asked for.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    live: Mutex<HashMap<u64, Arc<Session>>>,
-    making: Arc<Making>,
+    pool: Pool<Session, Failure>,
     closed: CancellationToken,
     /// Ends when the lease that connecting needed is revoked.
     probe: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    /// Wakes the keep-alive.
+    /// Wakes the renewal task.
     pub(crate) work: Notify,
-    connection: Arc<Connection>,
+    pub(super) connection: Arc<Connection>,
+}
+
+impl Pooled for Session {
+    fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    fn is_over(&self) -> bool {
+        !self.is_live()
+    }
 }
 
 impl Sessions {
     pub(crate) fn new(connection: Arc<Connection>, probe: JoinHandle<()>) -> Self {
         Self {
-            live: Mutex::default(),
-            making: Arc::default(),
+            pool: Pool::new(STORE, MOST),
             closed: CancellationToken::new(),
             probe: tokio::sync::Mutex::new(Some(probe)),
             work: Notify::new(),
@@ -66,18 +65,13 @@ impl Sessions {
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<u64, Arc<Session>>> {
-        // Nothing panics while it holds this lock.
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// All sessions.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
-        self.live().values().cloned().collect()
+        self.pool.all()
     }
 
     pub(crate) fn by_lease(&self, lease: i64) -> Option<Arc<Session>> {
-        self.live().values().find(|session| session.lease == lease).cloned()
+        self.all().into_iter().find(|session| session.lease == lease)
     }
 
     /// Fails once the client is closed.
@@ -88,11 +82,7 @@ impl Sessions {
         }
     }
 
-    fn find(&self, seconds: u64) -> Option<Arc<Session>> {
-        self.live().get(&seconds).filter(|session| session.is_live()).cloned()
-    }
-
-    /// The session for a TTL, for a caller that asked at `asked`.
+    /// Returns the session for a TTL, for a caller that asked at `asked`.
     ///
     /// # Errors
     ///
@@ -104,158 +94,113 @@ impl Sessions {
         asked: Instant,
     ) -> Result<Arc<Session>> {
         self.check_open()?;
-        let seconds = whole_seconds("ttl", ttl)?;
-        match self.find(seconds) {
-            Some(session) => Ok(session),
-            None => Box::pin(self.make(ttl, seconds, attempt, asked)).await,
+        whole_seconds("ttl", ttl)?;
+        match self.find(ttl)? {
+            Ok(session) => Ok(session),
+            Err(told) => Box::pin(self.wait(ttl, told, attempt, asked)).await,
         }
     }
 
-    /// Waits for the one attempt to make it, and no longer than a TTL.
-    async fn make(
+    /// Returns the session, or a receiver for the result of making it.
+    fn find(
         self: &Arc<Self>,
         ttl: Duration,
-        seconds: u64,
+    ) -> Result<Result<Arc<Session>, Told<Session, Failure>>> {
+        Ok(match self.pool.get(ttl)? {
+            Found::Open(session) => Ok(session),
+            Found::Opening(told) => Err(told),
+            Found::Wanted { maker, told, instead_of } => {
+                if let Some(old) = instead_of {
+                    // It is idle, or it has expired and its waiters do not know yet.
+                    self.end(&old, LossReason::Expired);
+                }
+                tokio::spawn(self.clone().make(ttl, maker));
+                Err(told)
+            }
+        })
+    }
+
+    /// Waits for the one attempt to make it, at most a TTL.
+    async fn wait(
+        self: &Arc<Self>,
+        ttl: Duration,
+        mut told: Told<Session, Failure>,
         attempt: &Attempt,
         asked: Instant,
     ) -> Result<Arc<Session>> {
-        self.make_room(seconds)?;
         let until = self.connection.patience(asked, ttl);
-        let mut pause = Pause::new();
-        let made = loop {
-            let mut told = self.join(ttl, seconds);
-            let ended = tokio::select! {
+        let mut pause = BACKOFF;
+        let failure = loop {
+            let made = tokio::select! {
                 biased;
                 () = attempt.cancelled() => {
                     return Err(unsent("the caller has left").into_error("acquire", false));
                 }
                 () = self.closed.cancelled() => return Err(Error::closed(STORE)),
-                made = told.wait_for(Made::is_done) => made.is_err(),
-                () = Clock::Boot.sleep_until(until) => false,
+                made = told.outcome() => made,
+                () = Clock::Boot.sleep_until(until) => {
+                    let silent = || Failure::silent(ttl.min(ANSWER_LIMIT));
+                    break told.last_failure().unwrap_or_else(silent);
+                }
             };
-            if !ended {
-                break told.borrow().clone();
+            match made {
+                Some(Ok(session)) if session.ttl != ttl => {
+                    return Err(other_ttl(ttl, session.ttl));
+                }
+                Some(Ok(session)) => return Ok(session),
+                Some(Err(failure)) => break failure,
+                // The task that was making it is gone, perhaps with its runtime.
+                None => pause.wait().await,
             }
-            // Whoever made it is gone, perhaps with its runtime.
-            pause.wait().await;
-        };
-        let failure = match made {
-            Made::Session(session) => return Ok(session),
-            Made::OtherTtl(granted) => {
-                return Err(Error::InvalidOption {
-                    option: "ttl".to_owned(),
-                    value: shown(ttl).to_string(),
-                    allowed: format!("this etcd grants {granted}s and more"),
-                });
+            match self.find(ttl)? {
+                Ok(session) => return Ok(session),
+                Err(again) => told = again,
             }
-            Made::Failed(failure) | Made::NotYet(Some(failure)) => failure,
-            Made::NotYet(None) => Failure::silent(ttl.min(ANSWER_LIMIT)),
         };
-        // A lease that etcd made all the same is not renewed, ends by itself, and locks nothing.
+        // If etcd made a lease all the same, it is not renewed, ends by itself, and locks nothing.
         Err(failure.without_effect().into_error("acquire", false))
     }
 
-    /// Joins the attempt that is under way, or begins it.
-    fn join(self: &Arc<Self>, ttl: Duration, seconds: u64) -> watch::Receiver<Made> {
-        let (told, maker) = self.making.join(seconds);
-        if let Some(maker) = maker {
-            let sessions = self.clone();
-            tokio::spawn(async move {
-                let mut granting = std::pin::pin!(sessions.grant(ttl, seconds, &maker.tell));
-                let made = loop {
-                    tokio::select! {
-                        made = &mut granting => break made,
-                        () = maker.tell.closed() => {
-                            if maker.is_deserted() {
-                                return;
-                            }
-                        }
-                    }
-                };
-                maker.done(made);
-            });
-        }
-        told
-    }
-
-    /// Asks for a lease until etcd answers, with another id each time: so what an unanswered
-    /// request makes is nobody's, and the session's time counts from the request that was answered.
-    async fn grant(
-        self: &Arc<Self>,
-        ttl: Duration,
-        seconds: u64,
-        tell: &watch::Sender<Made>,
-    ) -> Made {
-        let mut pause = Pause::new();
-        loop {
-            let (lease, sent) = (new_lease(), Clock::Boot.now());
-            let granted = self.connection.call(|member| leases::send_grant(member, lease, seconds));
-            // etcd does both at once: it is no longer under way than one of them.
-            let (granted, ()) = tokio::join!(granted, self.probed());
-            match granted {
-                Ok(granted) => return self.granted(Session::new(lease, ttl, sent), granted),
-                Err(failure) if failure.kind.is_passing() => {
-                    tell.send_replace(Made::NotYet(Some(failure)));
-                }
-                Err(failure) => return Made::Failed(failure),
-            }
-            pause.wait().await;
-        }
-    }
-
-    fn granted(self: &Arc<Self>, session: Session, seconds: u64) -> Made {
-        let session = Arc::new(session);
-        if seconds != session.ttl.as_secs() {
-            self.end(&session, LossReason::SessionEnded);
-            return Made::OtherTtl(seconds);
-        }
-        let old = self.live().insert(seconds, session.clone());
-        if let Some(old) = old {
-            // Its time was over, and its waiters have not been told yet.
-            self.end(&old, LossReason::Expired);
-        }
-        if self.check_open().is_err() {
-            self.end(&session, LossReason::Closed);
-        }
-        self.work.notify_one();
-        Made::Session(session)
-    }
-
-    /// Ends an idle session if there are too many.
-    fn make_room(&self, seconds: u64) -> Result<()> {
-        let mut live = self.live();
-        if live.len() < MOST || live.contains_key(&seconds) {
-            return Ok(());
-        }
-        // Sessions are handed out under this lock only, so one that nobody else has is idle.
-        let idle = live.iter().find(|(_, session)| Arc::strong_count(session) == 1);
-        let Some(idle) = idle.map(|(seconds, _)| *seconds) else {
-            return Err(Error::InvalidOption {
-                option: "ttl".to_owned(),
-                value: format!("{seconds}s"),
-                allowed: format!("{MOST} other TTLs are in use, and a client takes no more"),
-            });
+    /// Makes a session as long as callers wait for it.
+    async fn make(self: Arc<Self>, ttl: Duration, maker: Maker<Session, Failure>) {
+        let made = tokio::select! {
+            made = self.grant(ttl, &maker) => made,
+            () = maker.deserted() => return,
         };
-        let session = live.remove(&idle);
-        drop(live);
-        if let Some(session) = session {
-            self.end(&session, LossReason::SessionEnded);
+        let session = made.as_ref().ok().cloned();
+        let filed = maker.done(made);
+        match session {
+            Some(_) if filed => self.work.notify_one(),
+            // It has another TTL, or the client is closed.
+            Some(session) => self.end(&session, LossReason::Closed),
+            None => {}
         }
-        Ok(())
     }
 
-    /// No attempt begins in this session any more. It is renewed as long as some live by it.
+    /// Asks for a lease until etcd answers. The session's time counts from the answered request.
+    async fn grant(
+        &self,
+        ttl: Duration,
+        maker: &Maker<Session, Failure>,
+    ) -> Result<Arc<Session>, Failure> {
+        let again = |failure: &Failure| {
+            maker.failed(failure.clone());
+            true
+        };
+        let granted = leases::grant(&self.connection, ttl, again);
+        // etcd does both at once, so it takes no longer than one of them.
+        let (granted, ()) = tokio::join!(granted, self.probed());
+        granted.map(|(lease, ttl, sent)| Arc::new(Session::new(lease, ttl, sent)))
+    }
+
+    /// Retires the session: no attempt begins in it any more. It is renewed as long as attempts
+    /// live by it.
     pub(crate) fn retire(&self, session: &Arc<Session>) {
         session.set_retired();
-        let mut live = self.live();
-        let seconds = session.ttl.as_secs();
-        if live.get(&seconds).is_some_and(|live| Arc::ptr_eq(live, session)) {
-            live.remove(&seconds);
-            live.insert(session.lease.unsigned_abs() | RETIRED, session.clone());
-        }
+        self.pool.retire(session);
     }
 
-    /// Nothing lives by a retired session any more.
+    /// Ends a retired session by which no attempt lives any more.
     pub(crate) fn end_unused(&self, session: &Arc<Session>) {
         self.end(session, LossReason::SessionEnded);
     }
@@ -269,13 +214,13 @@ impl Sessions {
         }
     }
 
-    /// etcd said that a lease is gone.
+    /// Ends a session after etcd said that its lease is gone.
     pub(crate) fn gone(&self, session: &Arc<Session>) {
         session.set_gone();
         self.end(session, LossReason::SessionEnded);
     }
 
-    /// As [`gone`](Self::gone), of a session that may have ended before it was asked.
+    /// Same as [`gone`](Self::gone), for a session that may have ended before etcd was asked.
     pub(crate) fn gone_unless_ended(&self, session: &Arc<Session>) {
         if !session.ended.is_cancelled() {
             self.gone(session);
@@ -285,25 +230,25 @@ impl Sessions {
     /// Ends a session by our own decision or etcd's, and makes sure that its lease ends, too.
     fn end(&self, session: &Arc<Session>, reason: LossReason) {
         let first = session.end(reason);
-        self.live().retain(|_, live| !Arc::ptr_eq(live, session));
+        self.pool.forget(session);
         if first && !session.is_gone() {
             let (connection, session) = (self.connection.clone(), session.clone());
             tokio::spawn(async move { drop(end::revoke(&connection, &session).await) });
         }
     }
 
-    /// Waits until nothing of connecting is left.
+    /// Waits until the lease that connecting needed is revoked.
     async fn probed(&self) {
         if let Some(probe) = self.probe.lock().await.take() {
             drop(probe.await);
         }
     }
 
-    /// Ends all sessions, and none is made any more. Returns when etcd has confirmed, or after
+    /// Ends all sessions and makes none any more. Returns when etcd has confirmed, or after
     /// [`CLOSE_LIMIT`]; nothing is tried again after that.
     pub(crate) async fn close(&self) -> Result<()> {
         self.closed.cancel();
-        let sessions: Vec<_> = self.live().drain().map(|(_, session)| session).collect();
+        let sessions = self.pool.close();
         for session in &sessions {
             session.end(LossReason::Closed);
         }
@@ -315,11 +260,9 @@ impl Sessions {
             Ok((revoked, ())) => revoked.into_iter().collect(),
             Err(_) => Err(Failure::silent(CLOSE_LIMIT)),
         };
-        confirmed.map_err(|failure| match failure.into_error("close", false) {
-            Error::Unavailable { store, op, source, .. } => {
-                Error::Unavailable { store, op, effect: Effect::Unknown, source }
-            }
-            error => error,
+        confirmed.map_err(|failure| {
+            let in_doubt = failure.kind != FailureKind::Rejected;
+            failure.into_error("close", in_doubt)
         })
     }
 }

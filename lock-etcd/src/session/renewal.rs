@@ -1,4 +1,4 @@
-//! The one keep-alive stream of a client: it renews all sessions.
+//! The one keep-alive stream of a client, which renews all sessions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,8 +10,7 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     session::{Session, due::Next, pool::Sessions},
     wire::{
-        backoff::Pause,
-        connection::{Connection, Word},
+        connection::{BACKOFF, Word},
         member::ANSWER_LIMIT,
     },
 };
@@ -19,23 +18,25 @@ use crate::{
 /// Renews all sessions until it is aborted.
 ///
 /// A keep-alive is sent a third of the TTL after the last confirmed one. Silence is a failure: etcd
-/// answers each one, and when it does not, the stream and the connection below it are given up.
-pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
-    let mut pause = Pause::new();
+/// answers each keep-alive, and if it does not, the stream and the connection below it are given
+/// up.
+pub(crate) async fn run(sessions: Arc<Sessions>) {
+    let connection = &sessions.connection;
+    let mut pause = BACKOFF;
     loop {
-        let first = wait_for_first(&sessions, &connection).await;
+        let first = wait_for_first(&sessions).await;
         let mut changes = connection.changes();
         changes.mark_unchanged();
         let generation = connection.member().generation;
-        let failure = match open(&sessions, &connection, &first).await {
+        let failure = match open(&sessions, &first).await {
             Ok((keeper, replies)) => {
-                pause = Pause::new();
+                pause = BACKOFF;
                 answered(&sessions, &first, true);
                 // While the stream lives, the session may become idle and make room for another.
                 drop(first);
                 connection.works(Word::Leader);
                 tokio::select! {
-                    failure = pump(&sessions, &connection, keeper, replies) => failure,
+                    failure = pump(&sessions, keeper, replies) => failure,
                     // On another member from now on.
                     _ = changes.changed() => None,
                 }
@@ -51,46 +52,44 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
         let denied = failure.as_ref().filter(|failure| failure.kind == FailureKind::Denied);
         if let Some(denied) = denied.and_then(|_| denied_one(&sessions.all())) {
             denied.set_alone(true);
-            tokio::spawn(renew_alone(sessions.clone(), connection.clone(), denied));
+            tokio::spawn(renew_alone(sessions.clone(), denied));
         }
         for session in sessions.all() {
             session.unpinged();
         }
         if let Some(failure) = failure {
             trace::renewal_failed(STORE, &failure);
-            mend(&sessions, &connection, generation, failure).await;
+            mend(&sessions, generation, failure).await;
             sessions.expire(Clock::Boot.now());
             pause.wait().await;
         }
     }
 }
 
-/// Goes on to another member or connection, and waits for it no longer than for an answer: a member
-/// that is silent at the login must not use up a TTL in which the one at hand may answer again.
-async fn mend(
-    sessions: &Sessions,
-    connection: &Arc<Connection>,
-    generation: u64,
-    failure: Failure,
-) {
+/// Switches to another member or connection, and waits for it no longer than for an answer: a
+/// member that is silent at the login must not use up a TTL in which the current one may answer
+/// again.
+async fn mend(sessions: &Sessions, generation: u64, failure: Failure) {
     let limit = sessions.all().iter().map(|session| session.answer_limit()).min();
-    let connection = connection.clone();
+    let connection = sessions.connection.clone();
     let mending = tokio::spawn(async move { connection.failed(generation, &failure).await });
-    // Beyond the limit it goes on by itself.
+    // Beyond the limit it continues in the background.
     drop(timeout(limit.unwrap_or(ANSWER_LIMIT), mending).await);
 }
 
-/// The session whose keep-alive etcd denied: it takes them in order, and ends the stream at the first
-/// one that it denies.
+/// Returns the session whose keep-alive etcd denied. etcd handles keep-alives in order, and ends
+/// the stream at the first one that it denies.
 fn denied_one(sessions: &[Arc<Session>]) -> Option<Arc<Session>> {
     let under_way = sessions.iter().filter_map(|session| Some((session.under_way()?, session)));
     under_way.min_by_key(|(pinged, _)| *pinged).map(|(_, session)| session.clone())
 }
 
-/// Renews a session on streams of its own, until that is confirmed once or the session has ended.
-async fn renew_alone(sessions: Arc<Sessions>, connection: Arc<Connection>, session: Arc<Session>) {
+/// Renews a session on streams of its own, until one keep-alive is confirmed or the session has
+/// ended.
+async fn renew_alone(sessions: Arc<Sessions>, session: Arc<Session>) {
     while !session.ended.is_cancelled() {
-        let (sent, mut leases) = (Clock::Boot.now(), connection.member().lease.clone());
+        let (sent, member) = (Clock::Boot.now(), sessions.connection.member());
+        let mut leases = member.client.lease_client();
         let renewed = timeout(session.answer_limit(), leases.keep_alive(session.lease));
         match renewed.await.map(|renewed| renewed.map_err(Failure::from)) {
             Ok(Ok(_)) => {
@@ -112,12 +111,12 @@ async fn renew_alone(sessions: Arc<Sessions>, connection: Arc<Connection>, sessi
     }
 }
 
-/// The session with the least time left of those whose keep-alive is due, when one is due.
-async fn wait_for_first(sessions: &Sessions, connection: &Connection) -> Arc<Session> {
+/// Waits until a keep-alive is due. Returns the due session with the least time left.
+async fn wait_for_first(sessions: &Sessions) -> Arc<Session> {
     loop {
         let now = Clock::Boot.now();
         sessions.expire(now);
-        let (first, wake) = due_first(&sessions.all(), now, connection.heard());
+        let (first, wake) = due_first(&sessions.all(), now, sessions.connection.heard());
         if let Some(first) = first {
             return first;
         }
@@ -125,7 +124,7 @@ async fn wait_for_first(sessions: &Sessions, connection: &Connection) -> Arc<Ses
     }
 }
 
-/// The due session with the least time left, and when the next of the others is due.
+/// Returns the due session with the least time left, and when the next other one is due.
 fn due_first(
     sessions: &[Arc<Session>],
     now: Instant,
@@ -148,15 +147,16 @@ async fn wait(sessions: &Sessions, time: Duration) {
     }
 }
 
-/// Opens the stream; its first keep-alive is answered when this returns. Gives up when another session
-/// cannot wait for it, or another connection is in use: what is answered there says nothing of this one.
+/// Opens the stream. Its first keep-alive is answered when this returns. Gives up when another
+/// session cannot wait for it, or when another connection is in use: answers there say nothing
+/// about this one.
 async fn open(
     sessions: &Sessions,
-    connection: &Connection,
     session: &Session,
 ) -> Result<(LeaseKeeper, LeaseKeepAliveStream), Failure> {
+    let connection = &sessions.connection;
     let (mut changes, member) = (connection.changes(), connection.member());
-    let mut leases = member.lease.clone();
+    let mut leases = member.client.lease_client();
     let began = Clock::Boot.now();
     session.pinged(began);
     let mut opening = std::pin::pin!(leases.keep_alive(session.lease));
@@ -184,15 +184,14 @@ async fn open(
     }
 }
 
-/// Sends what is due and takes the answers until something fails. `None` is no failure.
+/// Sends due keep-alives and takes the answers until something fails. `None` is no failure.
 async fn pump(
     sessions: &Sessions,
-    connection: &Connection,
     keeper: LeaseKeeper,
     mut replies: LeaseKeepAliveStream,
 ) -> Option<Failure> {
     loop {
-        let wake = match ping_due(sessions, connection, &keeper).await {
+        let wake = match ping_due(sessions, &keeper).await {
             Ok(wake) => wake,
             Err(failure) => return Some(failure),
         };
@@ -207,17 +206,13 @@ async fn pump(
     }
 }
 
-/// Sends the keep-alives that are due, and answers how long to wait for the next.
-async fn ping_due(
-    sessions: &Sessions,
-    connection: &Connection,
-    keeper: &LeaseKeeper,
-) -> Result<Duration, Failure> {
+/// Sends the keep-alives that are due. Returns how long to wait for the next.
+async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Duration, Failure> {
     let now = Clock::Boot.now();
     sessions.expire(now);
     let mut wake = Instant::NEVER;
     for session in sessions.all() {
-        match session.next(now, connection.heard()) {
+        match session.next(now, sessions.connection.heard()) {
             Next::Ping => {
                 session.pinged(Clock::Boot.now());
                 let sender = keeper.sender.clone();

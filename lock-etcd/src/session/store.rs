@@ -1,14 +1,14 @@
-//! What all parts of one client share.
+//! The state that all parts of one client share.
 
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    election::observers::Observers,
-    layout::{floor::Floor, key_slots::Slots, keys::Layout},
-    queue::watcher::Watcher,
+    election::observers::{All, Observers},
+    layout::{floor::Floor, key_slots::Slots, keys::Keys},
+    queue::{names::Names, watcher::Watcher},
     session::pool::Sessions,
     wire::connection::Connection,
 };
@@ -16,7 +16,7 @@ use crate::{
 /// One client's connection, sessions and watches.
 #[derive(Debug)]
 pub(crate) struct Store {
-    pub(crate) layout: Layout,
+    pub(crate) layout: Keys,
     pub(crate) connection: Arc<Connection>,
     pub(crate) floor: Arc<Floor>,
     pub(crate) slots: Arc<Slots>,
@@ -26,4 +26,23 @@ pub(crate) struct Store {
     pub(crate) runtime: Handle,
     /// Cancelled when the client is closed or dropped: nothing is observed any more.
     pub(crate) closed: CancellationToken,
+}
+
+impl Store {
+    /// The state of a new client, whose tasks run where this is called. `probe` ends when the lease
+    /// that connecting needed is revoked.
+    pub(crate) fn new(layout: Keys, connection: Connection, probe: JoinHandle<()>) -> Self {
+        let connection = Arc::new(connection);
+        Self {
+            floor: Arc::new(Floor::new(layout.floor())),
+            layout,
+            slots: Arc::new(Slots::default()),
+            sessions: Arc::new(Sessions::new(connection.clone(), probe)),
+            watcher: Arc::new(Watcher::new(Names::default(), connection.clone())),
+            observers: Arc::new(Observers::new(All::default(), connection.clone())),
+            connection,
+            runtime: Handle::current(),
+            closed: CancellationToken::new(),
+        }
+    }
 }

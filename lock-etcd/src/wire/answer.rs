@@ -1,4 +1,4 @@
-//! Answers, taken apart.
+//! Reads the parts of answers.
 
 use etcd_client::{
     ResponseHeader, TxnResponse,
@@ -10,7 +10,7 @@ use crate::error::Failure;
 
 pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
 
-/// Who answered, and when.
+/// The header of an answer: the member that answered, its cluster and term, and the revision.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Header {
     revision: i64,
@@ -43,8 +43,8 @@ impl Header {
     }
 }
 
-pub(crate) fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
-    answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
+pub(crate) fn revision(header: Option<&ResponseHeader>) -> Result<i64, Failure> {
+    header.map(ResponseHeader::revision).ok_or(Failure::senseless("no header"))
 }
 
 pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {

@@ -1,12 +1,11 @@
-//! The way to etcd: one member at a time, and to the next one when it fails.
+//! The connection to etcd: one member at a time, and the next one when it fails.
 //!
 //! The client crate can spread requests over all members, but it keeps dead ones in rotation: with
-//! one of three down, a third of all requests fails for as long as it is down. So there is one
-//! client for one member here, and the choice is ours; unless the caller has given a client of its own.
+//! one of three down, a third of all requests fails for as long as it is down. So here each client
+//! has one member, and we choose it, unless the caller has given its own client.
 
 use std::{
     fmt,
-    future::Future,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,14 +13,18 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Clock, Instant, Reach, Wait, trace};
+use lock_core::{
+    Clock, Instant, Reach,
+    keep::{backoff::Backoff, poison::lock},
+    trace,
+};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{Failure, STORE},
     wire::{
-        backoff::Pause,
+        answer::Answer,
         dial::Source,
         endpoints::Endpoints,
         member::{ANSWER_LIMIT, Member},
@@ -29,10 +32,17 @@ use crate::{
     },
 };
 
-/// How long connecting may take in all, whatever the number of members.
+/// How long connecting may take in all, for any number of members.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 
-/// How long after a login for refused watches there is no other one.
+/// The pauses between tries: from 10 ms to the longest.
+pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), LONGEST_PAUSE);
+
+/// The longest pause between tries. It is the only pause before a retry of work that another task
+/// repairs.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Shortest time between two logins for refused watches.
 pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 
 /// All members, and the one in use.
@@ -42,35 +52,28 @@ pub(crate) struct Connection {
     pub(super) member: RwLock<Arc<Member>>,
     pub(super) changes: watch::Sender<u64>,
     pub(super) dialing: tokio::sync::Mutex<()>,
-    /// When a new login was last asked for because a watch was refused.
+    /// When a new login was last requested because a watch was refused.
     pub(super) watch_login: tokio::sync::Mutex<Option<Instant>>,
-    /// How many rounds of dialing there were.
+    /// Number of rounds of dialing so far.
     pub(super) dialed: AtomicU64,
     pub(super) down: AtomicBool,
     pub(crate) reach: Reach,
-    /// When a request was answered last that no member answers without a leader.
+    /// Time of the last answer that only a member with a leader gives.
     heard: Mutex<Instant>,
-    /// The member may crash at a read-only transaction.
-    reads_alone: AtomicBool,
+    /// Whether no read-only transaction is sent: the servers may crash at one.
+    pub(crate) reads_alone: bool,
     /// Cancelled when the client is closed: nothing is tried again.
     pub(super) closed: CancellationToken,
     pub(crate) turns: Turns,
 }
 
-/// Whose word an answer is.
+/// The authority behind an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Word {
-    /// A member without a leader does not give it.
+    /// It needs a leader: a member without one does not answer.
     Leader,
-    /// The member at hand gives it alone, also when it is cut off from all others.
+    /// The member in use answers alone, even if it is cut off from all others.
     Member,
-}
-
-/// What an idempotent request came to after some tries.
-pub(crate) struct Insisted<T> {
-    pub(crate) result: Result<T, Failure>,
-    /// Some sending of it was not answered and may be carried out even now.
-    pub(crate) ambiguous: bool,
 }
 
 impl Connection {
@@ -78,14 +81,11 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// What the last member answered, or the first one that refused the login.
-    pub(crate) async fn open<T, F>(
+    /// The error of the last member, or of the first one that refused the login.
+    pub(crate) async fn open<T, F: Future<Output = Answer<T>>>(
         source: Source,
         probe: impl Fn(Arc<Member>) -> F,
-    ) -> Result<(Self, T), Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
+    ) -> Result<(Self, T), Failure> {
         let endpoints = Endpoints::shuffled(&source.endpoints());
         let to_try = endpoints.to_try();
         let limit = limit_of_each(to_try.len());
@@ -97,22 +97,7 @@ impl Connection {
             };
             match timeout(limit, attempt).await {
                 Ok(Ok((member, answer))) => {
-                    let connection = Self {
-                        endpoints,
-                        source,
-                        member: RwLock::new(member),
-                        changes: watch::Sender::new(0),
-                        dialing: tokio::sync::Mutex::new(()),
-                        watch_login: tokio::sync::Mutex::new(None),
-                        dialed: AtomicU64::new(0),
-                        down: AtomicBool::new(false),
-                        reach: Reach::default(),
-                        heard: Mutex::new(Clock::Boot.now()),
-                        reads_alone: AtomicBool::new(false),
-                        closed: CancellationToken::new(),
-                        turns: Turns::new(),
-                    };
-                    return Ok((connection, answer));
+                    return Ok((Self::new(endpoints, source, member), answer));
                 }
                 Ok(Err(error)) => failure = error,
                 Err(_) => failure = Failure::silent(limit),
@@ -125,77 +110,72 @@ impl Connection {
         Err(failure)
     }
 
-    /// The member in use.
+    fn new(endpoints: Endpoints, source: Source, member: Arc<Member>) -> Self {
+        Self {
+            endpoints,
+            source,
+            member: RwLock::new(member),
+            changes: watch::Sender::new(0),
+            dialing: tokio::sync::Mutex::new(()),
+            watch_login: tokio::sync::Mutex::new(None),
+            dialed: AtomicU64::new(0),
+            down: AtomicBool::new(false),
+            reach: Reach::default(),
+            heard: Mutex::new(Clock::Boot.now()),
+            reads_alone: false,
+            closed: CancellationToken::new(),
+            turns: Turns::new(),
+        }
+    }
+
+    /// Returns the member in use.
     pub(crate) fn member(&self) -> Arc<Member> {
-        // Nothing panics while it holds this lock.
         self.member.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells when another member, or another connection to the same, is in use.
+    /// Returns a receiver that changes when another member, or another connection to the same one,
+    /// is in use.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Waits for the turn of an acquire, or of a try.
-    ///
-    /// # Errors
-    ///
-    /// As [`Turns::acquire`].
-    pub(crate) async fn turn(
-        &self,
-        wait: Wait,
-        attempt: &Attempt,
-        until: impl Fn() -> Instant,
-    ) -> Result<Option<Turn<'_>>, Failure> {
-        self.turns.acquire(wait, attempt, until).await
-    }
-
-    /// How long a caller goes on that asked at `asked`: until nothing was heard of the store for a TTL.
+    /// Returns until when a caller that asked at `asked` continues: until the store was silent for
+    /// a TTL.
     pub(crate) fn patience(&self, asked: Instant, ttl: Duration) -> Instant {
         asked.max(self.heard()) + ttl
     }
 
-    /// When a request was answered last that no member answers without a leader.
+    /// Time of the last answer that only a member with a leader gives.
     pub(crate) fn heard(&self) -> Instant {
-        // Nothing panics while it holds this lock.
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.heard)
     }
 
-    /// Sends a request once that needs the leader.
-    pub(crate) async fn call<T, F>(&self, send: impl FnOnce(&Member) -> F) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
-        let room = match self.turns.try_request() {
-            None => Box::pin(self.turns.request()).await,
-            room => room,
-        };
+    /// Sends a request that needs the leader, without a retry.
+    pub(crate) async fn call<T, F: Future<Output = Answer<T>>>(
+        &self,
+        send: impl FnOnce(&Member) -> F,
+    ) -> Result<T, Failure> {
+        let room = self.turns.request().await;
         self.send(Word::Leader, room, send).await
     }
 
-    /// Sends a request once that only looks, when its turn has come.
-    pub(crate) async fn look<T, F>(
+    /// Sends a request that only reads, without a retry, when its turn has come.
+    pub(crate) async fn look<T, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         send: impl FnOnce(&Member) -> F,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
+    ) -> Result<T, Failure> {
         let _turn = self.turns.look().await;
         let room = self.turns.request().await;
         self.send(word, room, send).await
     }
 
-    async fn send<T, F>(
+    async fn send<T, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         room: Option<Turn<'_>>,
         send: impl FnOnce(&Member) -> F,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
+    ) -> Result<T, Failure> {
         let member = self.member();
         let answer = timeout(ANSWER_LIMIT, send(&member)).await;
         drop(room);
@@ -204,77 +184,54 @@ impl Connection {
                 self.works(word);
                 return Ok(answer);
             }
-            // The caller's client need not log in again by itself.
+            // The caller's client possibly does not log in again by itself.
             Ok(Err(error)) if self.source.is_shared() => Failure::of_stream(error),
             Ok(Err(error)) => Failure::from(error),
             Err(_) => Failure::silent(ANSWER_LIMIT),
         };
-        // Boxed here and elsewhere: what is rare must not make every request's future large. What
-        // the login came to is told by the request that is sent next.
+        // Boxed here and elsewhere, so that rare cases do not make every request's future large.
+        // The next request reports the result of the login.
         drop(Box::pin(self.failed(member.generation, &failure)).await);
         Err(failure)
     }
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
-    /// says so.
-    pub(crate) async fn insist<T, F>(
+    /// returns true. Sets `in_doubt` if a sending was not answered, and may still be carried out.
+    pub(crate) async fn insist<T, F: Future<Output = Answer<T>>>(
         &self,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
         send: impl Fn(&Member) -> F,
-    ) -> Insisted<T>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
+    ) -> Result<T, Failure> {
         let give_up = || give_up() || self.closed.is_cancelled();
-        let mut ambiguous = false;
-        let mut pause = Pause::new();
+        let mut pause = BACKOFF;
         loop {
-            let room = match self.turns.try_request() {
-                None => {
-                    let room = Box::pin(self.turns.request()).await;
-                    if give_up() {
-                        let result = Err(unsent("it waited for others until it was too late"));
-                        return Insisted { result, ambiguous };
-                    }
-                    room
+            let mut room = self.turns.try_request();
+            if room.is_none() {
+                room = self.turns.request().await;
+                if give_up() {
+                    return Err(unsent("it waited for others until it was too late"));
                 }
-                room => room,
-            };
-            match self.send(Word::Leader, room, &send).await {
-                Err(failure) if failure.kind.is_passing() => {
-                    ambiguous |= failure.kind.is_ambiguous();
-                    if give_up() {
-                        return Insisted { result: Err(failure), ambiguous };
-                    }
-                }
-                result => {
-                    let unclear = |failure: &Failure| failure.kind.is_ambiguous();
-                    ambiguous |= result.as_ref().is_err_and(unclear);
-                    return Insisted { result, ambiguous };
-                }
+            }
+            let result = self.send(Word::Leader, room, &send).await;
+            *in_doubt |= result.as_ref().is_err_and(|failure| failure.kind.is_ambiguous());
+            let may_pass = result.as_ref().is_err_and(|failure| failure.kind.is_passing());
+            if !may_pass || give_up() {
+                return result;
             }
             Box::pin(pause.wait()).await;
         }
     }
 
-    /// The servers may crash at a read-only transaction: none is sent from now on.
-    pub(crate) fn set_reads_alone(&self) {
-        self.reads_alone.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn reads_alone(&self) -> bool {
-        self.reads_alone.load(Ordering::Relaxed)
-    }
-
-    /// Nothing is tried again from now on.
+    /// Closes the connection: nothing is tried again from now on.
     pub(crate) fn close(&self) {
         self.closed.cancel();
     }
 
-    /// A request was answered.
+    /// Notes that a request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
-            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Clock::Boot.now();
+            *lock(&self.heard) = Clock::Boot.now();
         }
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);
@@ -283,7 +240,8 @@ impl Connection {
     }
 }
 
-/// How long one member of several may take to answer, so that all of them are tried in time.
+/// Returns how long one member of several may take to answer, so that all of them are tried in
+/// time.
 pub(super) fn limit_of_each(members: usize) -> Duration {
     let members = u32::try_from(members.max(1)).unwrap_or(u32::MAX);
     (CONNECT_LIMIT / members).min(ANSWER_LIMIT)

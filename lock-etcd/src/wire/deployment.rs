@@ -1,23 +1,25 @@
-//! What is deployed: the version of etcd and the size of its cluster, and what follows from these.
+//! The deployment: the version of etcd and the size of its cluster, and what follows from these.
 
 use lock_core::Overlap;
 
 use crate::wire::member::Member;
 
-/// What the member in use told about itself and its cluster, as far as the login may know.
+/// The facts that the member in use reported about itself and its cluster, as far as the login may
+/// know.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Server {
     version: Option<Version>,
-    /// How many members vote.
+    /// Number of voting members.
     voters: Option<usize>,
 }
 
 /// Major, minor, patch.
 type Version = (u32, u32, u32);
 
-/// Asks, in one round. What is refused or fails is not known.
+/// Asks for the facts in one round. A fact that is refused or fails is unknown.
 pub(crate) async fn ask(member: &Member) -> Server {
-    let (mut maintenance, mut cluster) = (member.maintenance.clone(), member.cluster.clone());
+    let (mut maintenance, mut cluster) =
+        (member.client.maintenance_client(), member.client.cluster_client());
     let (status, members) = tokio::join!(maintenance.status(), cluster.member_list());
     Server {
         version: status.ok().and_then(|status| version(status.version())),
@@ -36,8 +38,8 @@ impl Server {
         self.voters.is_some_and(|voters| voters >= 3)
     }
 
-    /// Whether the version is older than the first patches of 3.4 and 3.5 with a correction. What
-    /// is not known is taken for old.
+    /// Whether the version is older than the first patches of 3.4 and 3.5 with a correction. An
+    /// unknown version counts as old.
     fn is_before(&self, patch_of_3_4: u32, patch_of_3_5: u32) -> bool {
         match self.version {
             None => true,
@@ -46,23 +48,24 @@ impl Server {
         }
     }
 
-    /// 3.5 and newer measure leases by a monotonic clock.
+    /// Whether leases follow the wall clock: 3.5 and newer measure them by a monotonic clock.
     fn follows_wall_clock(&self) -> bool {
         self.version.is_none_or(|version| version < (3, 5, 0))
     }
 
-    /// etcd#15247, corrected by pull requests 17465 and 17425.
+    /// Whether a stalled leader may revoke leases early: etcd#15247, corrected by pull requests
+    /// 17465 and 17425.
     fn revokes_early(&self) -> bool {
         self.is_before(31, 13)
     }
 
-    /// A read-only transaction whose client leaves crashes the member: etcd#14110 and #14891,
-    /// corrected by pull requests 14149 and 14895.
+    /// Whether a read-only transaction crashes the member if the client leaves: etcd#14110 and
+    /// #14891, corrected by pull requests 14149 and 14895.
     pub(crate) fn crashes_at_reads(&self) -> bool {
         self.is_before(23, 7)
     }
 
-    /// In which ways a holder may hear of its loss late.
+    /// Returns the ways in which a holder may learn of its loss late.
     pub(crate) fn overlaps(&self) -> Vec<Overlap> {
         let mut overlaps = vec![Overlap::Revoked, Overlap::Deleted, Overlap::SessionRevokedEarly];
         if self.follows_wall_clock() {
@@ -74,7 +77,7 @@ impl Server {
         overlaps
     }
 
-    /// The known faults of this version that concern locks.
+    /// Returns the known faults of this version that concern locks.
     pub(crate) fn cautions(&self) -> Vec<&'static str> {
         if self.version.is_none() {
             return Vec::new();
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_are_sent_alone_to_what_may_crash_at_several() {
+    fn versions_that_crash_at_read_transactions_are_known() {
         let crashes = |text| server(text, 3).crashes_at_reads();
         assert!(crashes("3.4.22") && crashes("3.5.1") && crashes("none"));
         assert!(!crashes("3.4.23") && !crashes("3.5.7") && !crashes("3.6.0"));

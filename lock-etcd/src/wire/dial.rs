@@ -1,4 +1,4 @@
-//! How connections to etcd are made, or taken from the caller.
+//! Making connections to etcd, or taking them from the caller.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,15 +9,15 @@ use crate::{
     wire::member::{ANSWER_LIMIT, Member},
 };
 
-/// What the one endpoint is called that a client of the caller's is.
+/// The name of the one endpoint of a caller's client.
 const GIVEN: &str = "(the caller's client)";
 
-/// What connections are made from.
+/// The source of connections.
 #[derive(Clone)]
 pub(crate) enum Source {
     /// These endpoints and options: each connection is to one member, and is ours.
     Options(Vec<String>, Box<ConnectOptions>),
-    /// A client of the caller's, which is shared: whatever it is connected to.
+    /// A client of the caller, shared, with its own endpoints.
     Client(Box<Client>),
 }
 
@@ -29,18 +29,20 @@ impl Source {
         }
     }
 
-    /// Whether the connection is the caller's, too.
+    /// Whether the connection is shared with the caller.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Client(_))
     }
 
-    /// A connection to this member; the caller's again, perhaps after a `login`.
+    /// Returns a connection to this member. With the caller's client it is the same connection
+    /// again, after a new login if `login` is true.
     ///
-    /// Without a login of the options this sends nothing, and cannot fail for a well-formed endpoint.
+    /// Without a login in the options this sends nothing, and cannot fail for a well-formed
+    /// endpoint.
     ///
     /// # Errors
     ///
-    /// Why the login was refused.
+    /// The reason why the login was refused.
     pub(crate) async fn dial(
         &self,
         endpoint: &Arc<str>,
@@ -58,19 +60,11 @@ impl Source {
                 Client::clone(client)
             }
         };
-        Ok(Member {
-            generation,
-            endpoint: endpoint.clone(),
-            kv: client.kv_client(),
-            lease: client.lease_client(),
-            watch: client.watch_client(),
-            cluster: client.cluster_client(),
-            maintenance: client.maintenance_client(),
-        })
+        Ok(Member { generation, endpoint: endpoint.clone(), client })
     }
 }
 
-/// The options of a login alone.
+/// Options with a login only.
 pub(crate) fn options(login: Option<(&str, &str)>) -> Box<ConnectOptions> {
     let options = ConnectOptions::new();
     Box::new(match login {
@@ -79,15 +73,15 @@ pub(crate) fn options(login: Option<(&str, &str)>) -> Box<ConnectOptions> {
     })
 }
 
-/// Whatever the options say of it, a connection for locks is like this.
+/// Sets the options that a connection for locks needs, whatever they were.
 fn for_locks(options: &ConnectOptions) -> ConnectOptions {
     options
         .clone()
-        // A member without a leader ends its streams instead of being silent for ever.
+        // A member without a leader ends its streams instead of staying silent for ever.
         .with_require_leader(true)
         .with_connect_timeout(ANSWER_LIMIT)
-        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The
-        // lease keep-alives find out sooner that nobody answers.
+        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The lease
+        // keep-alives notice sooner that etcd does not answer.
         .with_tcp_keepalive(Duration::from_secs(10))
         .with_auto_token_refresh(true)
 }

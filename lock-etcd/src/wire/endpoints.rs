@@ -1,16 +1,18 @@
-//! In which order the members of the cluster are tried.
+//! The order in which the members of the cluster are tried.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use lock_core::keep::poison::lock;
 
 use uuid::Uuid;
 
-/// The endpoints, the next to be tried first. Each client shuffles them, so that many clients with
-/// the same URL spread over the members; one that failed is tried last.
+/// The endpoints in the order of tries. Each client shuffles them, so that many clients with the
+/// same URL spread over the members. An endpoint that failed is tried last.
 #[derive(Debug)]
 pub(crate) struct Endpoints(Mutex<Vec<Arc<str>>>);
 
 impl Endpoints {
-    /// Endpoints in random order.
+    /// Puts endpoints in random order.
     pub(crate) fn shuffled(endpoints: &[String]) -> Self {
         let mut endpoints: Vec<Arc<str>> = endpoints.iter().map(|e| Arc::from(&**e)).collect();
         // A UUID is the random number at hand.
@@ -18,27 +20,22 @@ impl Endpoints {
         Self(Mutex::new(endpoints))
     }
 
-    fn order(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
-        // Nothing panics while it holds this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// All endpoints in the order in which they are to be tried.
+    /// Returns all endpoints in the order of tries.
     pub(crate) fn to_try(&self) -> Vec<Arc<str>> {
-        self.order().clone()
+        lock(&self.0).clone()
     }
 
-    /// An endpoint failed.
+    /// Moves a failed endpoint to the end.
     pub(crate) fn failed(&self, endpoint: &Arc<str>) {
-        let mut order = self.order();
+        let mut order = lock(&self.0);
         if let Some(at) = order.iter().position(|known| Arc::ptr_eq(known, endpoint)) {
             order[at..].rotate_left(1);
         }
     }
 
-    /// Whether there is another one to turn to.
+    /// Whether there is only one endpoint.
     pub(crate) fn is_one(&self) -> bool {
-        self.order().len() == 1
+        lock(&self.0).len() == 1
     }
 }
 
@@ -51,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_tried_last() {
+    fn a_failed_endpoint_is_tried_last() {
         let endpoints = three();
         let before = endpoints.to_try();
         endpoints.failed(&before[0]);
@@ -61,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_differ_in_whom_they_try_first() {
+    fn clients_differ_in_the_endpoint_that_they_try_first() {
         let first = |_| three().to_try()[0].clone();
         let mut firsts: Vec<_> = (0..100).map(first).collect();
         firsts.sort();

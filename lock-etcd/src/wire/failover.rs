@@ -1,4 +1,4 @@
-//! On to the next member when one fails, and a new login when one has expired.
+//! Switching to the next member when one fails, and a new login when one has expired.
 
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
@@ -14,12 +14,12 @@ use crate::{
 };
 
 impl Connection {
-    /// Something that went through the member of `generation` failed: goes on to the next member,
-    /// or logs in again, unless that has been done since.
+    /// Handles a failure through the member of `generation`: switches to the next member, or logs
+    /// in again, unless that has been done since.
     ///
     /// # Errors
     ///
-    /// Why a new login was needed and refused.
+    /// The reason why a new login was needed and refused.
     pub(crate) async fn failed(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
         tokio::select! {
             biased;
@@ -39,19 +39,19 @@ impl Connection {
             trace::disconnected(STORE, failure);
             self.reach.broke(failure);
         }
-        // The client mends a connection that broke, but not one that is silent.
+        // The client repairs a connection that broke, but not one that is silent.
         if !self.endpoints.is_one() || failure.kind == FailureKind::Silent {
             return self.replace(generation, false).await;
         }
         Ok(())
     }
 
-    /// A watch was refused through the member of `generation`, and what it is for may be read: logs in
-    /// again, unless that was done since, or a moment ago for another one.
+    /// Logs in again after a watch was refused through the member of `generation` although its
+    /// queue may be read. Does nothing if that was done since, or a moment ago for another watch.
     ///
     /// # Errors
     ///
-    /// Why the login was refused.
+    /// The reason why the login was refused.
     pub(crate) async fn log_in_to_watch(&self, generation: u64) -> Result<(), Failure> {
         let mut last = self.watch_login.lock().await;
         let now = Clock::Boot.now();
@@ -64,12 +64,12 @@ impl Connection {
         self.failed(generation, &Failure::new(FailureKind::LoggedOut, "a watch was refused")).await
     }
 
-    /// Puts a new connection into use: to the `same` member, or to another if there is one. What
-    /// waits for a round of dialing shares what it comes to.
+    /// Puts a new connection into use: to the `same` member, or to another if there is one. Calls
+    /// that wait for a round of dialing share its result.
     ///
     /// # Errors
     ///
-    /// Why a member refused the login.
+    /// The reason why a member refused the login.
     async fn replace(&self, generation: u64, same: bool) -> Result<(), Failure> {
         let dialed = self.dialed.load(Ordering::Acquire);
         let _one_at_a_time = self.dialing.lock().await;
@@ -86,7 +86,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Dials each member once, until one takes the login.
+    /// Dials each member once, until one accepts the login.
     async fn dial_round(&self, old: &Member, same: bool) -> Result<Option<Member>, Failure> {
         if !same {
             self.endpoints.failed(&old.endpoint);

@@ -1,22 +1,26 @@
-//! What etcd's history says about a grant.
+//! Reads of etcd's history: whether a grant came at once.
 
 use etcd_client::GetOptions;
 use lock_core::queue::{self, Verdict};
 
 use crate::{
     layout::listing::{QueueEntry, queue_entries},
-    wire::connection::{Connection, Word},
+    wire::{
+        connection::{Connection, Word},
+        reads,
+    },
 };
 
-/// Of how many holders of a name the history is read.
+/// For how many holders of a name the history is read.
 pub(crate) const MOST: usize = 16;
-/// How many keys of a queue are read: who entered behind more of them has probably waited.
+/// How many keys of a queue are read: an entry behind more of them has probably waited.
 const KEYS: i64 = 64;
 
-/// Whether the entry with this create revision was granted when it was made: by one read of the queue as
-/// it stood then, which costs the holder nothing. `false` also if etcd does not know any more.
+/// Returns whether the entry with this create revision was granted when it was made. It reads the
+/// queue at that revision once, which costs the holder nothing. Returns `false` also if etcd does
+/// not know any more.
 ///
-/// When somebody was granted who has waited is written nowhere: etcd keeps revisions, and no times.
+/// The time of a grant after a wait is not stored: etcd keeps revisions, and no times.
 pub(crate) async fn entered_at_once(connection: &Connection, queue: &str, revision: i64) -> bool {
     let options = GetOptions::new()
         .with_prefix()
@@ -24,18 +28,14 @@ pub(crate) async fn entered_at_once(connection: &Connection, queue: &str, revisi
         .with_limit(KEYS)
         .with_revision(revision)
         .with_serializable();
-    let answer = connection
-        .look(Word::Member, |member| {
-            let (mut kv, queue, options) = (member.kv.clone(), queue.to_owned(), options.clone());
-            async move { kv.get(queue, Some(options)).await }
-        })
-        .await;
-    // Compacted, or not known to this member yet. It is for people, so nothing fails by it.
+    let answer = reads::get(connection, Word::Member, queue.as_bytes(), &options).await;
+    // Compacted, or not known to this member yet. The result is for people, so the caller must not
+    // fail.
     let Ok(answer) = answer else { return false };
     !answer.more() && admitted(queue_entries(answer.0.kvs), revision)
 }
 
-/// Whether the last one of a queue holds the lock.
+/// Whether the last entry of a queue has this revision and holds the lock.
 fn admitted(mut entries: Vec<QueueEntry>, revision: i64) -> bool {
     entries.sort_unstable_by_key(|entry| entry.revision);
     let Some((own, before)) = entries.split_last() else { return false };
@@ -59,13 +59,13 @@ mod tests {
     }
 
     #[test]
-    fn alone_and_beside_readers_is_at_once() {
+    fn a_grant_alone_or_beside_readers_is_at_once() {
         assert!(admitted(entries(&[(7, Kind::Exclusive)]), 7));
         assert!(admitted(entries(&[(7, Kind::Shared), (5, Kind::Shared)]), 7));
     }
 
     #[test]
-    fn behind_somebody_or_unknown_is_not() {
+    fn a_grant_behind_another_entry_or_unknown_is_not_at_once() {
         assert!(!admitted(entries(&[(5, Kind::Shared), (7, Kind::Exclusive)]), 7));
         assert!(!admitted(entries(&[(5, Kind::Exclusive)]), 7));
         assert!(!admitted(Vec::new(), 7));

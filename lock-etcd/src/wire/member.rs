@@ -1,21 +1,18 @@
-//! The clients of one member of the cluster.
+//! The client of one member of the cluster.
 
 use std::{sync::Arc, time::Duration};
 
-use etcd_client::{ClusterClient, KvClient, LeaseClient, MaintenanceClient, WatchClient};
+use etcd_client::Client;
 
 /// How long a request may stay unanswered. Far above what a busy member takes, and short enough for
 /// several tries within a TTL.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// The clients of one member. Clones share one connection.
+/// The client of one member.
 pub(crate) struct Member {
     /// Counts the changes of member; streams of an older one are given up.
     pub(crate) generation: u64,
     pub(crate) endpoint: Arc<str>,
-    pub(crate) kv: KvClient,
-    pub(crate) lease: LeaseClient,
-    pub(crate) watch: WatchClient,
-    pub(crate) cluster: ClusterClient,
-    pub(crate) maintenance: MaintenanceClient,
+    /// Its clients for keys, leases and so on share one connection.
+    pub(crate) client: Client,
 }

@@ -1,7 +1,7 @@
-//! The way to etcd: connections, requests and their answers, and the streams of watches.
+//! Communication with etcd: connections, requests and answers, and the streams of watches.
 
 pub(crate) mod answer;
-pub(crate) mod backoff;
+mod client_error;
 pub(crate) mod connection;
 pub(crate) mod deployment;
 pub(crate) mod dial;

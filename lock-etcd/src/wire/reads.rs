@@ -1,8 +1,8 @@
-//! Reads: of queues, of single entries, and of the token floor. The client takes no answer of more
-//! than 4 MB, so what may be longer comes in several.
+//! Reads of queues, of single entries, and of the token floor. The client takes no answer of more
+//! than 4 MB, so long reads come in several answers.
 //!
-//! A read-only transaction whose client leaves crashes the member that serves it, up to 3.4.22 and
-//! 3.5.6 (etcd#14110, #14891). Such a member is asked for one queue at a time.
+//! A read-only transaction crashes the member that serves it if the client leaves, up to 3.4.22 and
+//! 3.5.6 (etcd#14110, #14891). Such a member gets requests for one queue at a time.
 
 use std::sync::Arc;
 
@@ -30,26 +30,26 @@ const KEYS: i64 = 2000;
 /// How many keys are read in one request with their values, unless these are large.
 const VALUES: i64 = 500;
 
-/// A queue as it stands at a revision, or later.
+/// A queue at a revision, or later.
 pub(crate) struct Listed {
     pub(crate) revision: i64,
     pub(crate) entries: Vec<QueueEntry>,
 }
 
-/// Lists several queues in one request, or each by itself if they are long, or the login may not
-/// read all of them, or etcd takes no transaction for so many. Not `exact`: as the member at hand
-/// knows them, which may be a while ago, and asks no other member.
+/// Lists several queues in one request. Lists each by itself if they are long, if the login may not
+/// read all of them, or if etcd takes no transaction for so many. If not `exact`, the member in use
+/// answers alone, and its answer may be old.
 pub(crate) async fn list(
     connection: &Connection,
     queues: &[Arc<str>],
     exact: bool,
 ) -> Vec<Result<Listed, Failure>> {
-    let mut options = GetOptions::new().with_keys_only();
-    if !exact {
-        options = options.with_serializable();
-    }
-    let word = if exact { Word::Leader } else { Word::Member };
-    if queues.len() == 1 || connection.reads_alone() {
+    let options = GetOptions::new().with_keys_only();
+    let (options, word) = match exact {
+        true => (options, Word::Leader),
+        false => (options.with_serializable(), Word::Member),
+    };
+    if queues.len() == 1 || connection.reads_alone {
         return list_each(connection, queues, &options, word).await;
     }
     let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone().with_prefix()));
@@ -64,7 +64,7 @@ pub(crate) async fn list(
 }
 
 fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
-    let revision = revision(&answer)?;
+    let revision = revision(answer.header())?;
     Ok(ranges(answer).map(|range| Listed { revision, entries: queue_entries(range.kvs) }).collect())
 }
 
@@ -76,7 +76,7 @@ async fn list_each(
 ) -> Vec<Result<Listed, Failure>> {
     let lists = queues.iter().map(async |queue| {
         let all = read_all(connection, queue, (options, word), KEYS).await?;
-        Ok(Listed { revision: revision_of(&all)?, entries: queue_entries(all.0.kvs) })
+        Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
     });
     join_all(lists.collect::<Vec<_>>()).await
 }
@@ -84,34 +84,30 @@ async fn list_each(
 /// Asks the cluster whether the login may read a queue.
 pub(crate) async fn check_right(connection: &Connection, queue: &str) -> Result<(), Failure> {
     let options = GetOptions::new().with_prefix().with_count_only();
-    let asked = connection.look(Word::Leader, |member| {
-        let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
-        async move { kv.get(queue, Some(options)).await }
-    });
-    asked.await.map(drop)
+    get(connection, Word::Leader, queue.as_bytes(), &options).await.map(drop)
 }
 
-/// A queue with its notes, in order.
+/// Returns a queue with its notes, in order.
 pub(crate) async fn inspect(
     connection: &Connection,
     queue: &str,
 ) -> Result<Vec<Standing>, Failure> {
     let mut entries = listing::entries(read(connection, queue).await?.0.kvs);
-    // Later than the entries: a candidate without a note is gone by now.
+    // Read after the entries: a candidate without a note is gone by now.
     if entries.iter().any(|entry| entry.role == Role::Candidate) {
-        let notes = read(connection, &keys::notes(queue)).await?;
+        let notes = read(connection, &keys::note(queue)).await?;
         listing::add_notes(&mut entries, notes.0.kvs);
     }
     entries.sort_by_key(|standing| standing.entry.revision);
     Ok(entries)
 }
 
-/// A queue as it stands, with all values.
+/// Returns a queue with all values.
 pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
     read_all(connection, queue, (&GetOptions::new(), Word::Leader), VALUES).await
 }
 
-/// A candidate's note; empty if the candidate is gone.
+/// Returns a candidate's note; empty if the candidate is gone.
 pub(crate) async fn note(
     connection: &Connection,
     key: &str,
@@ -122,7 +118,7 @@ pub(crate) async fn note(
     Ok(note.map(|kv| kv.value).unwrap_or_default())
 }
 
-/// Everything that starts with `start`, as it stands at one revision.
+/// Returns all keys that start with `start`, at one revision.
 async fn read_all(
     connection: &Connection,
     start: &str,
@@ -134,14 +130,10 @@ async fn read_all(
     loop {
         let (from, at) = match &all {
             None => (start.as_bytes().to_vec(), 0),
-            Some(all) => (behind_last(all), revision_of(all)?),
+            Some(all) => (behind_last(all), revision(all.header())?),
         };
         let options = options.clone().with_range(to.clone()).with_limit(limit).with_revision(at);
-        let page = connection.look(word, |member| {
-            let mut kv = member.kv.clone();
-            async move { kv.get(from, Some(options)).await }
-        });
-        match page.await {
+        match get(connection, word, &from, &options).await {
             Ok(page) => {
                 let more = page.more();
                 match &mut all {
@@ -167,28 +159,19 @@ fn behind_last(page: &GetResponse) -> Vec<u8> {
     [last, &[0]].concat()
 }
 
-fn revision_of(answer: &GetResponse) -> Result<i64, Failure> {
-    answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
-}
-
-/// Some keys of a range in their order, and where to go on if there are more.
+/// Returns some keys of a range in order, and where to continue if there are more.
 pub(crate) async fn page(
     connection: &Connection,
     from: &[u8],
     to: &[u8],
 ) -> Result<(Vec<QueueEntry>, Option<Vec<u8>>), Failure> {
     let options = GetOptions::new().with_keys_only().with_range(to).with_limit(KEYS);
-    let page = connection
-        .look(Word::Leader, |member| {
-            let (mut kv, from) = (member.kv.clone(), from.to_owned());
-            async move { kv.get(from, Some(options)).await }
-        })
-        .await?;
+    let page = get(connection, Word::Leader, from, &options).await?;
     let next = page.more().then(|| behind_last(&page));
     Ok((queue_entries(page.0.kvs), next))
 }
 
-/// Where an attempt's entry stands, if an earlier sending has made it.
+/// Returns an attempt's entry, if an earlier sending has made it.
 pub(crate) async fn standing(
     connection: &Connection,
     queue: &Arc<str>,
@@ -196,8 +179,7 @@ pub(crate) async fn standing(
     give_up: impl Fn() -> bool,
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();
-    let answer = connection.insist(give_up, |member| send_get(member, queue, &options));
-    let answer = answer.await.result?;
+    let answer = insist(connection, queue, &options, give_up).await?;
     let header = Header::of(answer.header());
     let all = queue_entries(answer.0.kvs);
     let own = all.iter().find(|entry| entry.key == key.as_bytes());
@@ -206,8 +188,9 @@ pub(crate) async fn standing(
     Ok(Some(Entered { header, revision, before }))
 }
 
-/// The create revisions of entries; `None` for those that do not stand. A read of several in one
-/// transaction may crash the member if the client leaves (see [above](self)).
+/// Returns the create revisions of entries; `None` for entries that do not stand. Reads each by
+/// itself: a read of several in one transaction may crash the member if the client leaves (see
+/// [above](self)).
 pub(crate) async fn created(
     connection: &Connection,
     keys: &[&str],
@@ -217,48 +200,61 @@ pub(crate) async fn created(
     let get = |key: &&str| {
         let (key, options) = ((*key).to_owned(), options.clone());
         async move {
-            let found = connection.insist(give_up, |member| send_get(member, &key, &options));
-            let found = found.await.result?;
+            let found = insist(connection, &key, &options, give_up).await?;
             Ok(found.kvs().first().map(|kv| kv.create_revision()))
         }
     };
     try_join_all(keys.iter().map(get).collect::<Vec<_>>()).await
 }
 
-fn send_get(
-    member: &Member,
+/// Reads once, when the turn of a look has come.
+pub(crate) async fn get(
+    connection: &Connection,
+    word: Word,
+    key: &[u8],
+    options: &GetOptions,
+) -> Result<GetResponse, Failure> {
+    connection.look(word, |member| send_get(member, key, options)).await
+}
+
+/// Reads until the answer is definite or `give_up` returns true. Waits for no turn of a look.
+pub(super) async fn insist(
+    connection: &Connection,
     key: &str,
     options: &GetOptions,
+    give_up: impl Fn() -> bool,
+) -> Result<GetResponse, Failure> {
+    let send = |member: &Member| send_get(member, key.as_bytes(), options);
+    connection.insist(&mut false, give_up, send).await
+}
+
+fn send_get(
+    member: &Member,
+    key: &[u8],
+    options: &GetOptions,
 ) -> impl Future<Output = Answer<GetResponse>> + Send + use<> {
-    let (mut kv, key, options) = (member.kv.clone(), key.to_owned(), options.clone());
+    let (mut kv, key, options) = (member.client.kv_client(), key.to_owned(), options.clone());
     async move { kv.get(key, Some(options)).await }
 }
 
-/// Whether an entry is there, by the word of the whole cluster.
+/// Returns whether an entry is there, confirmed by the whole cluster.
 pub(crate) async fn exists(
     connection: &Connection,
     key: &str,
     revision: i64,
 ) -> Result<bool, Failure> {
-    let answer = connection
-        .look(Word::Leader, |member| {
-            let (mut kv, key) = (member.kv.clone(), key.to_owned());
-            async move { kv.get(key, Some(GetOptions::new().with_keys_only())).await }
-        })
-        .await?;
+    let options = GetOptions::new().with_keys_only();
+    let answer = get(connection, Word::Leader, key.as_bytes(), &options).await?;
     Ok(answer.kvs().first().is_some_and(|kv| kv.create_revision() == revision))
 }
 
-/// The token floor's record, and the store's revision.
+/// Returns the token floor's record, and the store's revision.
 pub(crate) async fn floor(
     connection: &Connection,
     floor: &Floor,
 ) -> Result<(Arc<Record>, i64), Failure> {
-    let get = |member: &Member| {
-        let (mut kv, key) = (member.kv.clone(), floor.key.clone());
-        async move { kv.get(key, Some(GetOptions::new())).await }
-    };
-    let answer = connection.look(Word::Leader, get).await?;
+    let key = floor.key.as_bytes();
+    let answer = get(connection, Word::Leader, key, &GetOptions::new()).await?;
     let revision = Header::of(answer.header()).revision();
     Ok((floor.learn(Record::read(answer.0.kvs.first())?), revision))
 }

@@ -10,18 +10,19 @@ use crate::{
     layout::keys::{self, Role, end_of_entry, role},
     wire::{
         connection::Connection,
-        requests::{send_txn, stands},
+        reads,
+        requests::{commit, stands},
     },
 };
 
-/// The transaction that removes an entry and what belongs to it, if it is still the one that was
-/// seen. Sent again, it does nothing.
+/// The transaction that removes an entry and what belongs to it, if the entry is still the one that
+/// was seen. Sent again, it does nothing.
 pub(crate) fn remove(key: &str, revision: i64) -> Txn {
     Txn::new().when([stands(key, revision)]).and_then(delete_entry(key))
 }
 
-/// As [`remove`], as long as the entry lives by this lease: one that was left to another process,
-/// or that another has adopted, stays.
+/// Same as [`remove`], but only while the entry lives by this lease. An entry that was left to
+/// another process, or that another has adopted, stays.
 pub(crate) fn remove_of(lease: i64, key: &str, revision: i64) -> Txn {
     let lives = Compare::lease(key, CompareOp::Equal, lease);
     Txn::new().when([stands(key, revision), lives]).and_then(delete_entry(key))
@@ -41,23 +42,20 @@ fn with_belongings(key: &str) -> DeleteOptions {
     DeleteOptions::new().with_range(end_of_entry(key))
 }
 
-/// Sends removals, several in one transaction. Answers which of them found what they were to
-/// remove; nothing of the others is there any more.
+/// Sends removals, several in one transaction. Returns which of them found their entry. The entries
+/// of the others were gone already.
 pub(crate) async fn remove_all(
     connection: &Connection,
     mut removals: Vec<Txn>,
     give_up: impl Fn() -> bool,
 ) -> Result<Vec<bool>, Failure> {
     let alone = removals.len() == 1;
-    let txn = match removals.pop() {
-        None => return Ok(Vec::new()),
-        Some(only) if alone => only,
-        Some(last) => {
-            removals.push(last);
-            Txn::new().and_then(removals.into_iter().map(TxnOp::txn).collect::<Vec<_>>())
-        }
+    let txn = match alone.then(|| removals.pop()).flatten() {
+        Some(only) => only,
+        None if removals.is_empty() => return Ok(Vec::new()),
+        None => Txn::new().and_then(removals.into_iter().map(TxnOp::txn).collect::<Vec<_>>()),
     };
-    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    let answer = commit(connection, &txn, &mut false, give_up).await?;
     if alone {
         return Ok(vec![answer.succeeded()]);
     }
@@ -68,8 +66,8 @@ pub(crate) async fn remove_all(
     Ok(answer.0.responses.into_iter().filter_map(removed).collect())
 }
 
-/// Removes what belongs to an entry that is gone, and had this create revision. The key must not be
-/// in use.
+/// Removes what belongs to an entry that is gone, and that had this create revision. The key must
+/// not be in use.
 pub(crate) async fn remove_belongings(
     connection: &Connection,
     key: &str,
@@ -77,11 +75,7 @@ pub(crate) async fn remove_belongings(
     give_up: impl Fn() -> bool,
 ) -> Result<(), Failure> {
     let options = GetOptions::new().with_keys_only().with_range(end_of_entry(key));
-    let found = connection.insist(&give_up, |member| {
-        let (mut kv, key, options) = (member.kv.clone(), key.to_owned(), options.clone());
-        async move { kv.get(key, Some(options)).await }
-    });
-    let found = found.await.result?.0.kvs.into_iter();
+    let found = reads::insist(connection, key, &options, &give_up).await?.0.kvs.into_iter();
     let marks = found.filter(|kv| role(&kv.key).kind().is_none());
     // A note is written with its entry.
     let note = is_candidate(key).then(|| remove_written(keys::note(key).as_bytes(), revision));

@@ -1,4 +1,4 @@
-//! The requests that make an entry, and what they come to.
+//! The requests that make an entry, and their results.
 
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnResponse};
 
@@ -11,11 +11,12 @@ use crate::{
     },
     wire::{
         answer::{Answer, Header, ranges, revision},
+        connection::Connection,
         member::Member,
     },
 };
 
-/// An attempt's entry as the store has it.
+/// An attempt's entry as it is in the store.
 #[derive(Debug)]
 pub(crate) struct Entered {
     pub(crate) header: Header,
@@ -25,13 +26,13 @@ pub(crate) struct Entered {
     pub(crate) before: Vec<QueueEntry>,
 }
 
-/// An entry that is to be made.
+/// A new entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewEntry<'a> {
     pub(crate) key: &'a str,
     pub(crate) lease: i64,
     pub(crate) note: &'a [u8],
-    /// What a candidate says to everybody.
+    /// A candidate's value for observers.
     pub(crate) value: Option<&'a [u8]>,
 }
 
@@ -45,7 +46,7 @@ impl NewEntry<'_> {
     }
 }
 
-/// What an acquiring transaction asks for.
+/// The epoch that an acquiring transaction compares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard<'a> {
     pub(crate) key: &'a str,
@@ -57,17 +58,17 @@ impl Guard<'_> {
         Compare::mod_revision(self.key, CompareOp::Equal, self.epoch)
     }
 
-    /// Tells the epoch of that moment.
+    /// Reads the current epoch.
     pub(crate) fn read(&self) -> TxnOp {
         TxnOp::get(self.key, Some(GetOptions::new().with_keys_only()))
     }
 }
 
-/// What an acquiring transaction asks for besides its queue.
+/// The conditions of an acquiring transaction besides its queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     pub(crate) guard: Guard<'a>,
-    /// The token floor's key, and what it must have.
+    /// The token floor's key, and the record that it must have.
     pub(crate) floor: (&'a str, &'a Record),
 }
 
@@ -77,15 +78,15 @@ impl Terms<'_> {
         [self.guard.compare(), record.compare(key)]
     }
 
-    /// Tells what is there, if it is something else.
+    /// Reads the current values, for when the comparisons fail.
     fn reads(&self) -> [TxnOp; 2] {
         [self.guard.read(), TxnOp::get(self.floor.0, None)]
     }
 }
 
-/// The transaction that queues up, and tells who was there before. Sent again, it does nothing.
+/// The transaction that queues up, and lists the entries before it. Sent again, it does nothing.
 pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
-    // The range comes first and so does not see the put.
+    // The range comes first, so it does not see the put.
     let operations = std::iter::once(range(queue)).chain(entry.puts());
     Txn::new()
         .when(
@@ -96,27 +97,11 @@ pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Tx
         .or_else(terms.reads())
 }
 
-/// The transaction that enters an empty queue only. Sent again, it does nothing.
-pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
-    enter_all_if_free(std::iter::once((queue, entry)), terms).or_else(terms.reads())
-}
-
-/// As [`enter_if_free`], and tells who is there if the queue is not empty.
-pub(crate) fn enter_or_list(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
-    enter_all_if_free(std::iter::once((queue, entry)), terms)
-        .or_else([&terms.reads()[..], &[range(queue)]].concat())
-}
-
-/// As [`enter_if_free`] for several queues: all or none.
-pub(crate) fn enter_all<'a>(
-    entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
-    terms: Terms<'_>,
-) -> Txn {
-    enter_all_if_free(entries, terms).or_else(terms.reads())
-}
-
-fn enter_all_if_free<'a>(
-    entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
+/// The transaction that enters empty queues only: all or none. Otherwise it lists the entries of
+/// one of them, if any. Sent again, it does nothing.
+pub(crate) fn enter_if_free<'a>(
+    entries: impl IntoIterator<Item = (&'a str, NewEntry<'a>)>,
+    listed: Option<&str>,
     terms: Terms<'_>,
 ) -> Txn {
     let (mut free, mut puts) = (terms.compares().to_vec(), Vec::new());
@@ -124,7 +109,8 @@ fn enter_all_if_free<'a>(
         free.push(Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix());
         puts.extend(entry.puts());
     }
-    Txn::new().when(free).and_then(puts)
+    let reads = terms.reads().into_iter().chain(listed.map(range));
+    Txn::new().when(free).and_then(puts).or_else(reads.collect::<Vec<_>>())
 }
 
 fn range(queue: &str) -> TxnOp {
@@ -135,31 +121,31 @@ pub(crate) fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
     TxnOp::put(key, value, Some(PutOptions::new().with_lease(lease)))
 }
 
-/// Whether an entry is still the one that was seen.
+/// A comparison that is true if an entry is still the one that was seen.
 pub(crate) fn stands(key: &str, revision: i64) -> Compare {
     Compare::create_revision(key, CompareOp::Equal, revision)
 }
 
-/// The epoch by what [`Guard::read`] found.
+/// Returns the epoch from the result of [`Guard::read`].
 pub(crate) fn found_epoch(kvs: Option<Vec<etcd_client::proto::PbKeyValue>>) -> i64 {
     kvs.and_then(|kvs| kvs.first().map(|kv| kv.mod_revision)).unwrap_or_default()
 }
 
-/// What one of these came to.
+/// The result of an acquiring transaction.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Entered(Entered),
-    /// It did nothing: these were there, as far as it looked.
+    /// It did nothing: these entries were there, as far as it looked.
     Found(Vec<QueueEntry>),
     /// It did nothing: its epoch is over.
     Over,
-    /// It did nothing: the token floor is another one.
+    /// It did nothing: the token floor has another record.
     Raised(Record),
 }
 
-/// What one of these came to that was sent on these terms.
+/// Returns the result of an acquiring transaction that was sent on these terms.
 pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, Failure> {
-    let (succeeded, revision) = (answer.succeeded(), revision(&answer)?);
+    let (succeeded, revision) = (answer.succeeded(), revision(answer.header())?);
     let header = Header::of(answer.header());
     let mut ranges = ranges(answer);
     if !succeeded {
@@ -179,11 +165,11 @@ pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, 
     })
 }
 
-/// Fails if etcd wants to know who we are: it grants leases to anybody. What the login may do is
-/// found out when it does it.
+/// Fails if etcd does not accept the login: it grants leases without one. The rights of the login
+/// are not checked here.
 pub(crate) async fn check_login(member: &Member) -> Answer<()> {
     let anything = GetOptions::new().with_count_only().with_serializable();
-    match member.kv.clone().get("\0", Some(anything)).await {
+    match member.client.kv_client().get("\0", Some(anything)).await {
         Err(etcd_client::Error::GRpcStatus(status))
             if status.code() == tonic::Code::PermissionDenied =>
         {
@@ -193,11 +179,21 @@ pub(crate) async fn check_login(member: &Member) -> Answer<()> {
     }
 }
 
+/// Sends a transaction until its answer is definite: see [`Connection::insist`].
+pub(crate) async fn commit(
+    connection: &Connection,
+    txn: &Txn,
+    in_doubt: &mut bool,
+    give_up: impl Fn() -> bool,
+) -> Result<TxnResponse, Failure> {
+    connection.insist(in_doubt, give_up, |member| send_txn(member, txn)).await
+}
+
 /// Sends a transaction.
 pub(crate) fn send_txn(
     member: &Member,
     txn: &Txn,
 ) -> impl Future<Output = Answer<TxnResponse>> + Send + use<> {
-    let (mut kv, txn) = (member.kv.clone(), txn.clone());
+    let (mut kv, txn) = (member.client.kv_client(), txn.clone());
     async move { kv.txn(txn).await }
 }

@@ -1,152 +1,187 @@
 //! A stream of watches of a client.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
 
 use etcd_client::{
     GetOptions, WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream, WatchStream,
 };
-use lock_core::Clock;
+use lock_core::{Clock, keep::poison::lock, trace};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
 };
 
 use crate::{
-    error::{Failure, FailureKind},
+    error::{Failure, FailureKind, STORE},
     wire::{
-        backoff::Pause,
-        connection::{Connection, Word},
+        connection::{BACKOFF, Connection, Word},
         member::ANSWER_LIMIT,
-        watches::Open,
+        reads,
+        watches::{About, Open, Watches},
     },
 };
 
 /// A stream that ends sooner than this is opened again after a longer pause each time.
 const LASTED: Duration = Duration::from_secs(1);
 
-/// Those who have watches on one stream.
-pub(crate) trait Side: Send + Sync {
-    fn connection(&self) -> &Connection;
+/// The owner of the watches on one stream, and the state that their messages change.
+pub(crate) trait Side: Send {
+    /// How often to check that etcd is there, if nothing else does.
+    const HEARTBEAT: Option<Duration>;
 
-    /// Notified when there is something to open or to close.
-    fn work(&self) -> &Notify;
+    /// The common options of all watches. Default: none.
+    fn options() -> WatchOptions {
+        WatchOptions::new()
+    }
 
-    /// What all watches have in common.
-    fn options(&self) -> WatchOptions;
+    fn watches(&mut self) -> &mut Watches;
 
-    /// How often to see whether etcd is there, if nothing else does.
-    fn heartbeat(&self) -> Option<Duration>;
+    /// The next watch to ask for.
+    fn next_open(&mut self) -> Option<Open> {
+        self.watches().next_open()
+    }
 
-    fn next_open(&self) -> Option<Open>;
-
-    fn next_close(&self) -> Option<i64>;
-
-    /// The stream is to be opened on this generation of the connection.
-    fn begins(&self, generation: u64);
-
-    /// A message came.
+    /// Handles a message of the stream.
     ///
     /// # Errors
     ///
-    /// Why the stream is of no more use.
-    fn message(&self, message: &WatchResponse) -> Result<(), Failure>;
+    /// The reason why the stream is of no more use.
+    fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
+        match self.watches().about(message) {
+            About::Watch(id) => return self.told(id, message),
+            About::Closed => {}
+            About::Unknown => trace::unexpected(STORE, &unexpected(message)),
+        }
+        Ok(())
+    }
 
-    /// The stream is gone, and with it all watches.
-    fn lost(&self);
+    /// Handles a message about a watch that is wanted.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`message`](Self::message).
+    fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure>;
+
+    /// Handles the loss of the stream and of all its watches.
+    fn lost(&mut self);
+}
+
+/// A side, and its stream.
+#[derive(Debug)]
+pub(crate) struct Stream<S> {
+    side: Mutex<S>,
+    work: Arc<Notify>,
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl<S: Side> Stream<S> {
+    pub(crate) fn new(mut side: S, connection: Arc<Connection>) -> Self {
+        let work = side.watches().work.clone();
+        Self { side: Mutex::new(side), work, connection }
+    }
+
+    pub(crate) fn side(&self) -> MutexGuard<'_, S> {
+        lock(&self.side)
+    }
 }
 
 /// Keeps the stream open while there is something to watch, until it is aborted.
-pub(crate) async fn run<S: Side>(side: Arc<S>) {
-    let mut pause = Pause::new();
+pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
+    let stream = &*stream;
+    let (connection, mut pause) = (&stream.connection, BACKOFF);
     loop {
-        let first = wait_for_first(&*side).await;
-        let connection = side.connection();
+        let first = wait_for_first(stream).await;
         let mut changes = connection.changes();
         changes.mark_unchanged();
         let (began, generation) = (Clock::Boot.now(), connection.member().generation);
-        side.begins(generation);
-        let failure = match open(&*side, first).await {
-            Ok(stream) => {
-                let (requests, messages) = stream.split();
-                // Sending waits when etcd is slow to take it, and must not keep us from reading:
-                // etcd would be slow for ever.
+        stream.side().watches().generation = generation;
+        let failure = match open::<S>(connection, first).await {
+            Ok(opened) => {
+                let (requests, messages) = opened.split();
+                // Sending waits while etcd is slow to read. It must not keep us from reading: etcd
+                // would stay slow for ever.
                 tokio::select! {
-                    // What is told goes before what is asked for.
+                    // Messages are read before requests are sent.
                     biased;
-                    failure = read(&*side, messages) => Some(failure),
-                    failure = feed(&*side, requests) => Some(failure),
+                    failure = read(stream, messages) => Some(failure),
+                    failure = feed(stream, requests) => Some(failure),
                     // On another member from now on.
                     _ = changes.changed() => None,
-                    () = beat(&*side) => None,
+                    () = beat::<S>(connection) => None,
                 }
             }
             Err(failure) => Some(failure),
         };
-        side.lost();
+        stream.side().lost();
         if Clock::Boot.now().since(began) > LASTED {
-            pause = Pause::new();
+            pause = BACKOFF;
         }
         if let Some(failure) = failure {
-            // If a login is refused, those who watch find out when they ask.
+            // If a login is refused, the watches' owners learn it from their next request.
             drop(connection.failed(generation, &failure).await);
             pause.wait().await;
         }
     }
 }
 
-async fn wait_for_first<S: Side>(side: &S) -> Open {
+async fn wait_for_first<S: Side>(stream: &Stream<S>) -> Open {
     loop {
-        if let Some(open) = side.next_open() {
+        if let Some(open) = stream.side().next_open() {
             return open;
         }
-        side.work().notified().await;
+        stream.work.notified().await;
     }
 }
 
-async fn open<S: Side>(side: &S, first: Open) -> Result<WatchStream, Failure> {
-    let mut client = side.connection().member().watch.clone();
-    let opened = client.watch(&*first.queue, Some(options(side, &first)));
+async fn open<S: Side>(connection: &Connection, first: Open) -> Result<WatchStream, Failure> {
+    let mut client = connection.member().client.watch_client();
+    let opened = client.watch(&*first.queue, Some(options::<S>(&first)));
     match timeout(ANSWER_LIMIT, opened).await {
         Ok(opened) => Ok(opened?),
         Err(_) => Err(Failure::silent(ANSWER_LIMIT)),
     }
 }
 
-fn options<S: Side>(side: &S, open: &Open) -> WatchOptions {
-    side.options().with_prefix().with_watch_id(open.id).with_start_revision(open.start)
+fn options<S: Side>(open: &Open) -> WatchOptions {
+    S::options().with_prefix().with_watch_id(open.id).with_start_revision(open.start)
 }
 
-/// Asks etcd now and then. What fails is dealt with as for every request.
-async fn beat<S: Side>(side: &S) {
-    let Some(pause) = side.heartbeat() else { return std::future::pending().await };
+/// Asks etcd now and then. Failures are handled as for every request.
+async fn beat<S: Side>(connection: &Connection) {
+    let Some(pause) = S::HEARTBEAT else { return std::future::pending().await };
     loop {
         sleep(pause).await;
         let anything = GetOptions::new().with_count_only().with_serializable();
-        let asked = side.connection().look(Word::Member, |member| {
-            let mut kv = member.kv.clone();
-            async move { kv.get("\0", Some(anything)).await }
-        });
-        drop(asked.await);
+        drop(reads::get(connection, Word::Member, b"\0", &anything).await);
     }
 }
 
-async fn feed<S: Side>(side: &S, mut requests: WatchRequestSender) -> Failure {
+async fn feed<S: Side>(stream: &Stream<S>, mut requests: WatchRequestSender) -> Failure {
     loop {
-        match feed_all(side, &mut requests).await {
-            Ok(()) => side.work().notified().await,
+        match feed_all(stream, &mut requests).await {
+            Ok(()) => stream.work.notified().await,
             Err(failure) => return failure,
         }
     }
 }
 
-async fn feed_all<S: Side>(side: &S, requests: &mut WatchRequestSender) -> Result<(), Failure> {
+async fn feed_all<S: Side>(
+    stream: &Stream<S>,
+    requests: &mut WatchRequestSender,
+) -> Result<(), Failure> {
     loop {
-        let (open, close) = (side.next_open(), side.next_close());
+        let (open, close) = {
+            let mut side = stream.side();
+            (side.next_open(), side.watches().next_close())
+        };
         if open.is_none() && close.is_none() {
             return Ok(());
         }
         if let Some(open) = open {
-            requests.watch(&*open.queue, Some(options(side, &open))).await?;
+            requests.watch(&*open.queue, Some(options::<S>(&open))).await?;
         }
         if let Some(id) = close {
             requests.cancel(id).await?;
@@ -154,10 +189,10 @@ async fn feed_all<S: Side>(side: &S, requests: &mut WatchRequestSender) -> Resul
     }
 }
 
-async fn read<S: Side>(side: &S, mut messages: WatchResponseStream) -> Failure {
+async fn read<S: Side>(stream: &Stream<S>, mut messages: WatchResponseStream) -> Failure {
     loop {
         let read = match messages.message().await {
-            Ok(Some(message)) => side.message(&message),
+            Ok(Some(message)) => stream.side().message(&message),
             Ok(None) => Err(Failure::new(FailureKind::Broken, "the watch stream ended")),
             Err(error) => Err(error.into()),
         };
@@ -167,8 +202,8 @@ async fn read<S: Side>(side: &S, mut messages: WatchResponseStream) -> Failure {
     }
 }
 
-/// What to say of a message that belongs to nothing.
-pub(crate) fn unexpected(message: &WatchResponse) -> String {
+/// The text about a message that belongs to no watch.
+fn unexpected(message: &WatchResponse) -> String {
     let (created, cancelled) = (message.created(), message.canceled());
     format!(
         "a message on the stream of watches that belongs to none: id {}, created {created}, \

@@ -1,31 +1,31 @@
-//! How much a client has under way at a time, and what goes first.
+//! How many requests a client has under way at a time, and which go first.
 //!
 //! etcd confirms a keep-alive only after it has applied everything that was committed before. A
 //! client that sends thousands of acquires at once thereby delays its own keep-alives past the TTL.
-//! So what is under way is bounded, and a burst waits in this process, in order. Acquires, tries
-//! and looks take a turn first, and there are fewer turns than requests under way: a release or a
-//! revoke never waits for an acquire. Keep-alives and watches have streams of their own and wait
-//! for nothing here.
+//! So the number of requests under way is bounded, and a burst waits in this process, in order.
+//! Acquires, tries and looks take a turn first, and there are fewer turns than requests under way:
+//! a release or a revoke never waits for an acquire. Keep-alives and watches have streams of their
+//! own and wait for nothing here.
 
 use lock_core::{Attempt, Clock, Instant, Wait};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::{Failure, FailureKind};
 
-/// How many requests may be under way: enough for the best throughput of etcd, and little enough
-/// that a slow one has done them long before the shortest TTL is over.
+/// How many requests may be under way: enough for the best throughput of etcd, and few enough that
+/// a slow etcd finishes them long before the shortest TTL is over.
 const REQUESTS: usize = 64;
 
 /// How many of them may be acquires.
 const ACQUIRES: usize = 32;
 
-/// How many of them may be tries, which do not stand behind what may wait.
+/// How many of them may be tries, which do not queue behind acquires that may wait.
 const TRIES: usize = 8;
 
-/// How many of them may be looks: what operators ask, and why waits were in vain.
+/// How many of them may be looks: operators' requests, and the reasons for failed waits.
 const LOOKS: usize = 8;
 
-/// The bounds, and what is left of them.
+/// The bounds, and the room that is left.
 #[derive(Debug)]
 pub(crate) struct Turns {
     requests: Semaphore,
@@ -34,7 +34,7 @@ pub(crate) struct Turns {
     looks: Semaphore,
 }
 
-/// The right to have a request, or an acquire or a look, under way until it is dropped.
+/// The right to have a request, an acquire, a try or a look under way, until it is dropped.
 pub(crate) type Turn<'a> = SemaphorePermit<'a>;
 
 impl Turns {
@@ -47,15 +47,18 @@ impl Turns {
         }
     }
 
-    /// The right to send a request now, if there is room for it.
+    /// Returns the right to send a request now, if there is room for it.
     pub(crate) fn try_request(&self) -> Option<Turn<'_>> {
         self.requests.try_acquire().ok()
     }
 
     /// Waits for room for a request.
     pub(crate) async fn request(&self) -> Option<Turn<'_>> {
-        // The bounds are never closed.
-        self.requests.acquire().await.ok()
+        match self.try_request() {
+            // The bounds are never closed.
+            None => Box::pin(self.requests.acquire()).await.ok(),
+            room => room,
+        }
     }
 
     /// Waits for the turn of a look.
@@ -67,7 +70,8 @@ impl Turns {
     ///
     /// # Errors
     ///
-    /// The caller has left, or has waited `until` then; that is asked again when it comes to that.
+    /// The caller has left, or has waited until the time that `until` returns. `until` is called
+    /// again when that time comes.
     pub(crate) async fn acquire(
         &self,
         wait: Wait,
@@ -105,7 +109,7 @@ async fn wait_for<'a>(
     }
 }
 
-/// Nothing was sent.
+/// The failure of a request that was not sent.
 pub(crate) fn unsent(why: &'static str) -> Failure {
     Failure::new(FailureKind::Refused, why)
 }

@@ -1,4 +1,4 @@
-//! The watches on the stream of a client: their names, and which of them etcd has still to begin.
+//! The watches on the stream of a client: their names, and which of them etcd has not begun yet.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -6,6 +6,7 @@ use std::{
 };
 
 use etcd_client::WatchResponse;
+use tokio::sync::Notify;
 
 /// A watch to be opened.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(crate) enum About {
     Watch(i64),
     /// A watch that we have closed.
     Closed,
-    /// Nothing that we have asked for.
+    /// No watch that we have requested.
     Unknown,
 }
 
@@ -30,14 +31,18 @@ pub(crate) enum About {
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
     queues: HashMap<i64, Arc<str>>,
-    /// Asked for, in order, and not answered. etcd handles the requests of a stream one after the
+    /// Requested, in order, and not answered. etcd handles the requests of a stream one after the
     /// other and answers in that order; a refusal carries no id.
     begun: VecDeque<i64>,
-    /// Closed, and etcd may still speak of them.
+    /// Closed watches about which etcd may still send messages.
     closed: HashSet<i64>,
     last: i64,
     to_open: Vec<Open>,
     to_close: Vec<i64>,
+    /// The generation of the connection on which the stream stands.
+    pub(crate) generation: u64,
+    /// Notified when there is something to open or to close.
+    pub(crate) work: Arc<Notify>,
 }
 
 impl Watches {
@@ -47,6 +52,7 @@ impl Watches {
         let id = self.last;
         self.queues.insert(id, queue.clone());
         self.to_open.push(Open { id, queue: queue.clone(), start });
+        self.work.notify_one();
         id
     }
 
@@ -55,22 +61,23 @@ impl Watches {
         if self.queues.remove(&id).is_none() {
             return;
         }
-        // Mostly the next one, so the search begins there.
+        // It is mostly the next one, so the search begins there.
         match self.to_open.iter().rposition(|open| open.id == id) {
             Some(unsent) => drop(self.to_open.remove(unsent)),
             None => {
                 self.closed.insert(id);
                 self.to_close.push(id);
+                self.work.notify_one();
             }
         }
     }
 
-    /// A watch has ended by etcd's word.
+    /// Notes that etcd has ended a watch.
     pub(crate) fn ended(&mut self, id: i64) {
         self.queues.remove(&id);
     }
 
-    /// The name of a watch that is wanted.
+    /// Returns the name of a watch that is wanted.
     pub(crate) fn queue(&self, id: i64) -> Option<Arc<str>> {
         self.queues.get(&id).cloned()
     }
@@ -89,7 +96,7 @@ impl Watches {
         }
     }
 
-    /// The create request that a reply answers.
+    /// Finds the create request that a reply answers.
     fn created(&mut self, id: i64) -> Option<i64> {
         let at = match id {
             -1 => 0,
@@ -98,25 +105,25 @@ impl Watches {
         self.begun.remove(at)
     }
 
-    /// The stream is gone, and everything on it.
+    /// Forgets all watches: the stream is gone.
     pub(crate) fn clear(&mut self) {
-        let last = self.last;
-        *self = Self { last, ..Self::default() };
+        let (last, generation, work) = (self.last, self.generation, self.work.clone());
+        *self = Self { last, generation, work, ..Self::default() };
     }
 
-    /// The name of the next watch to ask for, and the watch's id.
+    /// Returns the name of the next watch to request, and its id.
     pub(crate) fn next_queue(&self) -> Option<(i64, Arc<str>)> {
         self.to_open.last().map(|open| (open.id, open.queue.clone()))
     }
 
-    /// The next watch to ask for.
+    /// Takes the next watch to request.
     pub(crate) fn next_open(&mut self) -> Option<Open> {
         let open = self.to_open.pop()?;
         self.begun.push_back(open.id);
         Some(open)
     }
 
-    /// The next watch to cancel.
+    /// Takes the next watch to cancel.
     pub(crate) fn next_close(&mut self) -> Option<i64> {
         self.to_close.pop()
     }
@@ -172,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_is_not_cancelled() {
+    fn an_unsent_watch_is_not_cancelled() {
         let mut watches = Watches::default();
         let id = watches.open(&Arc::from("a"), 0);
         watches.close(id);

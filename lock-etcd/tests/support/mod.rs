@@ -1,22 +1,23 @@
-//! What the tests share.
+//! Helpers for the tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::{future::Future, time::Duration};
 
 use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
 use lock_etcd::{
-    EtcdLock,
+    EtcdConfig, EtcdLock,
     client::{Client, ConnectOptions, Permission, PermissionType, RoleRevokePermissionOptions},
 };
 use lock_lab::{Counters, Etcd, Proxy};
 
-/// As long as it takes on a busy machine.
+/// Longest wait, long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 pub async fn driver(url: &str) -> EtcdLock {
-    lock_etcd::connect(&StoreUrl::parse(url).unwrap()).await.unwrap()
+    let config = EtcdConfig::from_url(&StoreUrl::parse(url).unwrap()).unwrap();
+    EtcdLock::connect(config).await.unwrap()
 }
 
 pub async fn locks(url: &str) -> Locks {
@@ -34,7 +35,7 @@ pub async fn behind_proxy(etcd: &Etcd, options: &str) -> (Locks, Proxy) {
     (locks, proxy)
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let end = Clock::Boot.now() + PATIENCE;
     while !is_so().await {
@@ -43,30 +44,30 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut()
     }
 }
 
-/// Waits until a name has so many entries.
+/// Waits until a name has this many entries.
 pub async fn until_queued(locks: &Locks, name: &str, entries: usize) {
     until("they are queued", || async { locks.inspect(name).await.unwrap().len() == entries })
         .await;
 }
 
-/// Waits until a future is ready, and no longer than is sensible.
+/// Waits until a future is ready, but not for ever.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("not ready in time")
 }
 
-/// All keys but those of sessions, which go with them.
+/// Returns all keys but those of sessions, which go with them.
 pub async fn keys(etcd: &Etcd) -> Vec<String> {
     let keys = etcd.keys().await.unwrap().into_iter();
     let keys = keys.map(|key| String::from_utf8(key).unwrap());
     keys.filter(|key| !key.starts_with('#')).collect()
 }
 
-/// Waits until nothing is left in the store but the sessions of clients.
+/// Waits until only the sessions of clients are left in the store.
 pub async fn until_clean(etcd: &Etcd) {
     until("the keys are gone", || async { keys(etcd).await.is_empty() }).await;
 }
 
-/// What the server was asked since `before`, without what is sent in the background.
+/// Returns the requests to the server since `before`, without background requests.
 pub fn requests(now: &Counters, before: &Counters) -> Vec<(String, u64)> {
     let spent = now.since(before);
     let background = ["rpc.LeaseKeepAlive", "rpc.Watch"];
@@ -74,14 +75,14 @@ pub fn requests(now: &Counters, before: &Counters) -> Vec<(String, u64)> {
     rpc.map(|(key, count)| (key["rpc.".len()..].to_owned(), count)).collect()
 }
 
-/// The events that the server sent since `before`, or a few less: what a client says on its stream
-/// of watches, to begin or to end one, is answered there, and that is no event.
+/// Returns the number of events that the server sent since `before`, or a few less: the server
+/// answers each message that begins or ends a watch, and such an answer is no event.
 pub fn events(now: &Counters, before: &Counters) -> u64 {
     let spent = now.since(before);
     spent.get("sent.Watch").saturating_sub(spent.get("msg.Watch"))
 }
 
-/// Watches settle for 100 ms after they begin; nothing is sent after that.
+/// Waits until the watches have settled: for 100 ms after they begin. Nothing is sent after that.
 pub async fn until_quiet(etcd: &Etcd) {
     let mut last = etcd.counters().await.unwrap();
     loop {
@@ -98,7 +99,7 @@ pub fn name(name: &str) -> LockName {
     LockName::new(name).unwrap()
 }
 
-/// A request straight to the driver.
+/// Acquires directly through the driver.
 pub async fn acquire(driver: &EtcdLock, request: lock_core::Request) -> Box<dyn Lease> {
     soon(driver.acquire(request, lock_core::Attempt::new())).await.unwrap()
 }
@@ -117,24 +118,24 @@ pub async fn with_users(etcd: &Etcd) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A client that may do everything, after [`with_users`].
+/// Returns a client with all rights, after [`with_users`].
 pub async fn admin(etcd: &Etcd) -> Client {
     let login = ConnectOptions::new().with_user("root", "pässword");
     Client::connect([etcd.addr().to_string()], Some(login)).await.unwrap()
 }
 
-/// The right to read and write what starts so.
+/// The right to read and write all keys with this prefix.
 pub fn right(prefix: &str) -> Permission {
     Permission::new(PermissionType::Readwrite, prefix).with_prefix()
 }
 
-/// Takes the right to what starts so away from `me`.
+/// Takes the right to all keys with this prefix away from `me`.
 pub async fn take_right(admin: &mut Client, prefix: &str) {
     let all = Some(RoleRevokePermissionOptions::new().with_prefix());
     admin.role_revoke_permission("locker", prefix, all).await.unwrap();
 }
 
-/// As [`with_users`], but with these rights only.
+/// Same as [`with_users`], but with these rights only.
 pub async fn with_rights(etcd: &Etcd, prefixes: &[&str]) -> Client {
     with_users(etcd).await.unwrap();
     let mut admin = admin(etcd).await;

@@ -7,7 +7,7 @@ use crate::{Attempt, Kind, Violation};
 /// A certain hold: from, until, and its place in the list.
 type Hold = (u64, u64, usize);
 
-/// The certain holds at one time, those that end last at the end.
+/// The certain holds at one time, sorted by their end.
 #[derive(Default)]
 struct Held {
     exclusive: BTreeSet<(u64, usize)>,
@@ -36,8 +36,8 @@ pub(super) fn check(attempts: &[&Attempt]) -> std::vec::IntoIter<Violation> {
     found.into_iter()
 }
 
-/// Starts and ends in the order of time. An end comes before a start of the same time, unless it is
-/// the end of that very hold: touching is no overlap.
+/// Starts and ends in order of time. An end comes before a start at the same time, except the end
+/// of a hold of zero length: holds that only touch do not overlap.
 fn points(holds: &[Hold]) -> Vec<(bool, Hold)> {
     let starts = holds.iter().map(|hold| ((hold.0, 1), (true, *hold)));
     let ends = holds.iter().map(|hold| {

@@ -1,8 +1,8 @@
-//! The protected resource takes no stale write.
+//! The protected resource accepts no stale write.
 
 use crate::{Attempt, Violation, Write};
 
-/// Finds every write that was taken after one with a greater token.
+/// Finds every write that was accepted after one with a greater token.
 pub(super) fn check(attempts: &[&Attempt]) -> std::vec::IntoIter<Violation> {
     let all = attempts.iter().flat_map(|one| one.writes.iter().map(move |write| (write, *one)));
     let mut taken: Vec<(&Write, &Attempt)> = all.filter(|(write, _)| write.accepted).collect();

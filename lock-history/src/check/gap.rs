@@ -7,21 +7,21 @@ use crate::{Attempt, Fault, Violation};
 /// A span of time: from, until.
 type Span = (u64, u64);
 
-/// What changes for a name.
+/// A change of a name's state.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 enum Change {
     /// A hold ends.
     Free,
     /// An attempt begins to wait.
     Waits(usize),
-    /// An attempt waits no more.
+    /// An attempt stops waiting.
     Leaves(usize),
     /// A hold begins.
     Held,
 }
 
-/// Unites the times of all faults into spans that do not touch, in order. A fault that was not
-/// healed lasts until the `end`.
+/// Merges the times of all faults into ordered spans that do not touch. An unhealed fault lasts
+/// until `end`.
 pub(super) fn united(faults: &[Fault], end: u64) -> Vec<Span> {
     let span = |fault: &Fault| (fault.from, fault.until.unwrap_or(end).max(fault.from));
     let mut spans: Vec<Span> = faults.iter().map(span).collect();
@@ -36,14 +36,11 @@ pub(super) fn united(faults: &[Fault], end: u64) -> Vec<Span> {
     united
 }
 
-/// Finds the longest time for which the lock was free, somebody waited and no fault lasted.
+/// Finds the longest time for which the lock was free, an attempt waited and no fault lasted.
 pub(super) fn longest(attempts: &[&Attempt], busy: &[Span], end: u64) -> Option<Violation> {
-    let mut changes: Vec<(u64, Change)> =
-        attempts.iter().enumerate().flat_map(|(place, one)| changes(place, one, end)).collect();
-    changes.sort_unstable();
     let (mut waiting, mut holds) = (BTreeSet::new(), 0_i64);
     let (mut since, mut longest) = (None, None);
-    for (at, change) in changes {
+    for (at, change) in in_order(attempts, end) {
         let first = waiting.first().copied();
         match change {
             Change::Free => holds -= 1,
@@ -51,9 +48,9 @@ pub(super) fn longest(attempts: &[&Attempt], busy: &[Span], end: u64) -> Option<
             Change::Waits(place) => drop(waiting.insert(place)),
             Change::Leaves(place) => drop(waiting.remove(&place)),
         }
-        // A hold that is over at once ends before it begins, in the order of changes.
+        // In the order of changes, a hold of zero length ends before it begins.
         let idle = holds <= 0 && !waiting.is_empty();
-        // A grant ends the gap also where its hold is over at once.
+        // A grant ends the gap, even if its hold has zero length.
         if change == Change::Held || !idle {
             longest = longest.max(ended(since.take(), at, busy).zip(first));
         }
@@ -63,6 +60,14 @@ pub(super) fn longest(attempts: &[&Attempt], busy: &[Span], end: u64) -> Option<
     }
     let ((length, until), waiter) = longest?;
     Some(Violation::Gap { from: until - length, until, waiter: attempts[waiter].clone() })
+}
+
+/// All changes, in order of time.
+fn in_order(attempts: &[&Attempt], end: u64) -> Vec<(u64, Change)> {
+    let each = attempts.iter().enumerate();
+    let mut changes: Vec<_> = each.flat_map(|(place, one)| changes(place, one, end)).collect();
+    changes.sort_unstable();
+    changes
 }
 
 fn changes(place: usize, one: &Attempt, end: u64) -> Vec<(u64, Change)> {

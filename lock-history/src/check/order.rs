@@ -2,8 +2,8 @@
 
 use crate::{Attempt, Violation};
 
-/// Finds at most three violations per grant: against the grants that were there before it was asked
-/// for, against the holds that ended before it began, and an equal token.
+/// Finds at most three violations per grant: against grants from before its request, against holds
+/// that ended before it began, and an equal token.
 pub(super) fn check(attempts: &[&Attempt]) -> std::vec::IntoIter<Violation> {
     let with_token = attempts.iter().filter(|one| one.granted.is_some() && one.token.is_some());
     let grants: Vec<&Attempt> = with_token.copied().collect();
@@ -19,7 +19,7 @@ pub(super) fn check(attempts: &[&Attempt]) -> std::vec::IntoIter<Violation> {
     certain.sort_by_key(|one| one.granted);
     let mut ending = certain.clone();
     ending.sort_by_key(|one| one.sure_until());
-    // The pass before has found the others.
+    // The first pass has found the others.
     let before = |earlier: &Attempt, later: &Attempt| earlier.sure_until() <= later.granted;
     let excludes = |earlier: &Attempt, later: &Attempt| {
         earlier.kind.excludes(later.kind) && earlier.granted >= Some(later.asked)
@@ -28,7 +28,7 @@ pub(super) fn check(attempts: &[&Attempt]) -> std::vec::IntoIter<Violation> {
     found.into_iter()
 }
 
-/// Compares each of `later` with the greatest token of all of `earlier` that come before it.
+/// Compares each of `later` with the greatest token among all of `earlier` that come before it.
 fn rising(
     later: &[&Attempt],
     earlier: &[&Attempt],
@@ -37,7 +37,7 @@ fn rising(
     found: &mut Vec<Violation>,
 ) {
     let mut candidates = earlier.iter().peekable();
-    // The greatest of each kind: what one kind excludes, another may not.
+    // The greatest of each kind: one kind may exclude what another does not.
     let mut greatest: [Option<&Attempt>; 3] = [None; 3];
     for one in later {
         while let Some(candidate) = candidates.next_if(|candidate| before(candidate, one)) {

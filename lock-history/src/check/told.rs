@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{Attempt, Kind, Violation};
 
-/// Finds the next grant after the last belief of each holder that lost its lock. One before that
-/// is an overlap, and of another rule. Beside permits there is no next holder of the same place.
+/// Finds the next grant after the last belief of each holder that lost its lock. An earlier grant
+/// is an overlap, which another rule finds. Permits have no next holder of the same place.
 pub(super) fn check(attempts: &[&Attempt]) -> std::vec::IntoIter<Violation> {
     let mut grants: Vec<&Attempt> =
         attempts.iter().filter(|one| one.sure_until().is_some()).copied().collect();
@@ -27,7 +27,7 @@ pub(super) fn check(attempts: &[&Attempt]) -> std::vec::IntoIter<Violation> {
     late.collect::<Vec<_>>().into_iter()
 }
 
-/// The next grant of each kind from each place on.
+/// The place of the next grant of each kind, from each place on.
 struct Next(Vec<[Option<usize>; 3]>);
 
 const KINDS: [Kind; 3] =
@@ -47,7 +47,7 @@ impl Next {
         Self(next)
     }
 
-    /// The first grant from a place on that excludes a hold of this kind.
+    /// The first grant from `place` on that excludes a hold of this kind.
     fn after(&self, place: usize, kind: Kind) -> Option<usize> {
         let next = KINDS.iter().zip(self.0[place]).filter(|(other, _)| kind.excludes(**other));
         next.filter_map(|(_, next)| next).min()

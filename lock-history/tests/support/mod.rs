@@ -4,12 +4,12 @@
 use lock_history::{Fault, Header, History, Kind, Loss, Recorder};
 
 const MILLI: u64 = 1_000_000;
-/// The permits of each semaphore: every round of a story holds all of them.
+/// The permits of each semaphore. Every round of a story holds all of them.
 pub const LIMIT: u32 = 5;
-/// How long a lock is free between two rounds, at the most.
+/// Longest time for which a lock is free between two rounds.
 pub const PAUSE: u64 = 20 * MILLI;
 
-/// A hold, told apart from all others of the story by its place.
+/// A hold, identified by its place in the story.
 #[derive(Clone, Debug)]
 pub struct Grant {
     pub name: String,
@@ -19,10 +19,10 @@ pub struct Grant {
     pub valid: u64,
     pub end: End,
     pub token: u64,
-    /// Accepted writes: when, and with which token.
+    /// Accepted writes: time and token.
     pub writes: Vec<(u64, u64)>,
     pub rejected: Vec<(u64, u64)>,
-    /// Which round of its name it belongs to.
+    /// The round of its name.
     pub round: usize,
     pub revoked: Option<u64>,
 }
@@ -33,7 +33,7 @@ pub enum End {
     Lost(u64, Loss),
 }
 
-/// All holds of a story, and what was asked in vain.
+/// All holds of a story, and the requests without a grant.
 #[derive(Clone, Debug, Default)]
 pub struct Story {
     pub grants: Vec<Grant>,
@@ -42,7 +42,7 @@ pub struct Story {
     pub faults: Vec<Fault>,
 }
 
-/// A generator that differs from seed to seed (splitmix64).
+/// A generator with a different sequence for each seed (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -55,7 +55,7 @@ impl Random {
     }
 }
 
-/// A story of two locks and a semaphore, each with so many rounds of holds.
+/// A story of two locks and a semaphore, with `rounds` rounds of holds each.
 pub fn story(seed: u64, rounds: usize) -> Story {
     let mut random = Random(seed);
     let mut story = Story::default();
@@ -97,7 +97,7 @@ impl Story {
         }
     }
 
-    /// Pairs of exclusive holds of one name with nothing in between, by their places.
+    /// Pairs of exclusive holds of one name, with no hold in between, by their places.
     pub fn neighbours(&self) -> Vec<(usize, usize)> {
         self.pairs(Kind::Exclusive, Kind::Exclusive)
     }
@@ -149,7 +149,7 @@ impl Grant {
     ) -> Self {
         let granted = began + random.below(3 * MILLI);
         let valid = granted + 5 * MILLI + random.below(50 * MILLI);
-        // Before all grants of its round, which are in no order then.
+        // Before all grants of its round, so that the round has no order.
         let asked = began.saturating_sub(random.below(80 * MILLI));
         let over = valid + 1 + random.below(5 * MILLI);
         let end = match random.below(3) {

@@ -2,7 +2,7 @@
 
 use super::Shift;
 
-/// Where the replacements of the vDSO's functions begin. What comes before them are the offsets.
+/// Offsets of the replacements for the vDSO's functions. The clock offsets come before them.
 pub(super) const ENTRIES: [(&str, usize); 3] =
     [("__vdso_clock_gettime", 0x20), ("__vdso_gettimeofday", 0x80), ("__vdso_time", 0xc0)];
 

@@ -6,7 +6,7 @@ use std::{fs, fs::File, io, os::unix::fs::FileExt};
 const SYMBOLS: u32 = 11;
 const SECTION: usize = 64;
 const SYMBOL: usize = 24;
-/// New code starts at a multiple of this.
+/// New code starts at a multiple of this number.
 const ALIGN: usize = 64;
 
 /// The image of a vDSO and its address.
@@ -30,7 +30,7 @@ impl Vdso {
         Ok(self.start + offset)
     }
 
-    /// Returns an address with so many unused bytes: the image ends in zeros.
+    /// Returns an address with this many unused bytes: the image ends in zeros.
     pub(super) fn room_for(&self, bytes: usize) -> io::Result<u64> {
         let used = self.image.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let at = used.next_multiple_of(ALIGN);

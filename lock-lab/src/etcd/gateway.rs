@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::number;
 use crate::{LabError, ask};
 
 /// Calls a method of etcd's API, such as `kv/range`.
@@ -23,6 +22,11 @@ pub(super) async fn get(addr: SocketAddr, path: &str) -> Result<String, LabError
 pub(super) async fn leases(addr: SocketAddr) -> Result<Vec<i64>, LabError> {
     let reply = post(addr, "lease/leases", &json!({})).await?;
     Ok(reply["leases"].as_array().into_iter().flatten().map(|l| number(&l["ID"])).collect())
+}
+
+/// Reads a 64-bit number. The gateway writes it as a string, and leaves it out if it is 0.
+pub(super) fn number(value: &Value) -> i64 {
+    value.as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Sends a request and returns the body of the reply.

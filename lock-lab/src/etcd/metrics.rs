@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::gateway;
 use crate::{Counters, LabError};
 
-/// The method that reading the numbers calls.
+/// The method that the lab calls to read the numbers.
 const OWN: &str = "LeaseLeases";
 
 pub(super) async fn counters(addr: SocketAddr) -> Result<Counters, LabError> {
@@ -15,7 +15,7 @@ pub(super) async fn counters(addr: SocketAddr) -> Result<Counters, LabError> {
     Ok(counters)
 }
 
-/// Reads one line of the metrics, if it is of use.
+/// Reads one line of the metrics, if its number is used.
 fn number(line: &str) -> Option<(String, u64)> {
     let (series, value) = line.rsplit_once(' ')?;
     // Large numbers are written like 1e+06.

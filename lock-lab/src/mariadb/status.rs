@@ -4,7 +4,7 @@ use crate::{Counters, account::NAME};
 
 /// The statements that read the numbers.
 pub(super) const ASK: &str = "SHOW GLOBAL STATUS; SHOW PROCESSLIST;";
-/// What MariaDB counts for them.
+/// The names under which MariaDB counts these statements.
 const OWN: [&str; 2] = ["show_processlist", "show_status"];
 
 /// Reads the answer to [`ASK`].
@@ -12,7 +12,7 @@ pub(super) fn counters(answer: &str) -> Counters {
     answer.lines().filter_map(number).collect()
 }
 
-/// Reads one line, if it is of use: a name with a number, or a connection.
+/// Reads one line, if its number is used: a name with a number, or a connection.
 fn number(line: &str) -> Option<(String, u64)> {
     match line.split('\t').collect::<Vec<_>>()[..] {
         ["Innodb_row_lock_current_waits", value] => Some(("waiting".into(), value.parse().ok()?)),
@@ -21,7 +21,7 @@ fn number(line: &str) -> Option<(String, u64)> {
             let statement = name.strip_prefix("Com_").filter(|name| !OWN.contains(name))?;
             Some((format!("cmd.{statement}"), value.parse().ok()?))
         }
-        // The lab asks from outside of the database, so it does not count itself.
+        // The lab asks without a database, so it does not count itself.
         [_id, _user, _host, NAME, ..] => Some(("connections".into(), 1)),
         _ => None,
     }

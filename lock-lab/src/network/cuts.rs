@@ -1,4 +1,4 @@
-//! What does not reach what.
+//! The cuts between places.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -7,7 +7,7 @@ use super::place::Place;
 /// The cuts of a network.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Cuts {
-    /// Pairs of a listener and a speaker that it does not hear.
+    /// Pairs of a listener and a speaker whose packets it does not get.
     deaf: BTreeSet<(Place, Place)>,
     isolated: BTreeSet<Place>,
     spared: Option<Place>,
@@ -22,7 +22,7 @@ impl Cuts {
         self.isolated.insert(place);
     }
 
-    /// Keeps all ways to and from one place open, whatever is cut.
+    /// Keeps all ways to and from one place open, at any cut.
     pub(super) fn spare(&mut self, place: Place) {
         self.spared = Some(place);
     }

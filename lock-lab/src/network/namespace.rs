@@ -15,8 +15,8 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 
 use crate::program;
 
-/// A network namespace. It has no name: it lives as long as a process is in it or a handle is open,
-/// so that the kernel removes it, however this process ends.
+/// A network namespace. It has no name: it lives as long as a process is in it or a handle is open.
+/// So the kernel removes it at any end of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Namespace(Arc<OwnedFd>);
 
@@ -31,7 +31,7 @@ impl Namespace {
     }
 
     /// Moves the calling thread into it, for good, with all threads and processes that it starts
-    /// from then on.
+    /// later.
     pub(super) fn enter(&self) -> io::Result<()> {
         let network = Some(LinkNameSpaceType::Network);
         Ok(move_into_link_name_space(self.0.as_fd(), network)?)
@@ -54,7 +54,7 @@ impl Namespace {
         self.within(move || {
             let mut child = command.spawn()?;
             if let Some(mut stdin) = child.stdin.take() {
-                // A program that ends early says why.
+                // A program that ends early prints the reason.
                 let _ = stdin.write_all(input.as_bytes());
             }
             let output = child.wait_with_output()?;
@@ -64,13 +64,13 @@ impl Namespace {
         })
     }
 
-    /// Returns the file name that other processes of this user find it by, while it lives.
+    /// Returns the file name for other processes of this user, while the namespace lives.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 }
 
-/// Runs work on a thread of its own, since a thread does not find back out of a namespace.
+/// Runs work on a thread of its own, since a thread cannot leave a namespace.
 fn aside<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, work)?.join() {
         Ok(result) => result,
@@ -78,7 +78,7 @@ fn aside<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> 
     })
 }
 
-/// The function is deprecated since one of its flags is unsafe, the one that parts file
+/// The function is deprecated because one of its flags is unsafe, the one that separates file
 /// descriptors.
 #[expect(deprecated)]
 fn unshare_network() -> io::Result<()> {

@@ -1,18 +1,18 @@
-//! Where something stands in a network.
+//! The places in a network.
 
 use std::{fmt, net::Ipv4Addr};
 
 use super::Namespace;
 
-/// Where a server or a [`Side`](crate::Side) stands in its [`Network`](crate::Network): what is cut
-/// and healed.
+/// The place of a server or a [`Side`](crate::Side) in its [`Network`](crate::Network): the unit
+/// that is cut and healed.
 ///
-/// It is an address, which means something only within the network.
+/// It is an address, which is valid only within the network.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Place(Ipv4Addr);
 
 impl Place {
-    /// The address that stands for the router on each link.
+    /// The address of the router on each link.
     pub(super) const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 96, 255, 254);
 
     /// The place with this number, from 1.
@@ -32,7 +32,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A place with its namespace, which lives as long as this, or a process in it.
+/// A place with its namespace, which lives as long as this value or a process in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(super) place: Place,

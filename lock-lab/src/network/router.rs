@@ -1,4 +1,4 @@
-//! What is in the middle of a network.
+//! The middle of a network.
 
 use std::{
     fs, io,
@@ -11,11 +11,11 @@ use super::{
     place::{Node, Place},
 };
 
-/// How many places a network has room for.
+/// Most places in a network.
 const ROOM: u8 = 250;
 
-/// A namespace that passes packets on between the places. It drops what a cut forbids, for all
-/// pairs at one instant, since the filter is one table that is replaced as a whole.
+/// A namespace that forwards packets between the places. It drops the packets that a cut forbids,
+/// for all pairs at one instant: the filter is one table that is replaced as a whole.
 #[derive(Debug)]
 pub(super) struct Router {
     namespace: Namespace,
@@ -40,7 +40,7 @@ impl Router {
         let number = self.next_number()?;
         let (place, namespace) = (Place::number(number), Namespace::new()?);
         let (router, peer) = (Place::ROUTER, namespace.path());
-        // With the names of the links come no clashes: they are the namespace's own.
+        // Names of links do not clash: they belong to the namespace.
         self.ip(&format!(
             "link add v{number} type veth peer name eth0 netns {peer}\n\
              addr add {router}/32 dev v{number}\nlink set v{number} up\n\
@@ -85,7 +85,7 @@ impl Router {
         self.namespace.feed("ip", &["-batch", "-"], lines)
     }
 
-    /// A panic elsewhere leaves nothing half done in here.
+    /// A panic elsewhere cannot leave a half-done change here.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -21,7 +21,7 @@ use crate::LabError;
 /// A place for clients in a [`Network`](crate::Network): one thread with a tokio runtime of its
 /// own.
 ///
-/// What runs here sees the network from here, with all tasks, threads and processes that it starts.
+/// Futures here use the network from here, with all tasks, threads and processes that they start.
 /// So clients of one process can stand on different sides of a cut, and share one clock. The
 /// runtime has one thread: a client that blocks it stops all clients of the side.
 ///
@@ -35,7 +35,7 @@ pub struct Side {
     thread: Option<Thread<()>>,
     /// Closing this ends the thread.
     leash: Option<oneshot::Sender<()>>,
-    /// The network stays whole as long as the side.
+    /// Keeps the network whole as long as the side.
     _router: Arc<Router>,
 }
 
@@ -48,7 +48,7 @@ impl Side {
             let runtime = node.namespace().enter().and_then(|()| runtime());
             if let Some(runtime) = report(runtime, &tell) {
                 let _ = runtime.block_on(end);
-                // A name look-up that is under way must not hold up a drop.
+                // A name look-up in progress must not delay a drop.
                 runtime.shutdown_background();
             }
         };
@@ -60,7 +60,7 @@ impl Side {
         Ok(Self { place, runtime, thread: Some(thread), leash: Some(leash), _router: router })
     }
 
-    /// Returns where the side stands.
+    /// Returns the place of the side.
     pub fn place(&self) -> Place {
         self.place
     }
@@ -69,7 +69,7 @@ impl Side {
     ///
     /// # Panics
     ///
-    /// If the future panics, and if the side ends before it.
+    /// If the future panics, or if the side ends before it.
     ///
     /// # Cancel safety
     ///
@@ -119,7 +119,7 @@ fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Hands the outcome to the thread that waits for it.
+/// Passes the outcome to the waiting thread.
 fn report(
     runtime: std::io::Result<Runtime>,
     tell: &std::sync::mpsc::Sender<std::io::Result<Handle>>,

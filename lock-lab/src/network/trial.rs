@@ -1,4 +1,4 @@
-//! Tests that need a network, which not each machine permits.
+//! Tests that need a network, which not every machine permits.
 
 use std::{env, fmt::Display, process::ExitCode};
 
@@ -9,8 +9,8 @@ use super::Network;
 /// Makes the `main` of a test program (`harness = false`) whose tests need a [`Network`].
 ///
 /// Each test is an `async fn` without arguments that returns a `Result`, and gets a tokio
-/// runtime of its own. Where the machine permits no network, the program prints
-/// `not run: NAME: REASON` for each test and counts it as ignored, never as passed. Where the
+/// runtime of its own. If the machine permits no network, the program prints
+/// `not run: NAME: REASON` for each test and counts it as ignored, never as passed. If the
 /// environment variable `CI` is set, each fails instead.
 ///
 /// ```no_run
@@ -37,7 +37,7 @@ macro_rules! network_tests {
 }
 
 /// Makes one test of a program of `libtest-mimic`, as [`network_tests!`](crate::network_tests)
-/// does, for programs that have other tests, too.
+/// does, for programs that also have other tests.
 pub fn network_trial<F, E>(name: &str, test: impl FnOnce() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = Result<(), E>>,

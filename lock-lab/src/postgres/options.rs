@@ -10,12 +10,12 @@ use std::{
 
 use tokio::process::Command;
 
-use super::{Postgres, statements};
+use super::statements;
 use crate::{
-    Builder, Counters, LabError,
+    Counters, LabError,
     account::{NAME, Password},
-    builder::Common,
     client::Client,
+    options::Common,
     program,
     store::{Answer, Store},
     template::Template,
@@ -23,16 +23,16 @@ use crate::{
 };
 
 const INSTALL: &str = "apt-get install postgresql";
-/// Where Debian puts the programs of each version.
+/// Debian's folder for the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// The user who may do everything, as `initdb` calls it.
+/// The user with all rights, as `initdb` names it.
 const ADMIN: &str = "postgres";
 
-/// Each database is 300 files to copy, so there is none to spare.
+/// Each database is 300 files to copy, so there is no spare one.
 ///
-/// Nobody can log in with what is in here: the server reads another `pg_hba.conf`, which demands
-/// passwords, and there are none yet.
+/// No login works with the data in the template: the server reads another `pg_hba.conf`, which
+/// demands passwords, and there are none yet.
 const MAKE: &str = r#"
 "$tool" -D new -U postgres -A trust --no-sync --no-instructions --encoding=UTF8 --locale=C \
     --wal-segsize=1 >/dev/null
@@ -49,32 +49,17 @@ single lab <<'END'
 CREATE EXTENSION pg_stat_statements
 END
 "#;
-/// Nobody but the server may read its key, or it refuses it.
+/// The server refuses a key that other users may read.
 const OWN_KEY: &str = "own-key.pem";
 const FIRST: &str = r#""$1" --single -D new -c fsync=off lab <password.sql >/dev/null
 if [ -f tls-key.pem ]; then install -m 600 tls-key.pem own-key.pem; fi"#;
 
-/// What only a PostgreSQL has.
+/// The options of PostgreSQL alone.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
     password: Password,
-    durable: bool,
-    tls: Option<Tls>,
-}
-
-impl Builder<Postgres> {
-    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
-    /// the end of the server, but not a crash of the machine.
-    pub fn durable(mut self) -> Self {
-        self.options.durable = true;
-        self
-    }
-
-    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered.
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
-        self
-    }
+    pub(super) durable: bool,
+    pub(super) tls: Option<Tls>,
 }
 
 impl PostgresOptions {
@@ -83,7 +68,7 @@ impl PostgresOptions {
         self.client_as(NAME, addr)
     }
 
-    /// Returns the client of the user who may do everything.
+    /// Returns the client of the user with all rights.
     pub(super) fn admin(&self, addr: SocketAddr) -> Result<Client, LabError> {
         self.client_as(ADMIN, addr)
     }
@@ -111,7 +96,7 @@ impl PostgresOptions {
             &format!("fsync={}", if self.durable { "on" } else { "off" }),
             "max_connections=500",
             "max_wal_size=1GB",
-            // The other types leave a segment in memory behind when the server is killed.
+            // The other types leave a segment in memory when the server is killed.
             "dynamic_shared_memory_type=mmap",
             "shared_preload_libraries=pg_stat_statements",
             "pg_stat_statements.max=10000",
@@ -185,7 +170,7 @@ impl Store for PostgresOptions {
     }
 
     /// Lets the kernel free the server's segment of System V shared memory with its last process.
-    /// Otherwise it would outlive a server that is killed, and there is room for few thousands.
+    /// Otherwise the segment would outlive a killed server, and there is room for a few thousand.
     fn settle(&self, home: &Path) -> Result<(), LabError> {
         let facts = fs::read_to_string(home.join("data/postmaster.pid"))
             .map_err(LabError::io("reading postmaster.pid"))?;
@@ -218,7 +203,7 @@ fn newest(name: &str) -> PathBuf {
     programs.max().map_or_else(|| name.into(), |(_, program)| program)
 }
 
-/// psql ends with 2 when it has no connection, or lost it.
+/// psql ends with 2 if it has no connection, or lost it.
 fn was_cut_off(output: &Output) -> bool {
     output.status.code() == Some(2)
 }

@@ -4,7 +4,7 @@ use crate::Counters;
 
 /// Reads the numbers.
 ///
-/// From `pg_stat_statements`, which counts a statement when it ends. The sums of `pg_stat_database`
+/// Uses `pg_stat_statements`, which counts a statement when it ends. The sums of `pg_stat_database`
 /// are up to 10 s old, since each connection reports to them in its own time.
 pub(super) const ASK: &str = "
     SELECT 'cmd.' || coalesce(lower(substring(regexp_replace(query, '/\\*.*?\\*/', '', 'g')

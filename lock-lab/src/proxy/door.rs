@@ -13,14 +13,14 @@ use tokio::{
     runtime::Handle,
 };
 
-/// How many connections may wait to be accepted.
+/// Most connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 #[derive(Debug)]
 pub(super) struct Door {
     addr: SocketAddr,
     /// Bound to the port but never listening. The kernel refuses connections to such a port and
-    /// gives it to nobody else, so the door can open again.
+    /// does not give it to others, so the door can open again.
     _keeper: TcpSocket,
     runtime: Handle,
     state: Mutex<State>,
@@ -35,7 +35,7 @@ struct State {
 
 impl State {
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        // Kept in any case: whoever takes the listener away also takes its wake-up.
+        // Stored in any case: the code that takes the listener away also takes its wake-up.
         self.waiting = Some(cx.waker().clone());
         match &self.listener {
             Some(listener) => listener.poll_accept(cx),

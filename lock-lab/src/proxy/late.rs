@@ -1,15 +1,15 @@
-//! A request that is long on its way.
+//! A request that travels for a long time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// Catches chunks from clients, each one once, until they are to be delivered.
+/// Catches chunks from clients, each one once, until their delivery.
 #[derive(Debug)]
 pub(super) struct Late {
     wanted: Mutex<Option<Vec<u8>>>,
     caught: watch::Sender<u64>,
-    /// How many of the caught chunks may arrive.
+    /// Number of the caught chunks that may arrive.
     delivered: watch::Sender<u64>,
 }
 
@@ -28,7 +28,7 @@ impl Late {
         *self.wanted() = part.map(<[u8]>::to_vec);
     }
 
-    /// Returns the number of a chunk that is caught.
+    /// Returns the number of the chunk, if it is caught.
     pub(super) fn catch(&self, chunk: &[u8]) -> Option<u64> {
         let has = |part: &mut Vec<u8>| chunk.windows(part.len()).any(|found| found == part);
         self.wanted().take_if(has)?;

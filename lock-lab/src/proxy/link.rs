@@ -7,13 +7,9 @@ use std::{
 
 use tokio::{net::TcpStream, try_join};
 
-use super::{
-    Shared,
-    mode::Direction,
-    pump::{pump, until_open},
-};
+use super::{mode::Direction, pump::pump, shared::Shared};
 
-/// Both halves of a connection. Dropping it resets both, unless both have closed in order.
+/// Both halves of a connection. A drop resets both, unless both have closed in order.
 #[derive(Debug)]
 pub(super) struct Link {
     client: TcpStream,
@@ -37,8 +33,8 @@ impl Link {
     }
 
     async fn carry(&mut self) -> io::Result<()> {
-        // Connecting sends bytes too, so a cut holds it back.
-        until_open(&self.shared, Direction::Up).await?;
+        // Connecting also sends bytes, so a cut holds it back.
+        self.shared.until_open(Direction::Up).await?;
         let server = self.server.insert(TcpStream::connect(self.shared.target).await?);
         self.client.set_nodelay(true)?;
         server.set_nodelay(true)?;

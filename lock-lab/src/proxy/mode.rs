@@ -1,4 +1,4 @@
-//! What passes through a proxy.
+//! The traffic that passes a proxy.
 
 /// A direction of travel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -16,9 +16,9 @@ pub(super) enum Mode {
     Cut,
     /// Requests pass, replies do not.
     HalfOpen,
-    /// All passes.
+    /// Everything passes.
     Open,
-    /// Nobody listens.
+    /// There is no listener.
     Refuse,
 }
 

@@ -14,18 +14,15 @@ use tokio::{
     try_join,
 };
 
-use super::{
-    Shared,
-    mode::{Direction, Mode},
-};
+use super::{mode::Direction, shared::Shared};
 
 /// The size of a read.
 const CHUNK: usize = 64 * 1024;
-/// How many chunks may be on their way. When they are, the sender is no longer read, and its own
-/// buffers fill, as with a real network.
+/// Most chunks on their way. At this number, the sender is no longer read, and its own buffers
+/// fill, as with a real network.
 const IN_FLIGHT: usize = 1024;
 
-/// Something on its way to the other side.
+/// Content on its way to the other side.
 struct Parcel {
     /// Ends when the parcel may arrive.
     journey: Option<Pin<Box<Sleep>>>,
@@ -34,7 +31,7 @@ struct Parcel {
 
 enum Content {
     Bytes(Vec<u8>),
-    /// The last from this sender: it arrives when the chunk with this number may.
+    /// The last bytes from this sender: they arrive when the chunk with this number may.
     Late(u64, Vec<u8>),
     /// The sender has closed its half.
     End,
@@ -42,7 +39,7 @@ enum Content {
     Reset,
 }
 
-/// Carries bytes one way until the sender closes. `dead`: the client has no part in it any more.
+/// Carries bytes one way until the sender closes. `dead`: the client no longer takes part.
 pub(super) async fn pump(
     from: ReadHalf<'_>,
     to: WriteHalf<'_>,
@@ -82,7 +79,7 @@ async fn collect(
     }
 }
 
-/// Counts a chunk, and swallows or catches it if a fault wants so.
+/// Counts a chunk, and swallows or catches it if a fault demands it.
 fn seen(bytes: &[u8], direction: Direction, shared: &Shared, dead: &AtomicBool) -> Content {
     shared.tally.chunk(direction, bytes.len());
     if direction == Direction::Up
@@ -109,7 +106,7 @@ async fn deliver(
         if let Some(journey) = journey {
             journey.await;
         }
-        until_open(shared, direction).await?;
+        shared.until_open(direction).await?;
         match content {
             _ if direction == Direction::Down && dead.load(Relaxed) => {}
             Content::Late(number, bytes) => {
@@ -122,18 +119,4 @@ async fn deliver(
         }
     }
     Ok(())
-}
-
-/// Waits until the network lets bytes pass in this direction.
-///
-/// # Errors
-///
-/// When there is no server any more: a connection accepted just before that must not linger.
-pub(super) async fn until_open(shared: &Shared, direction: Direction) -> io::Result<()> {
-    let mut mode = shared.mode.subscribe();
-    let known = |mode: &Mode| mode.lets_pass(direction) || *mode == Mode::Refuse;
-    match *mode.wait_for(known).await.expect("the sender lives in `shared`") {
-        Mode::Refuse => Err(io::ErrorKind::ConnectionReset.into()),
-        Mode::Cut | Mode::HalfOpen | Mode::Open => Ok(()),
-    }
 }

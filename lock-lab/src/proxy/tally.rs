@@ -1,13 +1,13 @@
-//! What a proxy counts.
+//! The counters of a proxy.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::mode::Direction;
 
-/// What a [`Proxy`](super::Proxy) has seen. "Up" is from client to server.
+/// The counters of a [`Proxy`](super::Proxy). "Up" is from client to server.
 ///
-/// A chunk is what one read returned, so with a delay between requests it is one flight. Chunks that
-/// a fault holds back or swallows count too: they were sent.
+/// A chunk is the result of one read, so with a delay between requests it is one flight. Chunks
+/// that a fault holds back or swallows also count: they were sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ProxyStats {
@@ -65,7 +65,8 @@ impl Tally {
     }
 
     pub(super) fn stats(&self) -> ProxyStats {
-        // First, so that a connection that opens and closes meanwhile cannot count below zero.
+        // First, so that a connection that opens and closes meanwhile cannot make the count
+        // negative.
         let closed = self.closed.load(Relaxed);
         let opened = self.opened.load(Relaxed);
         ProxyStats {

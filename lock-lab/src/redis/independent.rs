@@ -1,15 +1,15 @@
-//! Several Redis servers that know nothing of each other.
+//! Several Redis servers without a link between them.
 
 use std::{net::SocketAddr, ops::Deref};
 
 use super::Redis;
 use crate::{Builder, LabError, Network, Place};
 
-/// Several Redis servers that know nothing of each other, as Redlock wants them.
+/// Several Redis servers without a link between them, as Redlock needs them.
 ///
-/// It is a list of [`Redis`], in which each can be stopped, killed and restarted with its data, and
-/// its clocks can be moved. Without a [`Network`] all stand on 127.0.0.1; in one, each stands in a
-/// place of its own.
+/// It is a list of [`Redis`]. Each can be stopped, killed and restarted with its data, and its
+/// clocks can be moved. Without a [`Network`] all run on 127.0.0.1; in one, each has a place of its
+/// own.
 ///
 /// ```no_run
 /// # async fn run() -> Result<(), lock_lab::LabError> {
@@ -27,20 +27,28 @@ pub struct IndependentRedis {
 }
 
 impl IndependentRedis {
-    /// Starts so many servers with default options on 127.0.0.1, and waits until all answer.
+    /// Starts this many servers with default options on 127.0.0.1, and waits until all answer.
     ///
     /// # Errors
     ///
-    /// As [`Redis::start`].
+    /// Same as [`Redis::start`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start(count: usize) -> Result<Self, LabError> {
         Redis::builder().start_independent(count).await
     }
 
-    /// Starts so many servers with default options in a network, and waits until all answer.
+    /// Starts this many servers with default options in a network, and waits until all answer.
     ///
     /// # Errors
     ///
-    /// As [`Redis::start`].
+    /// Same as [`Redis::start`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start_on(network: &Network, count: usize) -> Result<Self, LabError> {
         Redis::builder().on(network).start_independent(count).await
     }
@@ -55,7 +63,7 @@ impl IndependentRedis {
         self.iter().map(|node| node.url()).collect()
     }
 
-    /// Returns where the servers stand, in order: nothing, if that is 127.0.0.1.
+    /// Returns the places of the servers, in order. Empty if they are on 127.0.0.1.
     pub fn places(&self) -> Vec<Place> {
         self.iter().filter_map(|node| node.place()).collect()
     }
@@ -70,7 +78,7 @@ impl Deref for IndependentRedis {
 }
 
 impl Builder<Redis> {
-    /// Starts so many servers with these options, and waits until all answer.
+    /// Starts this many servers with these options, and waits until all answer.
     ///
     /// # Errors
     ///

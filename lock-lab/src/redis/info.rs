@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::resp::Connection;
 use crate::{Counters, LabError};
 
-/// The commands that reading the numbers takes.
+/// The commands that the lab sends to read the numbers.
 const OWN: [&str; 3] = ["auth", "client|list", "info"];
 
 pub(super) async fn counters(
@@ -14,7 +14,7 @@ pub(super) async fn counters(
 ) -> Result<Counters, LabError> {
     let mut connection = Connection::open(addr, password).await?;
     let info = connection.call(&[b"INFO", b"all"]).await?.to_string();
-    // Redis 7.0 has no number for these clients.
+    // Redis 7.0 has no counter for these clients.
     let subscribers = connection.call(&[b"CLIENT", b"LIST", b"TYPE", b"pubsub"]).await?.to_string();
     let mut counters: Counters = info.lines().filter_map(number).collect();
     counters
@@ -22,7 +22,7 @@ pub(super) async fn counters(
     Ok(counters)
 }
 
-/// Reads one line of `INFO`, if it is of use.
+/// Reads one line of `INFO`, if its number is used.
 fn number(line: &str) -> Option<(String, u64)> {
     let (name, value) = line.trim_end().split_once(':')?;
     if let Some(command) = name.strip_prefix("cmdstat_") {

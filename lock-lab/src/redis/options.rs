@@ -5,47 +5,31 @@ use std::{ffi::OsString, net::SocketAddr, path::Path};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
-    Redis, info,
+    info,
     resp::Connection,
     role::{self, Role},
 };
 use crate::{
-    Builder, Counters, LabError,
-    builder::Common,
+    Counters, LabError,
+    options::Common,
     store::{Answer, Store},
 };
 
 pub(super) const PROGRAM: &str = "redis-server";
 pub(super) const INSTALL: &str = "apt-get install redis-server";
 
-/// What only a Redis has.
+/// The options of Redis alone.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     pub(super) password: Option<String>,
-    appendonly: bool,
-    /// What it is at its first start, if it is one of a primary and its replicas.
+    pub(super) appendonly: bool,
+    /// Its role at its first start, if it belongs to a primary with replicas.
     pub(super) role: Option<Role>,
 }
 
 impl Default for RedisOptions {
     fn default() -> Self {
         Self { password: None, appendonly: true, role: None }
-    }
-}
-
-impl Builder<Redis> {
-    /// Demands a password from clients. It is part of the URL. Default: none.
-    pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.options.password = Some(password.into());
-        self
-    }
-
-    /// Sets whether each write reaches the disk before its reply (`appendfsync always`).
-    ///
-    /// Without it a restart loses everything. Default: true.
-    pub fn appendonly(mut self, appendonly: bool) -> Self {
-        self.options.appendonly = appendonly;
-        self
     }
 }
 
@@ -78,7 +62,7 @@ impl Store for RedisOptions {
         let port = addrs[0].port().to_string();
         let host = addrs[0].ip().to_string();
         let options = ["--port", &port, "--bind", &host, "--save", "", "--daemonize", "no"];
-        // On another address than 127.0.0.1, Redis demands a password otherwise.
+        // Otherwise, Redis demands a password on other addresses than 127.0.0.1.
         let options = options.iter().chain(&["--protected-mode", "no"]);
         let disk = ["--appendonly", appendonly, "--appendfsync", "always", "--dir"];
         command.extend(options.chain(&disk).map(OsString::from));

@@ -1,4 +1,4 @@
-//! As much of the Redis protocol as a lab needs.
+//! The part of the Redis protocol that the lab needs.
 
 use std::{fmt, io, net::SocketAddr, pin::Pin};
 
@@ -19,7 +19,7 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    /// Returns the strings of an array, without what is no string.
+    /// Returns the strings of an array, without other values.
     pub(super) fn into_strings(self) -> Vec<Vec<u8>> {
         match self {
             Self::Array(items) => items.into_iter().flat_map(Self::into_strings).collect(),
@@ -57,7 +57,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sends a command and returns the reply, or the error that Redis answers.
+    /// Sends a command and returns the reply, or the error reply of Redis.
     pub(super) async fn call(&mut self, args: &[&[u8]]) -> Result<Reply, LabError> {
         let work = async {
             self.0.write_all(&encode(args)).await?;

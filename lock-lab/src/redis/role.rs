@@ -1,4 +1,4 @@
-//! Whom a Redis follows.
+//! The primary that a Redis follows.
 
 use std::{
     fs, io,
@@ -8,11 +8,11 @@ use std::{
 
 use crate::LabError;
 
-/// A replica that links at once, and that finds out within seconds that its primary is silent.
+/// A replica links at once, and notices within seconds that its primary is silent.
 pub(super) const SETTINGS: [&str; 6] =
     ["--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--repl-timeout", "5"];
 
-/// What a Redis is at its first start. Sentinels change it later.
+/// The role of a Redis at its first start. Sentinels change it later.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role {
     Primary,
@@ -20,8 +20,8 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Returns the configuration file, and writes it before the first start. From then on it is
-    /// Redis's own: it keeps there what a sentinel tells it, over each restart.
+    /// Returns the configuration file, and writes it before the first start. From then on, it
+    /// belongs to Redis, which keeps a sentinel's orders there over each restart.
     pub(super) fn file(self, home: &Path) -> Result<PathBuf, LabError> {
         let file = home.join("redis.conf");
         let text = match self {

@@ -10,16 +10,16 @@ use super::{
 };
 use crate::{
     Counters, LabError, Server,
-    builder::Common,
+    options::Common,
     store::{Answer, Store},
 };
 
-/// The name by which sentinels know the primary.
+/// The name of the primary for sentinels.
 pub(super) const SERVICE: &str = "lab";
 
-/// A private Redis Sentinel, one of those that watch a [`RedisSentinels`](crate::RedisSentinels).
+/// A private Redis Sentinel, one of the watchers of a [`RedisSentinels`](crate::RedisSentinels).
 ///
-/// It is a [`Server`] like the others. A restart keeps what it knows.
+/// It is a [`Server`] like the others. A restart keeps its state.
 #[derive(Debug)]
 pub struct Sentinel {
     server: Server,
@@ -35,7 +35,11 @@ impl Sentinel {
     ///
     /// # Errors
     ///
-    /// As [`Redis::command`](crate::Redis::command).
+    /// Same as [`Redis::command`](crate::Redis::command).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
         Ok(ask(&self.server, None, args).await?.to_string())
     }
@@ -49,7 +53,7 @@ impl Deref for Sentinel {
     }
 }
 
-/// What a sentinel watches, and how.
+/// The target and the settings of a sentinel.
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     pub(super) primary: SocketAddr,
@@ -93,7 +97,7 @@ impl Store for Watch {
         addrs: &[SocketAddr],
     ) -> Result<Vec<OsString>, LabError> {
         let file = home.join("sentinel.conf");
-        // From its first start on, the file is the sentinel's own.
+        // From its first start on, the file belongs to the sentinel.
         write_once(&file, &self.config(home, addrs[0]))
             .map_err(LabError::io("writing sentinel.conf"))?;
         let program = common.program(PROGRAM, INSTALL)?;

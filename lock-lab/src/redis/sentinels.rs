@@ -15,17 +15,17 @@ use super::{
 };
 use crate::{LabError, Network, Place};
 
-/// How long something may take that sentinels do. On a loaded machine one election is not enough,
-/// and they try the next one after twice the failover timeout.
+/// Longest time for an action of the sentinels. On a loaded machine one election is not enough, and
+/// they try the next one after twice the failover timeout.
 const LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A Redis primary with replicas, and three sentinels that promote a replica when it is gone.
 ///
-/// The nodes are numbered from 0, and node 0 is the first primary. Each node and each
-/// [`Sentinel`] is a [`Server`](crate::Server), which can be stopped, killed and restarted. A restart
-/// keeps data and role. Without a [`Network`] all stand on 127.0.0.1. In one, each stands in a place
-/// of its own, so that any can be cut off from any.
+/// The nodes are numbered from 0, and node 0 is the first primary. Each node and each [`Sentinel`]
+/// is a [`Server`](crate::Server), which can be stopped, killed and restarted. A restart keeps data
+/// and role. Without a [`Network`] all run on 127.0.0.1. In one, each has a place of its own, so
+/// any can be cut off from any other.
 ///
 /// ```no_run
 /// # async fn run() -> Result<(), lock_lab::LabError> {
@@ -42,8 +42,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Ok(()) }
 /// ```
 ///
-/// Chance does not show that loss: on one machine a write reaches the replicas before a kill does.
-/// Nor does a replica that is stopped: it reads the write from its socket when it goes on.
+/// Such a loss does not happen by chance: on one machine a write reaches the replicas before a kill
+/// does. A stopped replica does not lose it either: it reads the write from its socket when it goes
+/// on.
 #[derive(Debug)]
 pub struct RedisSentinels {
     nodes: Vec<Redis>,
@@ -57,17 +58,25 @@ impl RedisSentinels {
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if a server does not
-    /// start, [`LabError::Io`] with `TimedOut` if they do not find each other within 60 s.
+    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if a server does
+    /// not start, [`LabError::Io`] with `TimedOut` if they do not find each other within 60 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
-    /// Does the same in a network.
+    /// Same as [`start`](Self::start), in a network.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
+    /// Same as [`start`](Self::start).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start_on(network: &Network) -> Result<Self, LabError> {
         Self::builder().on(network).start().await
     }
@@ -77,11 +86,11 @@ impl RedisSentinels {
         RedisSentinelsBuilder::default()
     }
 
-    /// Returns one Redis, whatever its role is now.
+    /// Returns one Redis, in any role.
     ///
     /// # Panics
     ///
-    /// If there is no node of this number. So for all methods that take one.
+    /// If there is no node with this number. The same holds for all methods that take one.
     pub fn node(&self, node: usize) -> &Redis {
         &self.nodes[node]
     }
@@ -100,7 +109,7 @@ impl RedisSentinels {
     ///
     /// # Panics
     ///
-    /// If there is no sentinel of this number.
+    /// If there is no sentinel with this number.
     pub fn sentinel(&self, sentinel: usize) -> &Sentinel {
         &self.sentinels[sentinel]
     }
@@ -120,7 +129,7 @@ impl RedisSentinels {
         SERVICE
     }
 
-    /// Returns where all other nodes and the sentinels stand: nothing, if that is 127.0.0.1.
+    /// Returns the places of all other nodes and of the sentinels. Empty if they are on 127.0.0.1.
     pub fn peers(&self, node: usize) -> Vec<Place> {
         let others = self.replicas_of(node).into_iter().filter_map(|node| self.node(node).place());
         others.chain(self.sentinels.iter().filter_map(|sentinel| sentinel.place())).collect()
@@ -131,16 +140,24 @@ impl RedisSentinels {
     /// # Errors
     ///
     /// [`LabError::Io`] with `TimedOut`, if they name none within 60 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only ends the wait.
     pub async fn primary(&self) -> Result<usize, LabError> {
         until("waiting for a primary", || self.primary_now()).await
     }
 
-    /// Waits until the sentinels name another primary than `old` that says itself that it is the
+    /// Waits until the sentinels name another primary than `old` that itself claims to be the
     /// primary, and returns it.
     ///
     /// # Errors
     ///
-    /// As [`primary`](Self::primary).
+    /// Same as [`primary`](Self::primary).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only ends the wait.
     pub async fn primary_after(&self, old: usize) -> Result<usize, LabError> {
         until("waiting for a failover", || async {
             let new = self.primary_now().await.filter(|new| *new != old)?;
@@ -149,8 +166,12 @@ impl RedisSentinels {
         .await
     }
 
-    /// Asks each sentinel once which node is the primary, and returns the one that most of those
-    /// name that answer. Takes a second for each silent sentinel.
+    /// Asks each sentinel once which node is the primary. Returns the node that most of the replies
+    /// name. Takes a second for each silent sentinel.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
     pub async fn primary_now(&self) -> Option<usize> {
         let mut votes = vec![0; self.nodes.len()];
         for sentinel in &self.sentinels {
@@ -160,7 +181,7 @@ impl RedisSentinels {
         }
         let most = votes.iter().copied().max().filter(|most| *most > 0)?;
         let mut first = votes.iter().enumerate().filter(|(_, votes)| **votes == most);
-        // Of two that have as many, neither.
+        // At a draw, neither.
         first.next().map(|(node, _)| node).filter(|_| first.next().is_none())
     }
 
@@ -169,7 +190,11 @@ impl RedisSentinels {
     ///
     /// # Errors
     ///
-    /// [`LabError::Io`] with `TimedOut`, if that is not so within 60 s.
+    /// [`LabError::Io`] with `TimedOut`, if it is not possible within 60 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only ends the wait.
     pub async fn await_replicas(&self) -> Result<(), LabError> {
         until("waiting for replicas", || self.failover_is_possible()).await
     }
@@ -186,7 +211,7 @@ impl RedisSentinels {
         Some(())
     }
 
-    /// Tells whether all replicas that run get what the primary writes.
+    /// Returns whether all running replicas get the primary's writes.
     async fn are_linked(&self, primary: usize) -> Option<()> {
         let addr = self.node(primary).addr();
         for node in self.running_replicas_of(primary) {
@@ -209,7 +234,7 @@ impl RedisSentinels {
     }
 }
 
-/// Looks again and again until there is something to see.
+/// Looks again and again until there is a result.
 async fn until<T, F: Future<Output = Option<T>>>(
     action: &str,
     look: impl Fn() -> F,

@@ -6,14 +6,14 @@ use super::four_letter;
 use crate::{Counters, LabError};
 
 pub(super) async fn counters(addr: SocketAddr) -> Result<Counters, LabError> {
-    let reply = four_letter(addr, "mntr").await?;
+    let reply = four_letter::send(addr, "mntr").await?;
     if !reply.starts_with("zk_") {
         return Err(LabError::Reply { server: "zookeeper", reply });
     }
     Ok(reply.lines().filter_map(number).collect())
 }
 
-/// Reads one line of `mntr`, if it is of use.
+/// Reads one line of `mntr`, if its number is used.
 fn number(line: &str) -> Option<(&str, u64)> {
     let (name, value) = line.split_once('\t')?;
     let key = match name {

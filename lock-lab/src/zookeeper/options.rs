@@ -9,30 +9,30 @@ use std::{
     time::Duration,
 };
 
-use super::{ZooKeeper, four_letter, monitor};
+use super::{four_letter, monitor};
 use crate::{
-    Builder, Counters, LabError, Place,
-    builder::Common,
+    Counters, LabError, Place,
+    options::Common,
     port::addr_in,
     store::{Answer, Store},
 };
 
 const INSTALL: &str = "apt-get install zookeeper";
 const INSTALL_JAVA: &str = "apt-get install default-jre-headless";
-/// Which of its ports are for the other nodes: followers of a leader, and elections. A node alone
-/// opens neither.
+/// Its ports for the other nodes: followers of a leader, and elections. A node alone opens neither.
 const FOLLOW: usize = 1;
 const ELECT: usize = 2;
-/// Where Debian puts jars. ZooKeeper's own names all others that it needs, but no way to log.
+/// Debian's folder for jars. ZooKeeper's own jar names all others that it needs, except for
+/// logging.
 const JARS: &str = "/usr/share/java";
 const NEEDED: [&str; 2] = ["zookeeper.jar", "slf4j-simple.jar"];
 const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
-/// What only a ZooKeeper has.
+/// The options of ZooKeeper alone.
 #[derive(Clone, Debug)]
 pub struct ZooKeeperOptions {
-    tick: Duration,
-    settings: Vec<(String, String)>,
+    pub(super) tick: Duration,
+    pub(super) settings: Vec<(String, String)>,
     /// Its number and the places of all nodes, if it is one of a cluster.
     member: Option<(usize, Vec<Place>)>,
 }
@@ -40,22 +40,6 @@ pub struct ZooKeeperOptions {
 impl Default for ZooKeeperOptions {
     fn default() -> Self {
         Self { tick: Duration::from_millis(500), settings: Vec::new(), member: None }
-    }
-}
-
-impl Builder<ZooKeeper> {
-    /// Sets ZooKeeper's unit of time. Session timeouts lie between 2 and 20 ticks, and the server
-    /// looks for dead sessions once a tick. Default: 500 ms, so sessions of 1 s to 10 s.
-    pub fn tick(mut self, tick: Duration) -> Self {
-        self.options.tick = tick;
-        self
-    }
-
-    /// Adds a line to the configuration file, after those of the lab, so that it takes precedence.
-    /// Default: none; the lab sets `initLimit=10` and `syncLimit=4` (ticks).
-    pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.options.settings.push((key.into(), value.into()));
-        self
     }
 }
 
@@ -83,12 +67,12 @@ impl ZooKeeperOptions {
         config
     }
 
-    /// The nodes of its cluster by their numbers, which ZooKeeper wants to be above 0.
+    /// The nodes of its cluster by their numbers, which must be above 0 for ZooKeeper.
     fn nodes(&self) -> impl Iterator<Item = (usize, &Place)> {
         self.member.iter().flat_map(|(_, places)| (1..).zip(places))
     }
 
-    /// Writes what the program reads: its configuration, and the number of a node.
+    /// Writes the files of the program: its configuration, and the number of a node.
     fn write(&self, home: &Path, addr: SocketAddr) -> io::Result<PathBuf> {
         let (file, data) = (home.join("zoo.cfg"), home.join("data"));
         fs::write(&file, self.config(&data, addr))?;
@@ -110,7 +94,7 @@ impl Store for ZooKeeperOptions {
         class_path().map(drop)
     }
 
-    /// The arguments are the JVM's: the program itself takes the name of its file and no more.
+    /// The arguments are for the JVM: the program itself takes only the name of its file.
     fn command(
         &self,
         common: &Common,
@@ -129,8 +113,9 @@ impl Store for ZooKeeperOptions {
 
     fn probe(&self, addr: SocketAddr) -> Answer<'_, ()> {
         Box::pin(async move {
-            // Before it serves it says "This ZooKeeper instance is not currently serving requests".
-            let reply = four_letter(addr, "srvr").await?;
+            // Before it serves, it says "This ZooKeeper instance is not currently serving
+            // requests".
+            let reply = four_letter::send(addr, "srvr").await?;
             let serves = reply.contains("\nMode: ");
             serves.then_some(()).ok_or(LabError::Reply { server: "zookeeper", reply })
         })
@@ -158,7 +143,7 @@ fn jvm_flags(in_memory: bool) -> Vec<&'static str> {
         "-XX:-UsePerfData",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
-        // An empty container is deleted within a minute by default: tests do not wait so long.
+        // By default, an empty container is deleted within a minute, which is too long for tests.
         "-Dznode.container.checkIntervalMs=500",
         "-Dznode.container.maxPerMinute=100000",
     ];

@@ -1,4 +1,4 @@
-//! What the tests of the lab share.
+//! The common part of the lab's tests.
 #![allow(dead_code)] // each test program uses a part
 
 use std::{
@@ -9,9 +9,9 @@ use std::{
 use lock_lab::LabError;
 use tokio::time::{sleep, timeout};
 
-/// How long something that must happen may take on a loaded machine.
+/// Longest wait for something that must happen, on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// How long something that must not happen is watched. It can only make a test pass wrongly.
+/// Time of a watch for something that must not happen. It can only make a test pass wrongly.
 pub const MOMENT: Duration = Duration::from_millis(300);
 
 /// Waits until `condition` holds.
@@ -24,7 +24,7 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never happened: {what}"));
 }
 
-/// Waits until `condition` holds, which may ask a server.
+/// Waits until `condition` holds. It may ask a server.
 pub async fn until<F: Future<Output = bool>>(mut condition: impl FnMut() -> F) {
     until_some(|| {
         let asked = condition();
@@ -33,7 +33,7 @@ pub async fn until<F: Future<Output = bool>>(mut condition: impl FnMut() -> F) {
     .await;
 }
 
-/// Waits until `find` finds something.
+/// Waits until `find` returns `Some`.
 pub async fn until_some<T, F: Future<Output = Option<T>>>(mut find: impl FnMut() -> F) -> T {
     let waiting = async {
         loop {

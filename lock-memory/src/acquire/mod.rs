@@ -2,90 +2,93 @@
 
 mod set;
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Clock, Error, Lease, Request, Result, Ticket, Validity, Wait, limit_conflict,
+    Attempt as Caller, Clock, Error, Instant, Lease, Request, Result, Ticket,
+    keep::{attempt::End, lease::Kept, ticket::unreadable},
+    limit_conflict,
 };
+use uuid::Uuid;
 
 use crate::{
     MemoryStore,
     defect::Defect,
     lease::MemoryLease,
-    session::Session,
-    store::{
-        detach::{self, Adopted},
-        state::{Answer, Asked, Grant},
-    },
+    session::{Session, attempt::Attempt},
+    store::state::{Answer, Asked, Grant},
 };
 
 impl Session {
-    fn asked(&self, request: &Request, attempt: &Attempt) -> Asked {
-        Asked {
-            name: request.name.clone(),
-            attempt: attempt.id(),
-            kind: request.kind,
-            value: request.value.clone(),
-            holder: request.holder.clone(),
-            ttl: request.ttl,
-            queue: request.wait == Wait::Queue,
-            known: false,
-            tell: self.client.tell.clone(),
-            network: self.client.network.clone(),
-        }
+    fn asked(&self, request: &Request, caller: &Caller) -> Asked {
+        let (tell, network) = (self.client.tell.clone(), self.client.network.clone());
+        Asked { request: request.clone(), attempt: caller.id(), known: false, tell, network }
     }
 
     /// Makes a lease of a grant, which is renewed from now on.
     fn lease(
         self: &Arc<Self>,
-        request: &Request,
-        attempt: &Attempt,
-        grant: Grant,
+        kept: &Arc<Attempt>,
+        caller: &Caller,
+        (sent, token): (Instant, u64),
     ) -> Result<Box<dyn Lease>> {
-        let id = attempt.id();
-        let until = self.until(grant.at, request.ttl, request.term);
-        let validity = Validity::new(&request.name, until);
-        let held = self.hold(id, &request.name, request.ttl, &validity, request.term);
-        if let Err(closed) = held {
-            self.client.store.leave(&request.name, id);
-            return Err(closed);
-        }
-        let lease = MemoryLease::new(self.clone(), request, id, grant, validity);
-        if attempt.is_cancelled() && self.client.store.has(Defect::KeepsGrantsOfTheDeparted) {
-            return Err(Error::Contended { name: request.name.clone() });
+        let store = &self.client.store;
+        let validity = kept.hold(store, sent).map_err(|end| {
+            self.forget(kept);
+            store.leave(&kept.name, kept.id);
+            self.ended(end)
+        })?;
+        let (session, attempt) = (self.clone(), kept.clone());
+        let lease = MemoryLease { session, attempt, kept: Kept::new(kept, token, validity) };
+        if caller.is_cancelled() && store.has(Defect::KeepsGrantsOfTheDeparted) {
+            return Err(Error::Contended { name: kept.name.clone() });
         }
         Ok(Box::new(lease))
     }
 
+    /// Same as [`lease`](Self::lease), for an attempt that was granted at once.
+    fn lease_of(
+        self: &Arc<Self>,
+        request: &Request,
+        caller: &Caller,
+        grant: Grant,
+    ) -> Result<Box<dyn Lease>> {
+        let kept = Attempt::new(caller.id(), request);
+        self.enter(&kept).inspect_err(|_| self.client.store.leave(&kept.name, kept.id))?;
+        self.lease(&kept, caller, (grant.at, grant.token.value()))
+    }
+
     /// Asks until there is a definite answer: a grant, or the attempt's end.
-    async fn queue_up(&self, asked: &Asked, request: &Request, attempt: &Attempt) -> Result<Grant> {
+    async fn queue_up(
+        &self,
+        kept: &Attempt,
+        asked: &Asked,
+        caller: &Caller,
+    ) -> Result<(Instant, u64)> {
         let (mut asked, mut told) = (asked.clone(), None);
         loop {
-            let pushed = self.wait(asked.attempt, &asked.name, asked.ttl)?;
-            let answer = self.request("acquire", asked.ttl, |store| store.acquire(&asked)).await?;
+            let sent = Clock::Tokio.now();
+            let answer = self.request("acquire", kept.ttl, |store| store.acquire(&asked)).await?;
             let look_again = match answer {
-                Answer::Granted(grant) => return Ok(grant),
-                Answer::Busy => return Err(Error::Contended { name: asked.name }),
-                Answer::Gone => return Err(entry_expired()),
-                Answer::OtherLimit(found) => return Err(limit_conflict(request, found)),
+                Answer::Granted(grant) => return Ok((grant.at, grant.token.value())),
+                Answer::Busy => return Err(Error::Contended { name: kept.name.clone() }),
+                Answer::Gone => return Err(self.ended(End::Gone)),
+                Answer::OtherLimit(found) => return Err(limit_conflict(&asked.request, found)),
                 Answer::Waiting { position, look_again } => {
                     if told.replace(position) != Some(position)
                         && !self.client.store.has(Defect::WaitsInSilence)
                     {
-                        attempt.queued(&request.name, Some(position));
+                        caller.queued(&kept.name, Some(position));
                     }
                     asked.known = true;
-                    self.known(asked.attempt);
+                    kept.waits(sent);
                     look_again
                 }
             };
             tokio::select! {
-                grant = pushed => {
-                    self.check_open()?;
-                    return grant.ok().flatten().ok_or_else(entry_expired);
-                }
-                () = attempt.cancelled() => return Err(Error::Contended { name: asked.name }),
-                // Nobody else tells that the holder has expired.
+                decided = kept.decided() => return decided.map_err(|end| self.ended(end)),
+                () = caller.cancelled() => return Err(Error::Contended { name: kept.name.clone() }),
+                // No push announces that the holder has expired.
                 () = Clock::Tokio.sleep_until(look_again) => {}
             }
         }
@@ -94,26 +97,23 @@ impl Session {
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         request: Request,
-        attempt: Attempt,
+        caller: Caller,
     ) -> Result<Box<dyn Lease>> {
-        self.check_open()?;
-        let asked = self.asked(&request, &attempt);
-        let mut answer = self.queue_up(&asked, &request, &attempt).await;
+        self.client.check_open()?;
+        let (asked, kept) = (self.asked(&request, &caller), Attempt::new(caller.id(), &request));
+        self.enter(&kept)?;
+        let mut answer = self.queue_up(&kept, &asked, &caller).await;
         if matches!(answer, Err(Error::Contended { .. }))
             && self.client.store.has(Defect::TriesForAWhile)
         {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            answer = self.queue_up(&asked, &request, &attempt).await;
+            answer = self.queue_up(&kept, &asked, &caller).await;
         }
         match answer {
-            Ok(grant) => self.lease(&request, &attempt, grant),
+            Ok(granted) => self.lease(&kept, &caller, granted),
             Err(error) => {
-                self.forget(attempt.id());
-                // Whatever an unanswered request left behind goes now, or expires if the store
-                // cannot be reached.
-                let leave = |store: &MemoryStore| store.leave(&asked.name, asked.attempt);
-                self.request("leave", request.ttl, leave).await?;
-                Err(error)
+                self.forget(&kept);
+                self.undo(slice::from_ref(&asked), request.ttl, error).await
             }
         }
     }
@@ -121,27 +121,25 @@ impl Session {
     pub(crate) async fn adopt(
         self: &Arc<Self>,
         request: Request,
-        attempt: Attempt,
+        caller: Caller,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        self.check_open()?;
-        let from = detach::read(&ticket)?;
-        let asked = self.asked(&request, &attempt);
+        self.client.check_open()?;
+        let from = Uuid::try_parse(ticket.place())
+            .map_err(|_| unreadable("memory", ticket.place(), "a UUID"))?;
+        let asked = self.asked(&request, &caller);
         let adopt = |store: &MemoryStore| store.adopt(&asked, from, ticket.token());
         match self.request("adopt", request.ttl, adopt).await {
-            Ok(Adopted::Done(grant)) => self.lease(&request, &attempt, grant),
-            Ok(Adopted::By(reason)) => Err(Error::Lost { name: request.name, reason }),
-            Err(error) => {
-                // What an unanswered request has done is undone, or expires if the store cannot be
-                // reached.
-                let leave = |store: &MemoryStore| store.leave(&asked.name, asked.attempt);
-                self.request("leave", request.ttl, leave).await?;
-                Err(error)
-            }
+            Ok(Ok(grant)) => self.lease_of(&request, &caller, grant),
+            Ok(Err(reason)) => Err(Error::Lost { name: request.name, reason }),
+            Err(error) => self.undo(slice::from_ref(&asked), request.ttl, error).await,
         }
     }
-}
 
-fn entry_expired() -> Error {
-    Error::PlaceLost { store: "memory" }
+    /// Removes the effects of an unanswered request, and returns its error. They expire if the
+    /// store cannot be reached.
+    async fn undo<T>(&self, all: &[Asked], patience: Duration, error: Error) -> Result<T> {
+        self.request("leave", patience, |store| store.leave_all(all)).await?;
+        Err(error)
+    }
 }

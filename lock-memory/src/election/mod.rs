@@ -1,3 +1,3 @@
-//! Who leads, told to those who observe.
+//! Elections: changes of the leader for observers.
 
 mod observe;

@@ -1,6 +1,6 @@
-//! A lock that is left to be adopted: its entry gets another owner.
+//! Detaching and adopting a lock: its entry gets another owner.
 
-use lock_core::{Clock, Error, FencingToken, Instant, LockName, LossReason, Result, Ticket};
+use lock_core::{Clock, FencingToken, LockName, LossReason, Result};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -8,73 +8,59 @@ use super::{
     MemoryStore,
     state::{Asked, Grant, Stored},
 };
-use crate::defect::Defect;
 
-/// What became of an adoption.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Adopted {
-    Done(Grant),
-    /// Not adopted, because of this.
-    By(LossReason),
-}
-
-/// Reads what [`MemoryStore::detach`] named the entry.
-pub(crate) fn read(ticket: &Ticket) -> Result<Uuid> {
-    Uuid::try_parse(ticket.place()).map_err(|_| Error::InvalidOption {
-        option: "ticket".to_owned(),
-        value: ticket.place().chars().take(8).collect(),
-        allowed: "the place in a ticket of memory is a UUID".to_owned(),
-    })
-}
-
-/// Whether a raise of the floor looks for this entry, which is to be found under no other name then.
+/// Returns whether a raise of the floor looks for this entry. Then it must not get another owner.
 fn is_below(entry: &Stored, floor: FencingToken) -> bool {
     entry.granted.is_some_and(|grant| grant.token <= floor)
 }
 
 impl MemoryStore {
-    /// Gives the attempt's own entry another owner, of no client; whether it was still there. Sent again,
-    /// it finds the new owner.
+    /// Gives the attempt's own entry another owner, of no client. Returns whether the entry was
+    /// still there. A repeated request finds the new owner.
     pub(crate) fn detach(&self, name: &LockName, from: Uuid, to: Uuid) -> bool {
-        let (mut found, floor) = (false, self.token_floor().above);
+        let floor = self.token_floor().above;
         let owner = |entry: &&mut Stored| {
             entry.attempt == to || entry.attempt == from && !is_below(entry, floor)
         };
         self.change(name, |entries| {
-            if let Some(entry) = entries.iter_mut().find(owner) {
-                entry.attempt = to;
-                entry.expires = Clock::Tokio.now() + entry.ttl;
-                // Nobody is told what becomes of it.
-                entry.tell = mpsc::unbounded_channel().0;
-                found = true;
-            }
-        });
-        found
+            let Some(entry) = entries.iter_mut().find(owner) else { return false };
+            entry.attempt = to;
+            entry.expires = Clock::Tokio.now() + entry.ttl;
+            // No client gets pushes about it.
+            entry.tell = mpsc::unbounded_channel().0;
+            true
+        })
     }
 
-    /// Gives an entry that was left to the attempt. Sent again, it finds that it has it.
-    pub(crate) fn adopt(&self, asked: &Asked, from: Uuid, token: FencingToken) -> Adopted {
-        let mut adopted = Adopted::By(LossReason::TicketOver);
+    /// Gives a detached entry to the attempt. A repeated request finds that the attempt has it.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it is not adopted.
+    pub(crate) fn adopt(
+        &self,
+        asked: &Asked,
+        from: Uuid,
+        token: FencingToken,
+    ) -> Result<Grant, LossReason> {
         let same = |entry: &&mut Stored| entry.granted.is_some_and(|grant| grant.token == token);
-        let (anybody, floor) = (self.has(Defect::AdoptsTwice), self.token_floor().above);
-        self.change(&asked.name, |entries| {
-            let Some(entry) = entries.iter_mut().find(same) else { return };
-            if !anybody && entry.attempt != from && entry.attempt != asked.attempt {
-                adopted = Adopted::By(LossReason::Adopted);
-                return;
+        let (hooks, floor) = (self.hooks(), self.token_floor().above);
+        let adopted = self.change(&asked.request.name, |entries| {
+            let entry = entries.iter_mut().find(same)?;
+            if !hooks.may_adopt(entry, [from, asked.attempt]) {
+                return Some(Err(LossReason::Adopted));
             }
             if entry.attempt == from && is_below(entry, floor) {
-                return;
+                return None;
             }
-            let now: Instant = Clock::Tokio.now();
+            let now = Clock::Tokio.now();
             entry.attempt = asked.attempt;
             entry.expires = now + entry.ttl;
-            entry.holder = asked.holder.clone();
+            entry.holder = asked.request.holder.clone();
             entry.tell = asked.tell.clone();
             entry.network = asked.network.clone();
-            let grant = entry.granted.map(|grant| Grant { at: now, ..grant });
-            adopted = grant.map_or(adopted, Adopted::Done);
+            entry.granted.map(|grant| Ok(Grant { at: now, ..grant }))
         });
-        adopted
+        adopted.unwrap_or(Err(LossReason::TicketOver))
     }
 }

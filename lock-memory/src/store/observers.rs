@@ -1,9 +1,9 @@
-//! Who observes a name, as the store knows it.
+//! The observers of a name.
 
 use lock_core::Leader;
 use tokio::sync::mpsc;
 
-/// Somebody who observes a name, as the store knows it.
+/// The store's view of one observer of a name.
 #[derive(Debug)]
 pub(crate) struct Watching {
     tell: mpsc::UnboundedSender<Option<Leader>>,
@@ -16,11 +16,11 @@ impl Watching {
         (Self { tell, told: None }, changes)
     }
 
-    /// Tells who leads now, if that is new. Answers whether anybody listens.
+    /// Sends the present leader, if it is new. Returns whether the observer still listens.
     pub(crate) fn tell(&mut self, now: &Option<Leader>) -> bool {
         if self.told.as_ref() != Some(now) {
             self.told = Some(now.clone());
-            // Nobody listens any more: found out below.
+            // A failure shows below: the observer is gone.
             let _ = self.tell.send(now.clone());
         }
         !self.tell.is_closed()

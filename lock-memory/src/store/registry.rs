@@ -1,22 +1,25 @@
-//! The stores that URLs name.
+//! The stores behind URLs.
 
 use std::{
     collections::HashMap,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{LazyLock, Mutex},
 };
+
+use lock_core::keep::poison::lock;
 
 use super::MemoryStore;
 
 impl MemoryStore {
-    /// The store behind the URL `memory:NAME` in this process, `""` for that of `memory:`. It is made
-    /// when it is first named, here or by a URL, and lives as long as the process; so tests that run
-    /// beside each other take names of their own.
+    /// Returns the store behind the URL `memory:NAME` in this process, `""` for that of `memory:`.
+    /// It is made at the first use of its name, here or by a URL, and lives as long as the process.
+    /// So tests that run at the same time need names of their own.
     ///
     /// ```
     /// # mod distlock {
     /// #     pub use {lock_core::*, lock_memory as memory};
     /// #     pub async fn connect(url: &str) -> Result<Locks> {
-    /// #         memory::MemoryConfig::from_url(&url.parse()?)?.connect().map(Locks::new)
+    /// #         let config = memory::MemoryConfig::from_url(&url.parse()?)?;
+    /// #         memory::MemoryLock::connect(config).await.map(Locks::new)
     /// #     }
     /// # }
     /// use distlock::memory::MemoryStore;
@@ -35,8 +38,7 @@ impl MemoryStore {
     pub fn named(name: impl AsRef<str>) -> Self {
         static STORES: LazyLock<Mutex<HashMap<String, MemoryStore>>> =
             LazyLock::new(Mutex::default);
-        // Nothing panics while it is held.
-        let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = lock(&STORES);
         stores.entry(name.as_ref().to_owned()).or_default().clone()
     }
 }

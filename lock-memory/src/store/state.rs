@@ -1,54 +1,30 @@
-//! What the store remembers, and the rule by which it changes. No clock of its own, no task, no
-//! I/O.
+//! The state of the store, and the rule by which it changes. It has no clock of its own, no task,
+//! and no I/O.
 
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    sync::Arc,
-    time::{Duration, SystemTime},
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use lock_core::{
+    Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, Request, Wait, queue,
 };
-
-use lock_core::{Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, queue};
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
+pub(crate) use super::entry::{Grant, Stored, Told};
 use super::observers::Watching;
-use crate::{defect::Defect, wire::network::Network};
+use crate::{defect::Hooks, wire::network::Network};
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// One counter for all names, so that it survives the deletion of any of them.
     pub(crate) last_token: u64,
-    /// What it was raised to.
+    /// The highest token to which the floor was raised.
     pub(crate) floor: u64,
     pub(crate) names: BTreeMap<LockName, VecDeque<Stored>>,
     pub(crate) observers: HashMap<LockName, Vec<Watching>>,
+    pub(crate) hooks: Hooks,
 }
 
-/// One entry of a queue.
-#[derive(Debug)]
-pub(crate) struct Stored {
-    pub(crate) attempt: Uuid,
-    pub(crate) kind: Kind,
-    pub(crate) value: Option<Arc<[u8]>>,
-    pub(crate) holder: Arc<str>,
-    pub(crate) ttl: Duration,
-    /// Gone at this instant unless it is renewed.
-    pub(crate) expires: Instant,
-    pub(crate) queued_at: SystemTime,
-    pub(crate) granted: Option<Grant>,
-    pub(crate) tell: UnboundedSender<Told>,
-    pub(crate) network: Network,
-}
-
-/// What a grant is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grant {
-    pub(crate) token: FencingToken,
-    pub(crate) at: Instant,
-    pub(crate) since: SystemTime,
-}
-
-/// What the store answers to a reader who wants to write.
+/// The store's answer to an upgrade of a reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upgrade {
     Done(FencingToken),
@@ -56,96 +32,81 @@ pub(crate) enum Upgrade {
     Gone,
 }
 
-/// What the store pushes to a client.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
-    /// A waiting attempt holds the lock now.
-    Granted(Uuid, Grant),
-    /// The attempt's entry is gone.
-    Gone(Uuid),
-}
-
-/// A new entry, as a client sends it.
+/// A request for a lock, as a client sends it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    pub(crate) name: LockName,
+    pub(crate) request: Request,
     pub(crate) attempt: Uuid,
-    pub(crate) kind: Kind,
-    pub(crate) value: Option<Arc<[u8]>>,
-    pub(crate) holder: Arc<str>,
-    pub(crate) ttl: Duration,
-    pub(crate) queue: bool,
-    /// The store has answered before that the attempt waits: it must be there.
+    /// The store has answered before that the attempt waits, so its entry must exist.
     pub(crate) known: bool,
     pub(crate) tell: UnboundedSender<Told>,
     pub(crate) network: Network,
 }
 
-/// What the store answers to what was asked.
+/// The store's answer to a request for a lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     Granted(Grant),
-    /// In the queue; how many are before it, and when the first holder expires.
+    /// In the queue, with the number of entries before it, and when the first holder expires.
     Waiting {
         position: usize,
         look_again: Instant,
     },
     Busy,
-    /// The attempt was in the queue and is not any more.
+    /// The attempt was in the queue, but is not there any more.
     Gone,
-    /// Others count with this many permits.
+    /// The other attempts name this limit of permits.
     OtherLimit(u32),
 }
 
 impl State {
-    pub(crate) fn acquire(&mut self, asked: Asked, now: Instant, defect: Option<Defect>) -> Answer {
-        self.settle(&asked.name, now, defect);
-        let entries = self.names.entry(asked.name.clone()).or_default();
-        // The same attempt again: its reply was lost.
-        if !entries.iter().any(|entry| entry.attempt == asked.attempt) {
+    pub(crate) fn acquire(&mut self, asked: Asked, now: Instant) -> Answer {
+        let Asked {
+            request: Request { name, kind, ttl, wait, value, holder, .. }, attempt, ..
+        } = asked;
+        self.settle(&name, now);
+        let entries = self.names.entry(name.clone()).or_default();
+        // The same attempt may ask again, because its reply was lost.
+        if !entries.iter().any(|entry| entry.attempt == attempt) {
             if asked.known {
                 return Answer::Gone;
             }
             let before: Vec<_> = entries.iter().map(|entry| entry.kind).collect();
-            if let Some(limit) = queue::other_limit(before.iter().copied(), asked.kind) {
+            if let Some(limit) = queue::other_limit(before.iter().copied(), kind) {
                 return Answer::OtherLimit(limit);
             }
-            if !asked.queue && queue::judge(&before, asked.kind) != queue::Verdict::Admitted {
+            let admitted = queue::judge(&before, kind) == queue::Verdict::Admitted;
+            if wait != Wait::Queue && !admitted {
                 return Answer::Busy;
             }
             entries.push_back(Stored {
-                attempt: asked.attempt,
-                kind: asked.kind,
-                value: asked.value,
-                holder: asked.holder,
-                ttl: asked.ttl,
-                expires: now + asked.ttl,
+                attempt,
+                kind,
+                value,
+                holder,
+                ttl,
+                expires: now + ttl,
                 queued_at: lock_core::wall_clock(),
                 granted: None,
                 tell: asked.tell,
                 network: asked.network,
             });
         }
-        self.settle(&asked.name, now, defect);
-        self.answer(&asked.name, asked.attempt)
+        self.settle(&name, now);
+        self.answer(&name, attempt)
     }
 
-    /// Whether nobody but the attempt itself has an entry.
-    pub(crate) fn is_free_for(
-        &mut self,
-        asked: &Asked,
-        now: Instant,
-        defect: Option<Defect>,
-    ) -> bool {
-        self.settle(&asked.name, now, defect);
-        let mut entries = self.names.get(&asked.name).into_iter().flatten();
-        let beside = |entry: &Stored| entry.kind == Kind::Shared && asked.kind == Kind::Shared;
+    /// Returns whether all entries are the attempt's own, or shared beside a shared one.
+    pub(crate) fn is_free_for(&mut self, asked: &Asked, now: Instant) -> bool {
+        let Request { name, kind, .. } = &asked.request;
+        self.settle(name, now);
+        let mut entries = self.names.get(name).into_iter().flatten();
+        let beside = |entry: &Stored| entry.kind == Kind::Shared && *kind == Kind::Shared;
         entries.all(|entry| entry.attempt == asked.attempt || beside(entry))
     }
 
     fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {
-        let entries = self.names.get(name).map(VecDeque::as_slices);
-        let entries = entries.iter().flat_map(|(a, b)| a.iter().chain(b.iter()));
+        let entries = self.names.get(name).into_iter().flatten();
         let mut look_again = Instant::NEVER;
         for (position, entry) in entries.enumerate() {
             match (entry.attempt == attempt, entry.granted) {
@@ -162,9 +123,10 @@ impl State {
         self.names.get(name)?.iter().find(|entry| entry.attempt == attempt)?.granted
     }
 
-    /// Removes what has expired, grants what may hold the lock now, and tells who leads.
-    pub(crate) fn settle(&mut self, name: &LockName, now: Instant, defect: Option<Defect>) {
-        self.grant(name, now, defect);
+    /// Removes expired entries, grants the lock to entries that may hold it now, and sends changes
+    /// of the leader.
+    pub(crate) fn settle(&mut self, name: &LockName, now: Instant) {
+        self.grant(name, now);
         let Some(observers) = self.observers.get_mut(name) else { return };
         let leader = self.names.get(name).and_then(VecDeque::front).and_then(leader);
         observers.retain_mut(|observer| observer.tell(&leader));
@@ -173,18 +135,11 @@ impl State {
         }
     }
 
-    fn grant(&mut self, name: &LockName, now: Instant, defect: Option<Defect>) {
+    fn grant(&mut self, name: &LockName, now: Instant) {
+        let hooks = self.hooks;
         let Some(entries) = self.names.get_mut(name) else { return };
-        let immortal = defect == Some(Defect::KeepsCrashedHolders);
         entries.retain_mut(|entry| {
-            let crashed = entry.network.now().crashed;
-            if immortal
-                && entry.kind == Kind::Exclusive
-                && entry.value.is_none()
-                && entry.granted.is_some_and(|grant| crashed > Some(grant.at))
-            {
-                entry.expires = now + entry.ttl;
-            }
+            hooks.before_expiry(entry, now);
             if entry.expires <= now {
                 let _ = entry.tell.send(Told::Gone(entry.attempt));
             }
@@ -194,68 +149,29 @@ impl State {
             self.names.remove(name);
             return;
         }
-        disorder(entries, defect);
-        let crowd = defect == Some(Defect::GrantsTwoOfACrowd)
-            && entries.len() > 7
-            && clients(entries) > 2
-            && entries.iter().all(|entry| entry.kind == Kind::Exclusive);
+        hooks.before_grants(entries);
+        let beside = hooks.grants_beside_the_first(entries);
         let mut before = Vec::new();
-        for entry in entries.iter_mut() {
-            let kind = seen_as(entry.kind, defect);
+        for (place, entry) in entries.iter_mut().enumerate() {
+            let kind = hooks.counted(entry.kind);
             let admitted = queue::judge(&before, kind) == queue::Verdict::Admitted;
-            if entry.granted.is_none() && (admitted || (crowd && before.len() == 1)) {
+            if entry.granted.is_none() && (admitted || (beside && place == 1)) {
                 self.last_token += 1;
                 let token = FencingToken::new(self.last_token);
                 let grant = Grant { token, at: now, since: lock_core::wall_clock() };
-                // A grant starts a TTL of its own: the wait must not use it up.
+                // A grant starts a TTL of its own, so that the wait does not use it up.
                 entry.expires = now + entry.ttl;
                 entry.granted = Some(grant);
                 let _ = entry.tell.send(Told::Granted(entry.attempt, grant));
             }
-            let passed = defect == Some(Defect::LetsReadersPass)
-                && entry.granted.is_none()
-                && entry.kind == Kind::Exclusive;
-            if !passed {
+            if !hooks.is_overtaken(entry) {
                 before.push(kind);
             }
         }
     }
 }
 
-/// How many clients have entries in a queue.
-fn clients(entries: &VecDeque<Stored>) -> usize {
-    let mut channels: Vec<&UnboundedSender<Told>> = Vec::new();
-    for entry in entries {
-        if !channels.iter().any(|known| known.same_channel(&entry.tell)) {
-            channels.push(&entry.tell);
-        }
-    }
-    channels.len()
-}
-
-/// The kind that a broken store takes an entry's for.
-fn seen_as(kind: Kind, defect: Option<Defect>) -> Kind {
-    match (kind, defect) {
-        (Kind::Permit { limit, .. }, Some(Defect::CountsHoldersInsteadOfPermits)) => {
-            Kind::Permit { weight: 1, limit }
-        }
-        _ => kind,
-    }
-}
-
-/// The order in which a broken store serves its waiters.
-fn disorder(entries: &mut VecDeque<Stored>, defect: Option<Defect>) {
-    let free = entries.front().is_some_and(|first| first.granted.is_none());
-    if defect == Some(Defect::ServesTheLastFirst)
-        && free
-        && entries.len() > 2
-        && entries.iter().all(|entry| entry.kind == Kind::Exclusive)
-    {
-        entries.make_contiguous().reverse();
-    }
-}
-
-/// Who leads, if whoever is first holds the lock alone.
+/// Returns the leader, if the first entry holds the lock alone.
 fn leader(first: &Stored) -> Option<Leader> {
     let grant = first.granted.filter(|_| first.kind == Kind::Exclusive)?;
     let holder = shown_holder(first);

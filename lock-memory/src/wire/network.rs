@@ -1,28 +1,28 @@
-//! The network between one client and the store, and what is wrong with it.
+//! The network between one client and the store, and its faults.
 
 use std::{collections::VecDeque, time::Duration};
 
 use lock_core::{Clock, Instant};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
-/// What is wrong with a client's network and its watchdog right now.
+/// The present faults of a client's network and its watchdog.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Trouble {
     /// Requests do not arrive.
     pub(crate) requests_cut: bool,
     /// Replies and pushes do not arrive.
     pub(crate) replies_cut: bool,
-    /// How long a request takes to the store.
+    /// Delay of a request to the store.
     pub(crate) requests_take: Duration,
-    /// How long a reply or a push takes to the client.
+    /// Delay of a reply or a push to the client.
     pub(crate) replies_take: Duration,
-    /// How many requests will be lost on their way.
+    /// Number of requests to lose on their way.
     pub(crate) requests_to_lose: u32,
-    /// How many replies will be lost although their requests arrive.
+    /// Number of replies to lose although their requests arrive.
     pub(crate) replies_to_lose: u32,
     /// The watchdog stands still.
     pub(crate) renewal_paused: bool,
-    /// Since when the process is dead.
+    /// Time of the process's crash, if it has crashed.
     pub(crate) crashed: Option<Instant>,
 }
 
@@ -36,7 +36,7 @@ impl Trouble {
     }
 }
 
-/// One client's network. Clones are the same.
+/// One client's network. All clones are the same network.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Network(watch::Sender<Trouble>);
 
@@ -49,18 +49,18 @@ impl Network {
         self.0.send_modify(change);
     }
 
-    /// Waits for what is sent now to arrive at the store.
+    /// Waits until a request that is sent now arrives at the store.
     pub(crate) async fn request_arrives(&self) {
         self.arrives(Clock::Tokio.now(), Trouble::requests).await;
     }
 
-    /// Waits for what was sent to arrive at the client.
+    /// Waits until a reply or push that was sent at `sent` arrives at the client.
     pub(crate) async fn reply_arrives(&self, sent: Instant) {
         self.arrives(sent, Trouble::replies).await;
     }
 
-    /// Waits until the way is open, and as long as it takes. What changes meanwhile counts at once:
-    /// nothing is left on the way when it has become short.
+    /// Waits until the way is open and its delay has passed. A change of the faults counts at once,
+    /// also for messages already on their way.
     async fn arrives(&self, sent: Instant, way: impl Fn(&Trouble) -> Option<Duration>) {
         // The usual case takes no lock for writing and no timer.
         if way(&self.0.borrow()) == Some(Duration::ZERO) {
@@ -79,12 +79,12 @@ impl Network {
         }
     }
 
-    /// Loses one request, if one is to be lost.
+    /// Returns whether to lose this request, and counts it.
     pub(crate) fn loses_request(&self) -> bool {
         self.takes_one(|trouble| &mut trouble.requests_to_lose)
     }
 
-    /// Loses one reply, if one is to be lost.
+    /// Returns whether to lose this reply, and counts it.
     pub(crate) fn loses_reply(&self) -> bool {
         self.takes_one(|trouble| &mut trouble.replies_to_lose)
     }
@@ -99,39 +99,45 @@ impl Network {
     }
 }
 
-/// What the store has sent and the client does not have yet, in order.
+/// Messages from the store that have not arrived at the client, in order.
 #[derive(Debug)]
 pub(crate) struct UnderWay<T> {
     network: Network,
+    from: mpsc::UnboundedReceiver<T>,
     sent: VecDeque<(Instant, T)>,
+    /// Whether only the newest message arrives after an outage.
+    newest: bool,
 }
 
 impl<T> UnderWay<T> {
-    pub(crate) fn new(network: Network) -> Self {
-        Self { network, sent: VecDeque::new() }
+    pub(crate) fn new(network: Network, from: mpsc::UnboundedReceiver<T>, newest: bool) -> Self {
+        Self { network, from, sent: VecDeque::new(), newest }
     }
 
-    pub(crate) fn send(&mut self, what: T) {
-        self.sent.push_back((Clock::Tokio.now(), what));
-    }
-
-    /// As [`send`](Self::send), where only the newest counts after an outage.
-    pub(crate) fn send_state(&mut self, what: T) {
-        if self.network.now().replies_cut {
-            self.sent.clear();
-        }
-        self.send(what);
-    }
-
-    /// The next that arrives; never while nothing is under way.
+    /// Waits for the next message that arrives, or takes in one that the store sends: `Some(None)`.
+    /// `None` if the store sends no more.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub(crate) async fn arrival(&mut self) -> T {
-        if let Some(sent) = self.sent.front().map(|(sent, _)| *sent) {
-            self.network.reply_arrives(sent).await;
-            if let Some((_, what)) = self.sent.pop_front() {
+    pub(crate) async fn step(&mut self) -> Option<Option<T>> {
+        let arrival = Self::arrival(&self.network, &mut self.sent);
+        let what = tokio::select! {
+            what = self.from.recv() => what?,
+            what = arrival => return Some(Some(what)),
+        };
+        if self.newest && self.network.now().replies_cut {
+            self.sent.clear();
+        }
+        self.sent.push_back((Clock::Tokio.now(), what));
+        Some(None)
+    }
+
+    /// Waits for ever while none is under way.
+    async fn arrival(network: &Network, sent: &mut VecDeque<(Instant, T)>) -> T {
+        if let Some(at) = sent.front().map(|(at, _)| *at) {
+            network.reply_arrives(at).await;
+            if let Some((_, what)) = sent.pop_front() {
                 return what;
             }
         }

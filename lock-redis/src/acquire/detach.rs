@@ -1,28 +1,30 @@
-//! Leaving a lock to another process, and taking up one that was left.
+//! Detaching a lock for another process, and adopting a detached lock.
 //!
-//! The key gets another value, which nobody renews: the ticket's. Who adopts the lock gives the key
-//! its own. Each of the two is one script that compares the value before, so it is done once, and
-//! what is sent twice finds what it did.
+//! Detaching gives the key the ticket's value, which no client renews. Adopting gives the key the
+//! value of the adopting attempt. Each is one script that compares the value first, so it takes
+//! effect once: a request that is sent twice finds its own effect.
 
 use std::sync::Arc;
 
-use lock_core::{Effect, Error, FencingToken, Instant, LossReason, Request, Result};
-use redis::Value;
+use lock_core::{
+    Clock, Effect, Error, FencingToken, Instant, LossReason, Result,
+    keep::{ticket::unreadable, wait::Waits},
+};
 use uuid::Uuid;
 
-use super::clean_up;
 use crate::{
-    error,
+    error::STORE,
     layout::ticket::Ticket,
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script, turns::Lane},
+    wire::{answer, script, turns::Lane},
 };
 
-/// Gives the lock to nobody, who has the value that is answered.
+/// Gives the lock to a new ticket, which no attempt has. Returns the ticket's text.
 ///
 /// # Errors
 ///
-/// [`Error::Lost`] if the attempt has it no more, and as [`Session::insist`].
+/// [`Error::Lost`] if the attempt does not hold the lock any more. Else same as
+/// [`Session::insist`].
 pub(crate) async fn detach(
     session: &Session,
     attempt: &Attempt,
@@ -31,56 +33,42 @@ pub(crate) async fn detach(
     let to = session.ticket(Uuid::new_v4());
     let command =
         script::hand_over(&attempt.key, attempt.ticket.text(), &to, attempt.ttl, token, None);
-    let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
-    let (_, value) =
-        session.insist(Lane::First, "detach", &command, patience, deadline, None).await?;
-    match value {
-        Value::Int(1) => Ok(String::from_utf8_lossy(to.text()).into_owned()),
-        Value::Int(_) => Err(lost(attempt, LossReason::EntryGone)),
-        value => Err(error::unexpected("detach", &value)),
+    match session.change(attempt, "detach", &command).await? {
+        1 => Ok(String::from_utf8_lossy(to.text()).into_owned()),
+        _ => Err(attempt.lost(LossReason::EntryGone)),
     }
 }
 
-/// Gives the lock to this attempt. Answers since when at the latest it is valid. The attempt is in
-/// the session's book meanwhile, and remains there.
+/// Gives the lock to this attempt. Returns when the confirmed request was sent, from which validity
+/// counts, and the token. The attempt is in the session's book meanwhile, and remains there.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
-    request: &Request,
     caller: &lock_core::Attempt,
     ticket: &lock_core::Ticket,
-) -> Result<Instant> {
+) -> Result<(Instant, u64)> {
     let from = ticket.place().as_bytes();
     if Ticket::parse(from).is_none() {
-        return Err(Error::InvalidOption {
-            option: "ticket".to_owned(),
-            value: ticket.place().chars().take(8).collect(),
-            allowed: "the place in a ticket of redis is CLIENT:ATTEMPT".to_owned(),
-        });
+        return Err(unreadable(STORE, ticket.place(), "CLIENT:ATTEMPT"));
     }
-    let said = Some(if attempt.described { &*request.holder } else { "" });
+    let said = Some(attempt.said.as_deref().unwrap_or_default());
     let token = ticket.token();
     let command = script::hand_over(&attempt.key, from, &attempt.ticket, attempt.ttl, token, said);
-    let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());
-    let (before, answer) = session
-        .insist_and_tell(Lane::First, "adopt", &command, patience, deadline, Some(caller))
-        .await;
+    let (deadline, patience) = (Clock::Boot.now() + attempt.ttl, attempt.patience());
+    let op = ("adopt", Lane::First);
+    let (before, answer) =
+        session.insist_and_tell(op, &command, patience, deadline, Some(caller), answer::int).await;
     let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
     if answer.as_ref().is_err_and(unknown) {
-        clean_up(session, attempt);
+        session.clean_up(attempt);
     }
     match answer? {
-        (sent, Value::Int(1)) => Ok(sent),
-        (_, Value::Int(-1)) => Err(lost(attempt, LossReason::Adopted)),
-        (_, Value::Int(_)) => Err(lost(attempt, LossReason::TicketOver)),
-        (_, value) => Err(error::unexpected("adopt", &value)),
+        (sent, 1) => Ok((sent, token.value())),
+        (_, -1) => Err(attempt.lost(LossReason::Adopted)),
+        _ => Err(attempt.lost(LossReason::TicketOver)),
     }
-}
-
-fn lost(attempt: &Attempt, reason: LossReason) -> Error {
-    Error::Lost { name: attempt.name.clone(), reason }
 }

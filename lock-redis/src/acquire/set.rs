@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Instant, Result, Wish};
+use lock_core::{Instant, Result};
 
 use super::ask;
 use crate::{
@@ -10,31 +10,28 @@ use crate::{
     wire::{answer, script},
 };
 
-/// How many names one request takes at most. The server does nothing else meanwhile, for one to
-/// three milliseconds.
+/// The most names that one request takes. The server does nothing else meanwhile, for one to three
+/// milliseconds.
 pub(crate) const NAMES: usize = 200;
 
 /// Takes the locks of all attempts, in either mode, or none. The attempts are in the session's book
-/// meanwhile, and remain there if all are granted. Answers the tokens, and since when at the latest
-/// they are valid.
+/// meanwhile, and remain there if all are granted. Returns the tokens, each with when the confirmed
+/// request was sent, from which validity counts.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
-    wishes: &[Wish],
     caller: &lock_core::Attempt,
-) -> Result<Option<(Instant, Vec<u64>)>> {
-    let holder = |(attempt, (request, _)): (&Arc<Attempt>, &'_ Wish)| {
-        if attempt.described { request.holder.clone() } else { Arc::default() }
-    };
-    let holders: Vec<Arc<str>> = attempts.iter().zip(wishes).map(holder).collect();
-    let members: Vec<_> = attempts.iter().map(|attempt| attempt.member()).collect();
-    let command = script::acquire_all(&members, &holders);
+) -> Result<Option<Vec<(Instant, u64)>>> {
+    let members = attempts.iter().map(|attempt| attempt.member());
+    let said = attempts.iter().map(|attempt| attempt.said.as_deref().unwrap_or_default());
+    let wishes: Vec<_> = members.zip(said).collect();
+    let command = script::acquire_all(&wishes);
     let limit = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default();
     let (sent, tokens) =
         ask(session, attempts, &command, limit, caller, answer::acquired_all).await?;
-    Ok(tokens.map(|tokens| (sent, tokens)))
+    Ok(tokens.map(|tokens| tokens.into_iter().map(|token| (sent, token)).collect()))
 }

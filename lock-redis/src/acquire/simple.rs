@@ -1,8 +1,8 @@
-//! The simple mode: no queue, waiters ask again.
+//! The simple mode: no queue, waiters poll.
 
 use std::{slice, sync::Arc, time::Duration};
 
-use lock_core::{Error, Instant, Request, Result, Wait, deadline::jitter};
+use lock_core::{Error, Instant, Request, Result, Wait, keep::backoff::Backoff};
 
 use super::ask;
 use crate::{
@@ -14,16 +14,15 @@ use crate::{
     },
 };
 
-/// Waiters ask after this long, then less and less often.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// Waiters poll after the first of these times, then less and less often, up to the second.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
 
-/// Asks for the lock until it is granted. Answers the token, and since when at the latest it is
-/// valid.
+/// Asks for the lock until it is granted. Returns when the confirmed request was sent, from which
+/// validity counts, and the token.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
+/// Same as [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
@@ -31,7 +30,7 @@ pub(crate) async fn acquire(
     caller: &lock_core::Attempt,
 ) -> Result<(Instant, u64)> {
     let command = script::simple_acquire(&attempt.key, &attempt.ticket, attempt.ttl);
-    let mut pause = FIRST_PAUSE;
+    let mut pause = BACKOFF;
     loop {
         let asking = slice::from_ref(attempt);
         let (sent, answer) =
@@ -43,12 +42,11 @@ pub(crate) async fn acquire(
             _ => caller.queued(&attempt.name, None),
         }
         tokio::select! {
-            () = tokio::time::sleep(jitter(pause)) => {}
+            () = pause.wait() => {}
             () = caller.cancelled() => return Err(busy),
         }
         if attempt.is_over() {
             return Err(error::closed());
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

@@ -1,4 +1,4 @@
-//! Who leads, as the server says it, and what an observer makes of that.
+//! The leader as the server reports it, and what an observer does about a report.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,34 +8,34 @@ use redis::Value;
 use crate::{
     layout::ticket::Ticket,
     wire::{
-        answer::{bytes, number},
+        answer::{bytes, count, number},
         snapshot::granted,
     },
 };
 
-/// How far a server's clock may be ahead of ours.
+/// The most that a server's clock may be ahead of this process's.
 const MOST_AHEAD: Duration = Duration::from_secs(60);
 
 /// A push about an election.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Told {
     Leads(Leads),
-    /// The leader with this token does not lead any more, and nobody does.
+    /// The leader with this token does not lead any more, and there is no other leader.
     Gone(u64),
 }
 
-/// Somebody leads and has a value.
+/// A leader with a value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Leads {
     pub(crate) leader: Leader,
-    /// How often the value was changed.
+    /// Number of changes of the value.
     version: u64,
-    /// How long it leads unless its lock is renewed.
+    /// Time until its leadership ends, unless its lock is renewed.
     pub(crate) ttl: Option<Duration>,
 }
 
 impl Told {
-    /// Reads a push. `None` if it does not say who leads.
+    /// Reads a push. `None` if it does not name the leader.
     pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
         let mut fields = payload.splitn(6, |b| *b == b' ');
         let token = number(fields.next()?)?;
@@ -44,7 +44,7 @@ impl Told {
             version => number(version)?,
         };
         let ttl = number(fields.next()?).map(Duration::from_millis);
-        // By the letter the clients of a version without it know that they cannot read the rest.
+        // The letter makes clients of a version without the offset reject the rest.
         let offset = number(fields.next()?.strip_prefix(b"o")?)?;
         let length = usize::try_from(number(fields.next()?)?).ok()?;
         let (who, value) = fields.next()?.split_at_checked(length)?;
@@ -53,7 +53,8 @@ impl Told {
     }
 }
 
-/// A push does not say the server's time. A token that is further ahead of this clock is no time.
+/// Returns the latest time that a token can stand for. A push does not carry the server's time, so
+/// a token further ahead of this clock is taken for no time.
 fn latest() -> u64 {
     let now = wall_clock().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from((now + MOST_AHEAD).as_micros()).unwrap_or(u64::MAX)
@@ -68,12 +69,13 @@ fn leader(token: u64, offset: Option<u64>, who: &[u8], value: &[u8]) -> Leader {
     )
 }
 
-/// What the server has about a name.
+/// The server's state of a name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Looked {
-    /// The last token of the name: whoever had it or a lower one, and does not lead now, is gone.
+    /// The last token of the name. A leader with this token or a lower one is gone unless it leads
+    /// now.
     fence: u64,
-    /// What the token floor adds to the time.
+    /// The offset that the token floor adds to the time.
     offset: Option<u64>,
     pub(crate) state: State,
     /// When the lock's key expires unless it is renewed.
@@ -82,23 +84,24 @@ pub(crate) struct Looked {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum State {
-    /// Nobody holds the lock alone.
+    /// No attempt holds the lock alone.
     Vacant,
     Leads(Leads),
-    /// A lock without a value: by which client, if it is one of ours, and what the holder says
-    /// about itself, if it is something else than its client does.
+    /// A lock without a value: the holder's client, if it is a client of distlock, and the holder's
+    /// description, if it has one of its own.
     Plain(Option<String>, Option<String>),
 }
 
 impl Looked {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
-        let [holder, Value::Int(pttl), fence, described, leads, offset] = parts.as_slice() else {
+        let [holder, Value::Int(pttl), fence, described, leads, offset, ..] = parts.as_slice()
+        else {
             return None;
         };
-        let offset = bytes(offset).and_then(|text| number(&text));
+        let offset = count(offset);
         let ttl = u64::try_from(*pttl).ok().map(Duration::from_millis);
-        let fence = bytes(fence).and_then(|text| number(&text)).unwrap_or_default();
+        let fence = count(fence).unwrap_or_default();
         let state = match (bytes(holder), leads) {
             (None, _) => State::Vacant,
             (Some(_), Value::Array(fields)) => State::Leads(Leads::read(fields, offset, ttl)?),
@@ -113,8 +116,8 @@ impl Looked {
         Some(Self { fence, offset, state, ttl })
     }
 
-    /// Who holds a lock without a value. Of a foreign one no token is known: it comes after whoever
-    /// led last, and before whoever leads next.
+    /// Returns the holder of a lock without a value as a leader. A foreign holder has no known
+    /// token: it gets the last grant's, so it comes after the last leader and before the next one.
     pub(crate) fn plain(&self, ours: bool, who: Option<String>) -> Leader {
         let holder = granted(who, ours.then_some(self.fence), self.offset, latest());
         Leader::new(FencingToken::new(self.fence), Vec::new(), holder)
@@ -130,25 +133,25 @@ impl Leads {
     }
 }
 
-/// The newest that an observer knows, so that what comes late or twice is told apart, and what is
-/// missing is noticed.
+/// The newest state that an observer knows. By it, late or repeated pushes are ignored, and missing
+/// ones are noticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
-    /// The last leader's.
+    /// The last leader's token.
     token: u64,
     version: u64,
     /// Whether it leads still.
     leads: bool,
 }
 
-/// What to do about a push.
+/// The reaction to a push.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Next {
     /// It is news.
     Tell,
-    /// It is known, or older than what is.
+    /// It is known, or older than the known state.
     Ignore,
-    /// Something is missing before it.
+    /// A push before it is missing.
     Look,
 }
 
@@ -177,7 +180,7 @@ impl Known {
             State::Leads(Leads { leader, version, .. }) => (leader.token.value(), *version, true),
             _ => (looked.fence, 0, false),
         };
-        // Lower only if the server has lost its data; what it says now is true all the same.
+        // It is lower only if the server has lost its data. Its present state counts all the same.
         *self = Self { token: token.max(self.token), version, leads };
     }
 }
@@ -209,7 +212,8 @@ mod tests {
         assert_eq!((bare.leader.value.as_slice(), bare.ttl), (&b"\xff\0 "[..], None));
         let odd =
             ["", "7", "7 look", "x gone", "7 0 9 o0 3 me", "7 0 9 o0 -1 me", "7 0 9 o0", "7 0 9"];
-        // A client of the version before the offset, and a holder whose description is a number.
+        // From a client of the version before the offset; then of a holder with a number as
+        // description.
         let old = ["7 0 9 2 mea value", "7 0 9 4 24 mea value"];
         for odd in odd.into_iter().chain(old) {
             assert_eq!(Told::parse(odd.as_bytes()), None, "{odd}");
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_or_twice_is_ignored_and_what_is_missing_is_noticed() {
+    fn late_and_repeated_pushes_are_ignored_and_a_missing_one_is_noticed() {
         let mut known = Known::default();
         let rows = [
             (leads(5, 0), Next::Tell),
@@ -242,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_newer_than_what_was_told_before_it() {
+    fn a_look_is_newer_than_earlier_pushes() {
         let mut known = Known::default();
         known.looked(&looked(5, Some((5, 4))));
         assert_eq!(known.told(&leads(5, 4)), Next::Ignore);
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_foreign_holder_no_token_is_known() {
+    fn a_foreign_holder_has_no_known_token() {
         let answer = Value::Array(vec![
             Value::BulkString(b"somebody".to_vec()),
             Value::Int(-1),

@@ -1,4 +1,4 @@
-//! Who leads, and those who observe it.
+//! Leaders, and their observers.
 
 mod leader;
 pub(crate) mod observe;

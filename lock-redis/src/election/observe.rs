@@ -1,5 +1,5 @@
-//! Who leads, told to those who observe: pushes, and a look at the server before the first and
-//! whenever something may be missing.
+//! Observes an election: by pushes, and by a look at the server before the first push and whenever
+//! a push may be missing.
 
 use std::{
     sync::{
@@ -11,12 +11,19 @@ use std::{
 
 use futures_util::future::join;
 use lock_core::{
-    Effect, Error, Instant, Leader, Observed, Result, deadline::jitter, duration::shown,
+    Clock, Instant, Leader, Observed, Result,
+    deadline::jitter,
+    keep::{
+        self,
+        limits::UNREAD,
+        observe::{first, tell},
+        wait::Waits,
+    },
 };
 use redis::Value;
 use tokio::{
     sync::{mpsc, watch},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use super::{
@@ -27,35 +34,38 @@ use crate::{
     error,
     layout::key::Key,
     session::{Link, Session},
-    wire::{clock::CLOCK, failure::Failure, script, turns::Lane},
+    wire::{failure::Failure, script, turns::Lane},
 };
 
-/// How many changes may wait for an observer that does not look, and how many pushes before them.
-const UNREAD: usize = 64;
-/// How long one look waits for its answer, and the first one for a server that answers.
+/// Time limit of one look. The first look waits up to twice as long for a server that answers.
 const LIMIT: Duration = Duration::from_secs(2);
-/// At least this often an observer looks: nobody tells that a lock without a value is taken, that a
+/// Longest time between two looks. No push announces that a lock without a value is taken, that a
 /// key is deleted, or that the connection is dead.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
-/// How much later than a leader's lock expires an observer looks, at most: not all at once.
+/// Longest delay of a look after a leader's lock expires. It is random, so observers do not look
+/// all at once.
 const EXPIRY_SLACK: Duration = Duration::from_millis(100);
-/// Between two looks at a server that refuses for a while.
+/// Pause between two looks at a server that refuses for a while.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Observes a name.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::observe`](lock_core::DistributedLock::observe).
+/// Same as [`DistributedLock::observe`](lock_core::DistributedLock::observe).
 pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Receiver<Observed>> {
     let mut observer = Observer::new(session, key);
-    let Ok(now) = timeout(LIMIT * 2, observer.look()).await else {
-        let silent = format!("the server did not answer for {}", shown(LIMIT * 2));
-        return Err(error::unavailable("observe", Effect::None, silent));
-    };
-    let now = now?;
+    let now = first(session.store(), LIMIT * 2, observer.look()).await?;
     let (out, observed) = mpsc::channel(UNREAD);
-    tokio::spawn(observer.run(now, out));
+    observer.told = now.clone();
+    let mut closed = observer.link.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = tell(observer, vec![now], out) => {}
+            // Ends also while earlier news is unread.
+            _ = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
+        }
+    });
     Ok(observed)
 }
 
@@ -67,7 +77,9 @@ struct Observer {
     pushes: mpsc::Receiver<Vec<u8>>,
     link: watch::Receiver<Link>,
     known: Known,
-    /// On which of the client's connections it listens.
+    /// The leader that was reported last.
+    told: Option<Leader>,
+    /// Number of the client's connection on which it listens.
     number: u64,
     /// When to look again.
     due: Instant,
@@ -88,40 +100,13 @@ impl Observer {
             pushes,
             link: session.link(),
             known: Known::default(),
+            told: None,
             number: 0,
             due: Instant::NEVER,
         }
     }
 
-    /// Tells every change until nobody listens, the client ends, or no patience helps.
-    async fn run(mut self, mut now: Option<Leader>, out: mpsc::Sender<Observed>) {
-        let mut closed = self.link.clone();
-        let work = async {
-            loop {
-                if out.send(Ok(now.clone())).await.is_err() {
-                    return;
-                }
-                let told = now;
-                now = loop {
-                    match self.change().await {
-                        // A look mostly sees what is known.
-                        Ok(now) if now == told => {}
-                        Ok(now) => break now,
-                        Err(Error::Closed { .. }) => return,
-                        Err(error) => return drop(out.send(Err(error)).await),
-                    }
-                };
-            }
-        };
-        tokio::select! {
-            () = work => {}
-            () = out.closed() => {}
-            // Also if nobody reads what there is already.
-            _ = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
-        }
-    }
-
-    /// Waits for something to tell.
+    /// Waits for the next state to report.
     async fn change(&mut self) -> Result<Option<Leader>> {
         loop {
             if self.pushes.is_empty() && self.ear.missed.swap(false, Ordering::AcqRel) {
@@ -133,17 +118,17 @@ impl Observer {
                     Some(told) => match self.known.told(&told) {
                         Next::Ignore => {}
                         Next::Look => return self.look().await,
-                        Next::Tell => return Ok(self.told(told)),
+                        Next::Tell => return Ok(self.take_in(told)),
                     },
                     None => return self.look().await,
                 },
                 () = moved(&mut self.link, self.number) => return self.look().await,
-                () = CLOCK.sleep_until(self.due) => return self.look().await,
+                () = Clock::Boot.sleep_until(self.due) => return self.look().await,
             }
         }
     }
 
-    fn told(&mut self, told: Told) -> Option<Leader> {
+    fn take_in(&mut self, told: Told) -> Option<Leader> {
         match told {
             Told::Leads(leads) => {
                 self.look_after(leads.ttl);
@@ -158,14 +143,14 @@ impl Observer {
 
     fn look_after(&mut self, ttl: Option<Duration>) {
         let expiry = ttl.map_or(LONGEST_LOOK, |ttl| ttl + jitter(EXPIRY_SLACK));
-        self.due = CLOCK.now() + jitter(LONGEST_LOOK).min(expiry);
+        self.due = Clock::Boot.now() + jitter(LONGEST_LOOK).min(expiry);
     }
 
-    /// Listens and looks, again and again until the server answers.
+    /// Subscribes and looks, again and again until the server answers.
     ///
     /// # Errors
     ///
-    /// What no patience helps against; [`Error::Closed`] if the session has ended.
+    /// The server's error if a retry is useless; [`Error::Closed`] if the session has ended.
     async fn look(&mut self) -> Result<Option<Leader>> {
         loop {
             let session = self.session.upgrade().ok_or_else(error::closed)?;
@@ -194,15 +179,25 @@ impl Observer {
     }
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
-        let _turn = session.turns.turn(Lane::Turn, None).await;
+        let _turn = Lane::Turn.turn(&session.turns, None).await;
         let connection = session.connection()?;
-        let command = script::observe(&self.key);
+        let command = script::read(&self.key, "leader", &[]);
         let listen = connection.listen(&self.channel, true, LIMIT);
-        // In this order, in one flight: what is changed after the look is pushed.
+        // In this order, in one flight: each change after the look is pushed.
         let (listens, answer) = join(listen, connection.call(&command, LIMIT)).await;
         let value = session.judge(&connection, listens.and(answer))?;
         self.number = connection.number;
         Ok(value)
+    }
+}
+
+impl keep::observe::Observer for Observer {
+    async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
+        let now = self.change().await?;
+        // A look mostly finds the known state.
+        let news = (now != self.told).then(|| now.clone());
+        self.told = now;
+        Ok(news.into_iter().collect())
     }
 }
 
@@ -214,7 +209,7 @@ impl Session {
             State::Plain(client, own) => {
                 let client = client.as_deref();
                 let asked = client.filter(|client| own.is_none() && !client.is_empty());
-                // Who it is matters less than that it leads.
+                // A failure hides only the description; the leader counts more.
                 let described = self.descriptions(asked.into_iter()).await.unwrap_or_default();
                 let who = own.clone().or_else(|| described.into_values().next());
                 Some(looked.plain(client.is_some(), who))
@@ -225,7 +220,7 @@ impl Session {
     async fn listen(&self, channel: &[u8], listen: bool) -> Result<(), Failure> {
         let connection = self.connection()?;
         let answer = connection.listen(channel, listen, LIMIT).await;
-        self.judge(&connection, answer.map(|()| Value::Okay)).map(drop)
+        self.judge(&connection, answer)
     }
 }
 
@@ -240,13 +235,14 @@ impl Drop for Observer {
         runtime.spawn(async move {
             // If it fails, the connection is gone, and the subscription with it.
             let _ = session.listen(&channel, false).await;
-            // Who came meanwhile may have subscribed before this: it looks, and listens, once more.
+            // A new observer may have subscribed before this took effect. The empty push makes it
+            // look, and subscribe, once more.
             session.observers.tell(&channel, b"");
         });
     }
 }
 
-/// Waits for another connection than this one, or for the session's end.
+/// Waits for a connection other than this one, or for the session's end.
 async fn moved(link: &mut watch::Receiver<Link>, number: u64) {
     let moved = |link: &Link| match link {
         Link::Up(connection) => connection.number != number,
@@ -261,7 +257,8 @@ async fn moved(link: &mut watch::Receiver<Link>, number: u64) {
 ///
 /// # Errors
 ///
-/// If the server does not let this client in any more, or the session has ended.
+/// The server's error if it denies access to this client;
+/// [`Error::Closed`](lock_core::Error::Closed) if the session has ended.
 async fn restored(link: &mut watch::Receiver<Link>) -> Result<()> {
     let known = |link: &Link| match link {
         Link::Down(why, _) => error::is_denied(why),

@@ -1,21 +1,21 @@
 //! Keys: one for the lock itself, and its companions in the same cluster slot.
 
-use lock_core::LockName;
-use redis::{RedisWrite, ToRedisArgs, ToSingleRedisArg};
+use lock_core::{Layout, LockName};
+use redis::{RedisWrite, ToRedisArgs};
 
-use crate::config::{Layout, RedisConfig};
+use crate::config::RedisConfig;
 
-/// In no UTF-8 text: what contains it is no lock's key.
+/// A byte that UTF-8 does not contain: a key with it is no lock's key.
 const MARK: u8 = 0xFF;
 
-/// The keys of one name. One allocation: the lock's key lies inside of what its companions' names
-/// start with.
+/// The keys of one name. One allocation: `base` is the common start of the companions' names, and
+/// contains the lock's key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Key {
     base: Box<[u8]>,
     start: usize,
     end: usize,
-    /// How many bytes of the lock's key every key of the client starts with.
+    /// Length of the client's prefix in the lock's key.
     prefix: usize,
 }
 
@@ -23,35 +23,34 @@ impl Key {
     pub(crate) fn new(config: &RedisConfig, name: &LockName) -> Self {
         let name = match config.layout {
             Layout::Escaped => name.escaped(),
-            Layout::Native => name.as_str().into(),
+            _ => name.as_str().into(),
         };
         let key = Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat());
         Self { prefix: config.prefix.len(), ..key }
     }
 
-    /// The name whose lock has this key; `None` if no name's has.
+    /// Returns the name whose lock has this key; `None` if there is none.
     pub(crate) fn name_of(config: &RedisConfig, lock: &[u8]) -> Option<LockName> {
         let name = std::str::from_utf8(lock.strip_prefix(config.prefix.as_bytes())?).ok()?;
         match config.layout {
             Layout::Escaped => LockName::from_escaped(name),
-            Layout::Native => LockName::new(name).ok(),
+            _ => LockName::new(name).ok(),
         }
     }
 
-    /// What the keys of all names that start with `prefix` start with.
+    /// Returns the start of the keys of all names that start with `prefix`.
     pub(crate) fn start_of(config: &RedisConfig, prefix: &str) -> Vec<u8> {
         let name = match config.layout {
-            // These are escaped as whole names only.
+            // They are escaped only as whole names.
             Layout::Escaped if ["", ".", ".."].contains(&prefix) => String::new(),
-            // One that is too long for a name starts none.
+            // No name starts with a prefix that is too long for a name.
             Layout::Escaped => LockName::new(prefix).map_or(String::new(), |n| n.escaped().into()),
-            Layout::Native => prefix.to_owned(),
+            _ => prefix.to_owned(),
         };
         [config.prefix.as_bytes(), name.as_bytes()].concat()
     }
 
-    /// The three shapes differ in what follows the first [`MARK`], so no two keys share a
-    /// companion.
+    /// The three shapes differ after the first [`MARK`], so no two keys share a companion.
     fn around(lock: &[u8]) -> Self {
         let (before, after): (Vec<u8>, &[u8]) = if hash_tag(lock).is_some() {
             (Vec::new(), &[MARK, MARK])
@@ -70,29 +69,39 @@ impl Key {
         &self.base[self.start..self.end]
     }
 
-    pub(crate) fn queue(&self) -> Companion<'_> {
-        Companion(&self.base, b"queue")
+    pub(crate) fn own(&self) -> KeyName<'_> {
+        KeyName(self.lock(), b"")
     }
 
-    pub(crate) fn waiting(&self) -> Companion<'_> {
-        Companion(&self.base, b"waiting")
+    pub(crate) fn queue(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"queue")
     }
 
-    pub(crate) fn fence(&self) -> Companion<'_> {
-        Companion(&self.base, b"fence")
+    pub(crate) fn waiting(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"waiting")
     }
 
-    /// The token floor of all names with this prefix: [`floor`].
-    pub(crate) fn floor(&self) -> Companion<'_> {
-        Companion(&self.lock()[..self.prefix], FLOOR)
+    pub(crate) fn fence(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"fence")
+    }
+
+    /// The key of the token floor of all names with this prefix. See [`floor`].
+    pub(crate) fn floor(&self) -> KeyName<'_> {
+        KeyName(&self.lock()[..self.prefix], FLOOR)
     }
 }
 
-/// A key beside the lock's, written straight into a command.
+/// The name of a key, written straight into a command.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Companion<'a>(&'a [u8], &'static [u8]);
+pub(crate) struct KeyName<'a>(&'a [u8], &'static [u8]);
 
-impl ToRedisArgs for Companion<'_> {
+impl KeyName<'_> {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len() + self.1.len()
+    }
+}
+
+impl ToRedisArgs for KeyName<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
         use std::io::Write;
         let mut writer = out.writer_for_next_arg();
@@ -101,20 +110,18 @@ impl ToRedisArgs for Companion<'_> {
     }
 }
 
-impl ToSingleRedisArg for Companion<'_> {}
-
-/// What follows the prefix in the name of the token floor. No companion's name ends like it.
+/// Suffix of the token floor's key, after the prefix. No companion's name has this suffix.
 pub(crate) const FLOOR: &[u8] = b"\xFFfloor";
 
 /// The key of the token floor.
-pub(crate) fn floor(config: &RedisConfig) -> Vec<u8> {
-    [config.prefix.as_bytes(), FLOOR].concat()
+pub(crate) fn floor(config: &RedisConfig) -> KeyName<'_> {
+    KeyName(config.prefix.as_bytes(), FLOOR)
 }
 
-/// What every queue's name ends with.
+/// Suffix of every queue's key.
 pub(crate) const QUEUE: &[u8] = b"\xFFqueue";
 
-/// The lock's key that a queue belongs to.
+/// Returns the key of the lock to which a queue belongs.
 pub(crate) fn lock_of(queue: &[u8]) -> Option<&[u8]> {
     let base = queue.strip_suffix(QUEUE)?;
     if let Some(lock) = base.strip_suffix(&[MARK]) {
@@ -126,12 +133,12 @@ pub(crate) fn lock_of(queue: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Where a client describes itself.
+/// The key of a client's description.
 pub(crate) fn client_key(client: &str) -> Vec<u8> {
     [b"{distlock}\xFFclient:", client.as_bytes()].concat()
 }
 
-/// The part of a key that decides its slot, if the key says so itself.
+/// Returns the hash tag of a key, the part that decides its slot, if it has one.
 fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     let open = key.iter().position(|b| *b == b'{')?;
     let length = key[open + 1..].iter().position(|b| *b == b'}')?;
@@ -142,10 +149,11 @@ fn slot(key: &[u8]) -> u16 {
     crc16(hash_tag(key).unwrap_or(key)) % 16384
 }
 
-/// The first number that leads to a slot. Needs some 16,000 tries, for names that nobody has.
+/// Returns the first number whose slot is this one. Needs some 16,000 tries, but only for rare
+/// names.
 fn tag_for(slot: u16) -> u32 {
     let leads_there = |tag: &u32| crc16(tag.to_string().as_bytes()) % 16384 == slot;
-    // All slots are met well below a million (tested).
+    // All slots are found well below a million (tested).
     (0..).find(leads_there).unwrap_or_default()
 }
 

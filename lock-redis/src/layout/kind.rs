@@ -1,37 +1,41 @@
-//! How the server knows a kind: as one short word.
+//! The word by which the server knows a kind.
 
 use std::borrow::Cow;
 
 use lock_core::Kind;
 
-/// `x`, `s`, or `p<weight>/<limit>`.
+pub(crate) const EXCLUSIVE: &str = "x";
+pub(crate) const SHARED: &str = "s";
+
+/// [`EXCLUSIVE`], [`SHARED`], or `p<weight>/<limit>`.
 pub(crate) fn word(kind: Kind) -> Cow<'static, str> {
     match kind {
-        Kind::Shared => "s".into(),
+        Kind::Shared => SHARED.into(),
         Kind::Permit { weight, limit } => format!("p{weight}/{limit}").into(),
         // Exclusive. lock-core asks for no kind that this driver does not promise.
-        _ => "x".into(),
+        _ => EXCLUSIVE.into(),
     }
 }
 
-/// The kind of a word; a candidate's, and what nobody here has written, counts as exclusive.
+/// Returns the kind of a word. A candidate's word, or an unknown one, counts as exclusive.
 pub(crate) fn parse(word: &str) -> Kind {
     let permit = || {
         let (weight, limit) = word.strip_prefix('p')?.split_once('/')?;
         Some(Kind::Permit { weight: weight.parse().ok()?, limit: limit.parse().ok()? })
     };
     match word {
-        "s" => Kind::Shared,
+        SHARED => Kind::Shared,
         _ => permit().unwrap_or_default(),
     }
 }
 
-/// The word of an exclusive attempt with a value; its description is followed by the value.
+/// Returns the word of an exclusive attempt with a value. In its record the value follows the
+/// description.
 pub(crate) fn candidate(database: i64, who: &str) -> String {
     format!("e{database}/{}", who.len())
 }
 
-/// What an attempt says about itself, from the end of its record.
+/// Returns an attempt's description, from the end of its record.
 pub(crate) fn description<'a>(word: &str, end: &'a str) -> &'a str {
     let length = || word.strip_prefix('e')?.split_once('/')?.1.parse().ok();
     length().and_then(|length| end.get(..length)).unwrap_or(end)
@@ -42,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_candidate_is_exclusive_and_its_value_is_not_what_it_says_about_itself() {
+    fn a_candidate_is_exclusive_and_its_value_is_not_in_its_description() {
         let word = candidate(7, "the ñight");
         assert_eq!(parse(&word), Kind::Exclusive);
         assert_eq!(description(&word, "the ñight shift"), "the ñight");

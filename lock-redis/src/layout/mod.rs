@@ -1,4 +1,4 @@
-//! What stands in the store: keys, and the texts in them.
+//! Layout of the data in the store: keys, and the texts in them.
 
 pub(crate) mod key;
 pub(crate) mod kind;

@@ -1,8 +1,8 @@
-//! Whose a lock is, as its key says.
+//! The ticket: the text in a lock's key that names the holder.
 
 use uuid::Uuid;
 
-/// What an attempt writes into the lock's key.
+/// The text that an attempt writes into the lock's key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     pub(crate) attempt: Uuid,
@@ -16,7 +16,7 @@ impl Ticket {
     /// The length of a ticket without a client.
     pub(crate) const SIMPLE: usize = 33;
 
-    /// A ticket that says whom to tell about a grant.
+    /// Makes a ticket with a client, to which the server can announce a grant.
     pub(crate) fn queued(client: &str, attempt: Uuid) -> Self {
         let mut ticket = Self::simple(attempt);
         for (to, from) in ticket.text.iter_mut().zip(client.bytes()) {
@@ -25,8 +25,8 @@ impl Ticket {
         Self { start: 0, ..ticket }
     }
 
-    /// A ticket without a client, which looks foreign to clients that queue: its owner cannot be
-    /// told anything, and its release tells nobody.
+    /// Makes a ticket without a client. It looks foreign to clients that queue: its owner gets no
+    /// push, and its release sends none.
     pub(crate) fn simple(attempt: Uuid) -> Self {
         let mut text = [b':'; Self::CLIENT + 33];
         attempt.simple().encode_lower(&mut text[Self::CLIENT + 1..]);
@@ -37,7 +37,7 @@ impl Ticket {
         &self.text[usize::from(self.start)..]
     }
 
-    /// Takes a ticket's text apart: client, empty if it is a simple one, and attempt.
+    /// Reads a ticket's text: the client, which is empty in a simple ticket, and the attempt.
     pub(crate) fn parse(text: &[u8]) -> Option<(&str, Uuid)> {
         let (client, attempt) = std::str::from_utf8(text).ok()?.split_once(':')?;
         let ours = [0, Self::CLIENT].contains(&client.len()) && attempt.len() == 32;

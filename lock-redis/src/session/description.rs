@@ -1,27 +1,27 @@
-//! What a client says about itself, for people who look at a queue.
+//! The description of a client, for operators that look at a queue.
 
 use std::{collections::HashMap, time::Duration};
 
-use lock_core::{Error, Result, this_process};
-use redis::{RedisError, cmd};
+use lock_core::{Clock, Error, Result, this_process};
+use redis::{Cmd, RedisError, cmd};
 
 use super::Session;
 use crate::{
     error,
     layout::key::client_key,
-    wire::{answer::bytes, clock::CLOCK, connection::Connection, turns::Lane},
+    wire::{answer::bytes, connection::Connection, turns::Lane},
 };
 
-/// How long a client's description outlives it, and how often it is written again.
+/// Time until a client's description expires, and the period at which it is written again.
 const TTL: Duration = Duration::from_secs(3600);
 pub(super) const PERIOD: Duration = Duration::from_secs(1200);
-/// How long a request that writes a description, or removes one, waits for its answer.
+/// Time limit of a request that writes a description, or removes one.
 pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(1);
 const READ_LIMIT: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// Says who this client is, for people who look at a queue. A server that is full, or does not
-    /// let this client write there, is good enough for locks.
+    /// Writes this client's description. A server that is full, or refuses this write, is still
+    /// good enough for locks.
     pub(super) async fn describe(&self, connection: &Connection) -> Result<(), RedisError> {
         let mut set = cmd("SET");
         set.arg(client_key(&self.id)).arg(&*this_process());
@@ -32,11 +32,11 @@ impl Session {
         }
     }
 
-    /// What clients say about themselves.
+    /// Returns the descriptions of clients, by client.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn descriptions(
         &self,
         clients: impl Iterator<Item = &str>,
@@ -45,19 +45,18 @@ impl Session {
         clients.sort_unstable();
         clients.dedup();
         let mut known = HashMap::new();
-        let deadline = CLOCK.now() + READ_LIMIT;
+        let deadline = Clock::Boot.now() + READ_LIMIT;
         for client in clients {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
-            let mut get = cmd("GET");
-            get.arg(client_key(client));
-            match self.insist(Lane::Turn, "inspect", &get, READ_LIMIT, deadline, None).await {
-                Ok((_, value)) => {
-                    let text = bytes(&value);
-                    known.extend(text.map(|text| {
-                        (client.to_owned(), String::from_utf8_lossy(&text).into_owned())
-                    }));
+            let get = Cmd::get(client_key(client));
+            let op = ("inspect", Lane::Turn);
+            match self.insist(op, &get, READ_LIMIT, deadline, |value| Some(bytes(value))).await {
+                Ok((_, text)) => {
+                    let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
+                    known.extend(text.map(|text| (client.to_owned(), text)));
                 }
-                // These keys do not start with the prefix. Who may not read them sees no names.
+                // These keys do not start with the prefix. A user without the right to read them
+                // sees no descriptions.
                 Err(Error::Denied { .. }) => break,
                 Err(error) => return Err(error),
             }

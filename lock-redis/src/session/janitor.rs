@@ -1,91 +1,109 @@
-//! Takes back what attempts have left on the server: one at a time at once, many of them together.
+//! Removes attempts from the server: a few at once by a request each, many together.
 
 use std::sync::Arc;
 
-use lock_core::{Error, Instant, Result};
+use lock_core::{
+    Clock, Instant, Result,
+    keep::{
+        departures::{Departure, Departures, Removes, Sending},
+        grant::Grants,
+        wait::Waits,
+    },
+};
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Attempt, departures::Departure};
+use super::{Session, attempt::Attempt, retry::Op};
 use crate::{
-    error,
-    wire::{answer, clock::CLOCK, script, turns::Lane},
+    error::{self, STORE},
+    wire::{
+        answer::{self, Seen},
+        script,
+        turns::Lane,
+    },
 };
 
-impl Session {
-    /// Takes back whatever an attempt has left on the server: its place in the queue, or the lock.
-    /// Later the attempt is not known any more.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn withdraw(
-        self: &Arc<Self>,
-        attempt: &Arc<Attempt>,
-        deadline: Instant,
-    ) -> Result<()> {
+/// The most releases in flight with a request each. While there are that many, others go together.
+pub(super) const ALONE: usize = 64;
+/// The most leases that one request gives back. The server does nothing else meanwhile, for one to
+/// three milliseconds.
+const TOGETHER: usize = 200;
+const RELEASE: Op = ("release", Lane::First);
+
+impl Waits for Session {
+    type Attempt = Attempt;
+
+    const CLOCK: Clock = Clock::Boot;
+
+    fn store(&self) -> (&'static str, &'static str) {
+        (STORE, "the server")
+    }
+
+    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+        // Sent as a shared hold: whether it holds alone may change while the request is on its way.
+        let command = script::renew(&[], &[attempt.turn()]);
+        let (op, read) = (("renew", Lane::First), |value: &_| answer::renewed(value, 0));
+        let deadline = Clock::Boot.now() + attempt.ttl / 2;
+        let (sent, (_, seen)) =
+            self.insist(op, &command, attempt.patience(), deadline, read).await?;
+        Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
+    }
+
+    /// Also removes the lock of an attempt that holds. The session forgets the attempt.
+    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
         self.forget(attempt);
-        if let Ok(_alone) = self.departures.alone.try_acquire() {
-            return self.withdraw_alone(attempt, deadline).await;
+        if let Ok(_alone) = self.alone.try_acquire() {
+            return self.remove_alone(attempt, deadline).await;
         }
-        let (done, is_done) = oneshot::channel();
-        if self.departures.put([Departure { attempt: attempt.clone(), deadline, done }]) {
-            tokio::spawn(clean(self.clone()));
+        let (told, answer) = oneshot::channel();
+        let departure = Departure { what: attempt.clone(), count: 1, deadline, told: Some(told) };
+        if let Some(sending) = Sending::admit(self, departure, 1) {
+            tokio::spawn(sending.run_all());
         }
-        // The task ends early with its runtime only.
-        is_done.await.unwrap_or_else(|_| Err(error::closed()))
+        // The task ends early only if its runtime ends.
+        answer.await.unwrap_or_else(|_| Err(error::closed()))
     }
 
-    async fn withdraw_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
-        let command = attempt.release(self.mode);
-        let answer =
-            self.insist(Lane::First, "release", &command, attempt.patience(), deadline, None);
-        answer.await.map(drop)
-    }
-
-    async fn withdraw_all(&self, leaving: Vec<Departure>) {
-        // There is at least one.
-        let deadline = leaving.iter().map(|one| one.deadline).min().unwrap_or_default();
-        let limit = leaving.iter().map(|one| one.attempt.patience()).min().unwrap_or_default();
-        let attempts =
-            leaving.iter().map(|one| (&one.attempt.key, &one.attempt.ticket, one.attempt.leads));
-        let command = script::release_all(self.mode, attempts);
-        let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
-        match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
-            Ok(released) => {
-                for (one, released) in leaving.into_iter().zip(released) {
-                    let result = match released {
-                        true => Ok(()),
-                        // What is wrong with this name is said to a request of its own.
-                        false => self.withdraw_alone(&one.attempt, one.deadline).await,
-                    };
-                    // A caller that has left does not hear of it.
-                    let _ = one.done.send(result);
-                }
-            }
-            Err(why) => self.not_withdrawn(leaving, &why),
-        }
-    }
-
-    /// Another deadline than the first one may leave time to try again.
-    fn not_withdrawn(&self, leaving: Vec<Departure>, why: &Error) {
-        let now = CLOCK.now();
-        let outage = matches!(why, Error::Unavailable { .. });
-        let (again, over): (Vec<_>, Vec<_>) =
-            leaving.into_iter().partition(|one| outage && one.deadline > now);
-        // This task runs already.
-        self.departures.put(again);
-        for one in over {
-            let _ = one.done.send(Err(error::again(why)));
-        }
+    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
+        let (session, attempt) = (self.clone(), attempt.clone());
+        // By then it has expired.
+        let deadline = Clock::Boot.now() + attempt.ttl * 2;
+        tokio::spawn(async move { drop(session.withdraw(&attempt, deadline).await) });
     }
 }
 
-async fn clean(session: Arc<Session>) {
-    loop {
-        let leaving = session.departures.take();
-        if leaving.is_empty() {
-            return;
+impl Session {
+    async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
+        let (command, patience) = (attempt.release(self.mode), attempt.patience());
+        self.insist(RELEASE, &command, patience, deadline, |_| Some(())).await.map(drop)
+    }
+}
+
+impl Removes for Session {
+    type Leaving = Arc<Attempt>;
+
+    fn departures(&self) -> &Departures<Arc<Attempt>> {
+        &self.departures
+    }
+
+    async fn remove_next(self: &Arc<Self>) {
+        let leaving = self.departures.take(TOGETHER);
+        let Some(deadline) = leaving.iter().map(|one| one.deadline).min() else { return };
+        let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
+        let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
+        let command = script::release_all(self.mode, attempts);
+        let read = |value: &_| answer::released(value, leaving.len());
+        match self.insist(RELEASE, &command, limit, deadline, read).await {
+            Ok((_, released)) => {
+                for (one, released) in leaving.into_iter().zip(released) {
+                    let result = match released {
+                        true => Ok(()),
+                        // A request for this name alone shows the error.
+                        false => self.remove_alone(&one.what, one.deadline).await,
+                    };
+                    one.tell(result);
+                }
+            }
+            Err(why) => self.departures.failed(leaving, &why, Clock::Boot.now()),
         }
-        session.withdraw_all(leaving).await;
     }
 }

@@ -1,8 +1,7 @@
-//! One client: its connection, kept alive, and what it holds and waits for.
+//! One client: its connection, which it restores, and the attempts that hold or wait.
 
 pub(crate) mod attempt;
 mod book;
-mod departures;
 mod deployment;
 mod description;
 mod janitor;
@@ -14,27 +13,28 @@ mod start;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64},
 };
 
-use lock_core::{Reach, Result, trace};
+use lock_core::{
+    Reach,
+    keep::{departures::Departures, poison::lock},
+    trace,
+};
 use redis::RedisError;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
-use self::{attempt::Attempt, book::Book, departures::Departures};
+use self::{attempt::Attempt, book::Book};
 use crate::{
     config::Mode,
     election::observers::Observers,
     error::STORE,
     layout::ticket::Ticket,
-    wire::{
-        connection::{Connection, Connector, Peer},
-        turns::Turns,
-    },
+    wire::connection::{Connection, Connector, Peer},
 };
 
-/// What a client is to the server: one connection at a time, one renewal.
+/// One client of the server: one connection at a time, one renewal for all its attempts.
 pub(crate) struct Session {
     /// 16 hex digits that start every ticket of this client.
     pub(crate) id: String,
@@ -45,24 +45,28 @@ pub(crate) struct Session {
     pub(crate) reach: Reach,
     connections: AtomicU64,
     book: Mutex<Book>,
-    departures: Departures,
-    pub(crate) turns: Turns,
+    /// Permits of releases with a request each.
+    alone: Semaphore,
+    /// The other releases.
+    departures: Departures<Arc<Attempt>>,
+    /// Permits for requests that are not urgent.
+    pub(crate) turns: Semaphore,
     pub(crate) observers: Observers,
-    /// Rings when the book has something due earlier than before, or the session ends.
-    due: Arc<Notify>,
+    /// Notified when something in the book is due earlier than before, or the session ends.
+    pub(crate) due: Arc<Notify>,
 }
 
 /// The present connection, or why there is none.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
     Up(Connection),
-    /// Why, and what the server called the connection before.
+    /// Why, and the server's name for the previous connection.
     Down(Arc<RedisError>, Option<Peer>),
     Closed,
 }
 
 impl Session {
-    /// The ticket of an attempt of this client.
+    /// Returns the ticket of an attempt of this client.
     pub(crate) fn ticket(&self, attempt: Uuid) -> Ticket {
         match self.mode {
             Mode::Queue => Ticket::queued(&self.id, attempt),
@@ -70,34 +74,17 @@ impl Session {
         }
     }
 
-    /// What is held and waited for. Never held across an await.
-    fn book(&self) -> MutexGuard<'_, Book> {
-        // Nothing panics while it holds this.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the book. Never held across an await.
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        lock(&self.book)
     }
 
-    /// Has the attempt renewed, kept alive and told about pushes from now on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`](lock_core::Error::Closed).
-    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        if self.book().enter(attempt)? {
-            self.due.notify_one();
-        }
-        Ok(())
-    }
-
-    pub(crate) fn forget(&self, attempt: &Attempt) {
-        self.book().forget(attempt);
-    }
-
-    /// Where to see that the connection has changed.
+    /// Returns a receiver of the connection's changes.
     pub(crate) fn link(&self) -> watch::Receiver<Link> {
         self.link.subscribe()
     }
 
-    /// Gives up a connection, unless that was done already.
+    /// Gives up a connection, unless it was given up before.
     fn lose(&self, number: u64, error: RedisError) {
         self.link.send_if_modified(|link| match link {
             Link::Up(connection) if connection.number == number => {

@@ -1,4 +1,4 @@
-//! What the server says without being asked: grants, and changes of leaders.
+//! Pushes of the server: grants, revokes, and changes of leaders.
 
 use std::sync::Arc;
 
@@ -8,30 +8,29 @@ use super::Session;
 use crate::wire::answer::{self, Push};
 
 impl Session {
-    /// Runs on the connection's own task, in order with the answers.
+    /// Takes in a push. Runs on the connection's own task, in order with the answers.
     pub(super) fn pushed(self: &Arc<Self>, number: u64, info: PushInfo) {
-        match info.kind {
-            PushKind::Disconnection => {
+        match (info.kind, &info.data[..]) {
+            (PushKind::Disconnection, _) => {
                 let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
                 self.lose(number, error.into());
             }
-            PushKind::Message => {
-                let [Value::BulkString(channel), Value::BulkString(payload)] = &info.data[..]
-                else {
-                    return;
-                };
-                if self.observers.tell(channel, payload) {
-                    return;
-                }
-                let Some((push, id)) = answer::push(payload) else { return };
-                let attempt = self.book().find(id);
-                match (attempt, push) {
-                    (Some(attempt), Push::Granted(token)) => attempt.pushed(token),
-                    (Some(attempt), Push::Gone) => attempt.gone(),
-                    (None, _) => {}
-                }
+            (PushKind::Message, [Value::BulkString(channel), Value::BulkString(payload)]) => {
+                self.told(channel, payload);
             }
             _ => {}
+        }
+    }
+
+    fn told(&self, channel: &[u8], payload: &[u8]) {
+        if self.observers.tell(channel, payload) {
+            return;
+        }
+        let Some((push, id)) = answer::push(payload) else { return };
+        let Some(attempt) = self.book().attempts.find(id).cloned() else { return };
+        match push {
+            Push::Granted(token) => attempt.pushed(token),
+            Push::Gone => attempt.gone(),
         }
     }
 }

@@ -1,16 +1,13 @@
-//! How a client gets its connections.
+//! Connects a client, and connects it again.
 
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
 
-use lock_core::{deadline::jitter, trace};
+use lock_core::{Clock, keep::backoff::Backoff, trace};
 use redis::RedisError;
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
-};
+use tokio::{sync::watch, time::timeout};
 
 use super::{Link, Session, description};
 use crate::{
@@ -18,12 +15,11 @@ use crate::{
     wire::connection::{OnPush, Peer},
 };
 
-/// Pauses between attempts to connect grow up to the second.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Pauses between attempts to connect.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
 impl Session {
-    /// Makes a connection and asks on it for everything that may have changed meanwhile.
+    /// Makes a connection, and renews on it at once: anything may have changed meanwhile.
     pub(super) async fn connect(
         self: &Arc<Self>,
         previous: Option<&Peer>,
@@ -44,7 +40,7 @@ impl Session {
                 true
             }
         });
-        self.book().everything_is_due();
+        self.book().attempts.all_due(Clock::Boot.now());
         self.due.notify_one();
         Ok(())
     }
@@ -52,7 +48,7 @@ impl Session {
 
 /// Connects again whenever the connection is lost, until the session is gone.
 pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Receiver<Link>) {
-    let mut pause = FIRST_PAUSE;
+    let mut pause = BACKOFF;
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
         // An error means that the session is gone, and then the next line returns.
@@ -62,14 +58,14 @@ pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Rece
         match state {
             Link::Closed => return,
             Link::Up(connection) => {
-                // A failure shows in the next renewal as well.
+                // A broken connection shows in the next renewal as well.
                 let _ = session.describe(&connection).await;
             }
             Link::Down(_, previous) => match session.connect(previous.as_ref()).await {
                 Ok(()) => {
                     trace::connected(STORE);
                     session.reach.works();
-                    pause = FIRST_PAUSE;
+                    pause = BACKOFF;
                 }
                 Err(error) => {
                     session.link.send_modify(|link| {
@@ -78,8 +74,7 @@ pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Rece
                         }
                     });
                     drop(session);
-                    sleep(jitter(pause)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause.wait().await;
                 }
             },
         }

@@ -1,9 +1,8 @@
 //! Renewal: one request keeps all locks and all waiting attempts of a client alive.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use lock_core::{Instant, Result, trace};
-use tokio::{sync::Notify, time::timeout};
+use lock_core::{Clock, Instant, trace};
 
 use super::{
     Session,
@@ -11,23 +10,17 @@ use super::{
 };
 use crate::{
     error::STORE,
-    wire::{
-        answer::{self, Seen},
-        clock::CLOCK,
-        failure::Failure,
-        script::{self, Member, Turn},
-        turns::Lane,
-    },
+    wire::{answer, failure::Failure, script},
 };
 
-/// How much one request renews, counted in locks that are held alone. The server does nothing else
-/// meanwhile, for one to three milliseconds.
+/// The most that one request renews, counted in locks that are held alone. The server does nothing
+/// else meanwhile, for one to three milliseconds.
 const CHUNK: usize = 1000;
-/// As how many of these every other attempt counts.
+/// Every other attempt counts as this many of these.
 const OTHER: usize = 5;
 
 impl Session {
-    /// Has an attempt ask before its group is due.
+    /// Makes an attempt ask before its group is due.
     pub(crate) fn ask(&self, attempt: &Attempt, at: Instant) {
         let mut book = self.book();
         let before = book.next_due();
@@ -37,34 +30,20 @@ impl Session {
         }
     }
 
-    /// Renews one held lock now. Answers when the confirmed request was sent; `None` if the lock is
-    /// not the attempt's any more.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        // Whether it holds alone may change while the request is on its way.
-        let command = script::renew(&[], &[attempt.turn()]);
-        let deadline = CLOCK.now() + attempt.ttl / 2;
-        let (sent, value) =
-            self.insist(Lane::First, "renew", &command, attempt.patience(), deadline, None).await?;
-        let (_, seen) = answer::renewed(&value, 0)?;
-        Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
-    }
-
-    async fn renew_due(&self) {
-        let now = CLOCK.now();
+    pub(super) async fn renew_due(&self) {
+        let now = Clock::Boot.now();
         let attempts = self.book().take_due(now);
-        let with_role = |role| {
-            attempts
-                .iter()
-                .filter(move |attempt| attempt.role(now) == Some(role))
-                .collect::<Vec<_>>()
-        };
-        let (alone, mut others) = (with_role(Role::Holds), with_role(Role::Shares));
+        let (mut alone, mut others, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        for attempt in &attempts {
+            match attempt.role(now) {
+                Some(Role::Holds) => alone.push(attempt),
+                Some(Role::Shares) => others.push(attempt),
+                Some(Role::Waits) => waiting.push(attempt),
+                None => {}
+            }
+        }
         let held = alone.len() + others.len();
-        others.extend(with_role(Role::Waits));
+        others.append(&mut waiting);
         let (mut alone, mut others) = (&alone[..], &others[..]);
         while !alone.is_empty() || !others.is_empty() {
             let (now, later) = alone.split_at(alone.len().min(CHUNK));
@@ -86,12 +65,14 @@ impl Session {
         others: &[&Arc<Attempt>],
     ) -> Result<(), Failure> {
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
-        let sent = CLOCK.now();
-        let command = script::renew(&members(alone), &turns(others));
+        let sent = Clock::Boot.now();
+        let members: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
+        let turns: Vec<_> = others.iter().map(|attempt| attempt.turn()).collect();
+        let command = script::renew(&members, &turns);
         let answer = self.call(&command, limit.unwrap_or_default()).await?;
-        let Ok((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
+        let Some((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
         for (attempt, mine) in alone.iter().zip(renewed) {
-            attempt.renewed(sent, mine);
+            attempt.renewed_alone(sent, mine);
         }
         for (attempt, seen) in others.iter().zip(seen) {
             if let Some(at) = attempt.seen(sent, seen) {
@@ -108,36 +89,9 @@ impl Session {
             Failure::Lost(error) | Failure::Refused(error) => error,
         };
         trace::renewal_failed(STORE, why);
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let mut book = self.book();
-        book.try_soon();
-        let attempts = book.all();
-        drop(book);
-        attempts.iter().for_each(|attempt| attempt.expire_wait(now));
-    }
-}
-
-fn members<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Member<'a>> {
-    attempts.iter().map(|attempt| attempt.member()).collect()
-}
-
-fn turns<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Turn<'a>> {
-    attempts.iter().map(|attempt| attempt.turn()).collect()
-}
-
-/// Renews until the session is gone.
-pub(super) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
-    loop {
-        let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
-        let left = due.since(CLOCK.now());
-        if due == Instant::NEVER {
-            earlier.notified().await;
-        } else {
-            let _ = timeout(left, earlier.notified()).await;
-        }
-        let Some(session) = session.upgrade() else { return };
-        if session.book().next_due() <= CLOCK.now() {
-            session.renew_due().await;
-        }
+        book.attempts.try_soon(now);
+        book.attempts.all().for_each(|attempt| attempt.expire_wait(now));
     }
 }

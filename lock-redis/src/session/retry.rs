@@ -2,37 +2,33 @@
 
 use std::time::Duration;
 
-use lock_core::{Attempt, Effect, Instant, Result};
+use lock_core::{Clock, Effect, Instant, Result, keep::cancel::unless_cancelled};
 use redis::{Cmd, RedisError, Value};
 use tokio::time::{sleep, timeout};
 
-use super::{Link, Session};
+use super::{Link, Session, attempt::Attempt};
 use crate::{
     error,
-    wire::{clock::CLOCK, connection::Connection, failure::Failure, turns::Lane},
+    wire::{answer, connection::Connection, failure::Failure, turns::Lane},
 };
 
-/// Before a request is sent again to a server that refuses for a while.
+/// Pause before a request is sent again to a server that refuses for a while.
 const PAUSE: Duration = Duration::from_millis(50);
 const CANCELLED: &str = "cancelled before it was sent";
 
+/// The name of an operation in errors, and the lane of its requests.
+pub(crate) type Op = (&'static str, Lane);
+
 impl Session {
-    /// Sends a command on the present connection.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`Connection::call`].
+    /// Sends a command on the present connection. The future may be dropped as that of
+    /// [`Connection::call`].
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
         let connection = self.connection()?;
         let answer = connection.call(command, limit).await;
         self.judge(&connection, answer)
     }
 
-    /// The present connection.
+    /// Returns the present connection.
     ///
     /// # Errors
     ///
@@ -45,77 +41,86 @@ impl Session {
         }
     }
 
-    /// What an answer means for its caller, and for the connection.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
-    pub(crate) fn judge(
+    /// Converts an answer for the caller. Gives up the connection if the answer shows that it is
+    /// useless.
+    pub(crate) fn judge<T>(
         &self,
         connection: &Connection,
-        answer: Result<Value, RedisError>,
-    ) -> Result<Value, Failure> {
-        match answer {
-            Ok(value) => Ok(value),
-            Err(error) if error::is_broken(&error) => {
+        answer: Result<T, RedisError>,
+    ) -> Result<T, Failure> {
+        answer.map_err(|error| {
+            let broken = error::is_broken(&error);
+            // If the server is a replica now, the address may lead to the new primary.
+            if broken || error::is_replica(&error) {
                 self.lose(connection.number, error.clone());
-                Err(Failure::Lost(error))
             }
-            Err(error) => {
-                if error::is_replica(&error) {
-                    // It is a replica now. The address may lead to the new primary.
-                    self.lose(connection.number, error.clone());
-                }
-                Err(Failure::Refused(error))
-            }
-        }
+            if broken { Failure::Lost(error) } else { Failure::Refused(error) }
+        })
     }
 
-    /// Sends a command that may be executed twice, again and again until it is answered. Answers
-    /// also when the answered request was sent.
+    /// Sends a command that may be executed twice, again and again until it is answered. Returns
+    /// when the answered request was sent, and the answer as `read` reads it.
     ///
     /// # Errors
     ///
     /// [`Error::Unavailable`](lock_core::Error::Unavailable) if nothing was answered until the
     /// deadline, or if the caller was cancelled while there was no connection; its effect says
-    /// whether the command may have been executed. What the server says to a command that it
-    /// refuses for good.
-    pub(crate) async fn insist(
+    /// whether the command may have been executed. The server's error if it refuses the command for
+    /// good. [`Error::Rejected`](lock_core::Error::Rejected) if `read` does not know the answer.
+    pub(crate) async fn insist<T>(
         &self,
-        lane: Lane,
-        op: &'static str,
+        op: Op,
         command: &Cmd,
         limit: Duration,
         deadline: Instant,
-        caller: Option<&Attempt>,
-    ) -> Result<(Instant, Value)> {
-        self.insist_and_tell(lane, op, command, limit, deadline, caller).await.1
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<(Instant, T)> {
+        self.insist_and_tell(op, command, limit, deadline, None, read).await.1
     }
 
-    /// As [`insist`](Self::insist). Tells also whether a request before the last one may have been
-    /// executed, whatever became of that one.
-    pub(crate) async fn insist_and_tell(
+    /// Sends a command that changes the lock of an attempt. Returns its answer.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`insist`](Self::insist).
+    pub(crate) async fn change(
         &self,
-        lane: Lane,
+        attempt: &Attempt,
         op: &'static str,
+        command: &Cmd,
+    ) -> Result<i64> {
+        let (op, deadline) = ((op, Lane::First), Clock::Boot.now() + attempt.ttl / 2);
+        let answer = self.insist(op, command, attempt.patience(), deadline, answer::int).await;
+        answer.map(|(_, answer)| answer)
+    }
+
+    /// Same as [`insist`](Self::insist), until the `caller` is cancelled, if one is given. Returns
+    /// also whether a request before the last one may have been executed.
+    pub(crate) async fn insist_and_tell<T>(
+        &self,
+        (op, lane): Op,
         command: &Cmd,
         limit: Duration,
         mut deadline: Instant,
-        caller: Option<&Attempt>,
-    ) -> (Effect, Result<(Instant, Value)>) {
+        caller: Option<&lock_core::Attempt>,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> (Effect, Result<(Instant, T)>) {
         let mut effect = Effect::None;
         loop {
-            let asked = CLOCK.now();
-            let Some(turn) = self.turns.turn(lane, caller).await else {
+            let asked = Clock::Boot.now();
+            let Some(turn) = lane.turn(&self.turns, caller).await else {
                 return (effect, Err(error::unavailable(op, effect, CANCELLED)));
             };
-            let sent = CLOCK.now();
-            // A burst of this process is no outage.
+            let sent = Clock::Boot.now();
+            // Waiting for a turn does not count: a burst of this process is no outage.
             deadline = deadline + sent.since(asked);
             let answer = self.call(command, limit).await;
             drop(turn);
             let error = match answer {
-                Ok(value) => return (effect, Ok((sent, value))),
+                Ok(value) => {
+                    let answer = read(&value).ok_or_else(|| error::unexpected(op, &value));
+                    return (effect, answer.map(|answer| (sent, answer)));
+                }
                 Err(Failure::Closed) => return (effect, Err(error::closed())),
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
                     return (effect, Err(error::of_command(op, command, e)));
@@ -124,7 +129,11 @@ impl Session {
                     if let Some(caller) = caller {
                         caller.put_off(&e);
                     }
-                    sleep(PAUSE).await;
+                    // A connection is there all the time: only this ends the loop of a caller that
+                    // left.
+                    if unless_cancelled(caller, sleep(PAUSE)).await.is_none() {
+                        return (effect, Err(error::unavailable(op, effect, e)));
+                    }
                     e
                 }
                 Err(Failure::Lost(e)) => {
@@ -133,7 +142,7 @@ impl Session {
                 }
                 Err(Failure::Down(e)) => RedisError::clone(&e),
             };
-            let left = deadline.since(CLOCK.now());
+            let left = deadline.since(Clock::Boot.now());
             if left.is_zero() || !self.until_up(left, caller).await {
                 return (effect, Err(error::unavailable(op, effect, error)));
             }
@@ -141,15 +150,10 @@ impl Session {
     }
 
     /// Waits for a connection; false if there is none in time, or the caller is cancelled.
-    async fn until_up(&self, limit: Duration, caller: Option<&Attempt>) -> bool {
+    async fn until_up(&self, limit: Duration, caller: Option<&lock_core::Attempt>) -> bool {
         let mut link = self.link.subscribe();
-        let up = timeout(limit, link.wait_for(|link| !matches!(link, Link::Down(..))));
-        match caller {
-            None => up.await.is_ok(),
-            Some(caller) => tokio::select! {
-                up = up => up.is_ok(),
-                () = caller.cancelled() => false,
-            },
-        }
+        let there = |link: &Link| !matches!(link, Link::Down(..));
+        let up = async { timeout(limit, link.wait_for(there)).await.is_ok() };
+        unless_cancelled(caller, up).await.unwrap_or_default()
     }
 }

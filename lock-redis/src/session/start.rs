@@ -1,4 +1,4 @@
-//! A client's start, and its end.
+//! Start and end of a client.
 
 use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
@@ -6,33 +6,32 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use lock_core::{Error, Reach, Result};
-use redis::cmd;
-use tokio::sync::{Notify, watch};
+use lock_core::{
+    Clock, Error, Reach, Result,
+    keep::{due, limits, wait::Waits},
+};
+use redis::Cmd;
+use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
-use super::{Link, Session, book::Book, departures::Departures, description, reconnect, renewal};
+use super::{Link, Session, book::Book, description, janitor::ALONE, reconnect};
 use crate::{
     config::RedisConfig,
     election::observers::Observers,
     error,
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        clock::CLOCK,
         connection::Connector,
-        turns::{Lane, Turns},
+        turns::{Lane, TURNS},
     },
 };
-
-/// How long `close` insists.
-const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
 impl Session {
     /// Connects, once.
     ///
     /// # Errors
     ///
-    /// Why it was not possible, within 4 s.
+    /// The reason why it failed, within 4 s.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         let connect = |error| error::convert("connect", error);
@@ -47,14 +46,21 @@ impl Session {
             reach: Reach::default(),
             connections: AtomicU64::new(0),
             book: Mutex::new(Book::default()),
-            departures: Departures::default(),
-            turns: Turns::default(),
+            alone: Semaphore::new(ALONE),
+            departures: Default::default(),
+            turns: Semaphore::new(TURNS),
             observers: Observers::default(),
             due: Arc::new(Notify::new()),
         });
         session.connect(None).await.map_err(connect)?;
         tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
-        tokio::spawn(renewal::run(Arc::downgrade(&session), session.due.clone()));
+        tokio::spawn(due::run(
+            Clock::Boot,
+            (Arc::downgrade(&session), session.due.clone()),
+            Duration::ZERO,
+            |session: &Self| session.book().next_due(),
+            |session| async move { session.renew_due().await },
+        ));
         Ok(session)
     }
 
@@ -62,25 +68,23 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What was not given back, and why.
+    /// The error of the first request that failed.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
-        let deadline = CLOCK.now() + CLOSE_LIMIT;
-        let attempts = self.book().close();
+        let deadline = Clock::Boot.now() + limits::CLOSE;
+        let attempts = self.book().attempts.close();
         attempts.iter().for_each(|attempt| attempt.closed());
         let released = stream::iter(attempts)
             .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
             .buffer_unordered(256)
             .fold(Ok(()), |all, one| async { all.and(one) })
             .await;
-        let mut delete = cmd("DEL");
-        delete.arg(client_key(&self.id));
-        let gone = self
-            .insist(Lane::First, "close", &delete, description::WRITE_LIMIT, deadline, None)
-            .await;
+        let delete = Cmd::del(client_key(&self.id));
+        let (op, limit) = (("close", Lane::First), description::WRITE_LIMIT);
+        let gone = self.insist(op, &delete, limit, deadline, |_| Some(())).await;
         self.link.send_replace(Link::Closed);
         self.due.notify_one();
         match released.and(gone.map(drop)) {
-            // Closed before, perhaps by somebody else at the same time.
+            // Closed before, perhaps by another task at the same time.
             Err(Error::Closed { .. }) => Ok(()),
             result => result,
         }
@@ -92,9 +96,8 @@ impl Drop for Session {
         self.due.notify_one();
         let Link::Up(connection) = self.link.send_replace(Link::Closed) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let mut delete = cmd("DEL");
-        delete.arg(client_key(&self.id));
-        // Nobody waits for it; the description expires by itself as well.
+        let delete = Cmd::del(client_key(&self.id));
+        // In the background: the description expires by itself as well.
         runtime
             .spawn(async move { drop(connection.call(&delete, description::WRITE_LIMIT).await) });
     }

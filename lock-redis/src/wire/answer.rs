@@ -1,38 +1,36 @@
-//! What the scripts answer, and what pushes say.
+//! Answers of the scripts, and pushes. A reader returns `None` for an answer that its script cannot
+//! give.
 
 use std::time::Duration;
 
-use lock_core::Error;
 use redis::Value;
 use uuid::Uuid;
 
-use crate::error;
-
-/// What ACQUIRE answers.
+/// The answer of ACQUIRE.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Acquired {
     Granted(u64),
     Busy,
     Waits(Waits),
-    /// Others count with this many permits.
+    /// The other attempts name this limit of permits.
     OtherLimit(u32),
 }
 
-/// What the server says to an attempt that waits.
+/// The server's answer to an attempt that waits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Waits {
-    /// The last token of the name: a grant that is older than this answer has no greater one.
+    /// The last token of the name. A grant before this answer has no greater token.
     pub(crate) fence: u64,
-    /// When what is in the way ends unless it is renewed; `None` if never.
+    /// Time until the obstacle ends unless it is renewed; `None` if never.
     pub(crate) pttl: Option<Duration>,
-    /// The place in the queue if it is known; 1 is next.
+    /// The place in the queue, if it is known; 1 is next.
     pub(crate) place: Option<usize>,
-    /// What tells a foreign holder from others; `None` if the holder is none. Its release tells
-    /// nobody.
+    /// A mark that tells foreign holders apart; `None` if the holder is not foreign. A foreign
+    /// release sends no push.
     pub(crate) foreign: Option<u64>,
 }
 
-/// What ROUND answers for an attempt that waits, or does not hold alone.
+/// The answer of ROUND for an attempt that waits, or does not hold alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
     Gone,
@@ -40,76 +38,45 @@ pub(crate) enum Seen {
     Holds(u64),
 }
 
-/// # Errors
-///
-/// [`Error::Rejected`] if the script did not answer as it is written.
-pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
+pub(crate) fn acquired(value: &Value) -> Option<Acquired> {
     match value {
-        Value::Int(0) => Ok(Acquired::Busy),
+        Value::Int(0) => Some(Acquired::Busy),
         Value::Int(limit @ ..0) => {
             let found = u32::try_from(limit.unsigned_abs()).unwrap_or(u32::MAX);
-            Ok(Acquired::OtherLimit(found))
+            Some(Acquired::OtherLimit(found))
         }
-        Value::Int(token) => Ok(Acquired::Granted(token.unsigned_abs())),
-        Value::BulkString(digits) => {
-            let token = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-            token.map(Acquired::Granted).ok_or_else(|| error::unexpected("acquire", value))
+        Value::Int(token) => Some(Acquired::Granted(token.unsigned_abs())),
+        Value::BulkString(digits) => number(digits).map(Acquired::Granted),
+        _ => {
+            let [fence, pttl, place, foreign] = numbers(value)?.try_into().ok()?;
+            Some(Acquired::Waits(waits(fence, pttl, usize::try_from(place).ok(), foreign)))
         }
-        Value::Array(parts) => match numbers(parts).as_deref() {
-            Some([fence, pttl, place, foreign]) => {
-                Ok(Acquired::Waits(waits(*fence, *pttl, usize::try_from(*place).ok(), *foreign)))
-            }
-            _ => Err(error::unexpected("acquire", value)),
-        },
-        _ => Err(error::unexpected("acquire", value)),
     }
 }
 
-/// The tokens of several locks; `None` if one was busy.
-///
-/// # Errors
-///
-/// [`Error::Rejected`] if the script did not answer as it is written.
-pub(crate) fn acquired_all(value: &Value) -> Result<Option<Vec<u64>>, Error> {
-    let tokens = match value {
-        Value::Int(0) => return Ok(None),
-        Value::Array(parts) => numbers(parts),
-        _ => None,
-    };
-    let tokens = tokens.ok_or_else(|| error::unexpected("acquire", value))?;
-    Ok(Some(tokens.into_iter().map(i64::unsigned_abs).collect()))
+/// Reads the tokens of several locks; `Some(None)` if one was busy.
+pub(crate) fn acquired_all(value: &Value) -> Option<Option<Vec<u64>>> {
+    if let Value::Int(0) = value {
+        return Some(None);
+    }
+    Some(Some(numbers(value)?.into_iter().map(i64::unsigned_abs).collect()))
 }
 
-/// Per attempt that holds alone whether it was renewed, and what was seen of each other one.
-///
-/// # Errors
-///
-/// [`Error::Rejected`] if the script did not answer as it is written.
-pub(crate) fn renewed(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
-    let answer = match value {
-        Value::Array(parts) => numbers(parts),
-        _ => None,
-    };
-    let answer = answer
-        .filter(|answer| answer.len() >= held)
-        .ok_or_else(|| error::unexpected("renew", value))?;
-    let (renewed, seen) = answer.split_at(held);
-    Ok((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
+/// Reads per attempt that holds alone whether it was renewed, and for each other one its state.
+pub(crate) fn renewed(value: &Value, held: usize) -> Option<(Vec<bool>, Vec<Seen>)> {
+    let answer = numbers(value)?;
+    let (renewed, seen) = answer.split_at_checked(held)?;
+    Some((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
 }
 
-/// Per attempt whether it is gone.
-///
-/// # Errors
-///
-/// [`Error::Rejected`] if the script did not answer as it is written.
-pub(crate) fn released(value: &Value, count: usize) -> Result<Vec<bool>, Error> {
-    let answer = match value {
-        Value::Array(parts) => numbers(parts),
-        _ => None,
-    };
-    let answer = answer.filter(|answer| answer.len() == count);
-    let answer = answer.ok_or_else(|| error::unexpected("release", value))?;
-    Ok(answer.into_iter().map(|gone| gone == 1).collect())
+/// Reads per attempt whether it is gone.
+pub(crate) fn released(value: &Value, count: usize) -> Option<Vec<bool>> {
+    if let (Value::Int(_), 1) = (value, count) {
+        // The answer for a single attempt says whether it held. It is gone in both cases.
+        return Some(vec![true]);
+    }
+    let answer = numbers(value).filter(|answer| answer.len() == count)?;
+    Some(answer.into_iter().map(|gone| gone == 1).collect())
 }
 
 fn seen_in(four: &[i64]) -> Seen {
@@ -130,12 +97,16 @@ fn waits(fence: i64, pttl: i64, place: Option<usize>, mark: i64) -> Waits {
     Waits { fence: fence.unsigned_abs(), pttl, place, foreign }
 }
 
-pub(crate) fn numbers(parts: &[Value]) -> Option<Vec<i64>> {
-    let number = |part: &Value| match part {
+pub(crate) fn int(value: &Value) -> Option<i64> {
+    match value {
         Value::Int(number) => Some(*number),
         _ => None,
-    };
-    parts.iter().map(number).collect()
+    }
+}
+
+pub(crate) fn numbers(list: &Value) -> Option<Vec<i64>> {
+    let Value::Array(parts) = list else { return None };
+    parts.iter().map(int).collect()
 }
 
 pub(crate) fn bytes(value: &Value) -> Option<Vec<u8>> {
@@ -150,7 +121,12 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What a push says about an attempt.
+/// Reads a number that the server sends as text.
+pub(crate) fn count(value: &Value) -> Option<u64> {
+    number(&bytes(value)?)
+}
+
+/// The content of a push about an attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Push {
     Granted(u64),

@@ -1,4 +1,4 @@
-//! One connection to one server. What a cluster or Sentinel does differently belongs in here.
+//! One connection to one server. Differences of a cluster or of Sentinel belong here.
 
 use std::{
     future::Future,
@@ -19,19 +19,22 @@ use tokio::time::timeout;
 
 use crate::{
     config::{Mode, RedisConfig},
-    wire::script::{self, Lua},
+    wire::{
+        answer::bytes,
+        lua::{self, Lua},
+    },
 };
 
-/// How long making a connection may take; a caller of `connect` waits no longer.
+/// Time limit of making a connection; a caller of `connect` waits no longer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// How many requests wait for the socket before their callers do.
+/// The most requests that wait for the socket. Further callers wait to hand theirs over.
 const BUFFER: usize = 1024;
-/// In how many steps a caller's patience is counted.
+/// Number of steps in which a caller's time limit is counted.
 const STEPS: u32 = 4;
-/// After how many steps it ends, though others are answered.
+/// Number of steps after which a request fails, even if others are answered.
 const MOST_STEPS: u32 = 3 * STEPS;
 
-/// What a connection does with pushes.
+/// The receiver of a connection's pushes.
 pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
 /// Makes connections, all alike.
@@ -47,15 +50,15 @@ pub(crate) struct Connector {
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     redis: MultiplexedConnection,
-    /// How many requests were answered.
+    /// Number of answered requests.
     answers: Arc<AtomicU64>,
-    /// Which of the client's connections this is, counted from 1.
+    /// Number of this connection among the client's connections, from 1.
     pub(crate) number: u64,
-    /// How the server knows this connection, if it says so.
+    /// The server's name for this connection, if known.
     pub(crate) peer: Option<Peer>,
 }
 
-/// A connection as the server names it. The id alone would not do: a restarted server counts anew.
+/// A connection as the server names it. The id alone is not enough: a restarted server counts anew.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Peer {
     id: String,
@@ -65,18 +68,18 @@ pub(crate) struct Peer {
 impl Connector {
     /// # Errors
     ///
-    /// What the client library does not like about the configuration.
+    /// The client library's error if the configuration is invalid.
     pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
         let client = Client::open(info(config)?)?;
         Ok(Self { client, options: config.transport.options.clone(), mode: config.mode, channel })
     }
 
-    /// Makes a connection and has the server end the `previous` one, so that nothing that is still
-    /// on its way there takes effect after anything that is sent here.
+    /// Makes a connection and lets the server end the `previous` one. So no request that is still
+    /// on its way there takes effect after a request on the new one.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason why there is no connection.
     ///
     /// # Cancel safety
     ///
@@ -139,11 +142,12 @@ impl Connector {
     }
 }
 
-/// Where and how a connection for locks is made, and as whom.
+/// Returns the address, the transport and the login of a connection for locks.
 fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
     let mut login = config
         .transport
-        .login()
+        .login
+        .clone()
         .set_db(config.database)
         .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
     if config.mode == Mode::Queue {
@@ -159,36 +163,36 @@ fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
 }
 
 impl Connection {
-    /// Sends one command and waits for its answer. A command that the server does not have the
-    /// script for is sent again after the script.
+    /// Sends one command and waits for its answer. If the server lacks the command's script, sends
+    /// the script and the command again.
     ///
     /// # Errors
     ///
-    /// What the client library says; a timeout if the server was silent for `limit`, or has
-    /// answered others only for three times as long.
+    /// The client library's error; a timeout if the server was silent for `limit`, or answered only
+    /// others for three times as long.
     ///
     /// # Cancel safety
     ///
-    /// The command may be sent, or not, when the future is dropped; in the first case before every
+    /// When the future is dropped, the command may or may not be sent. If it is, then before every
     /// later one.
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> RedisResult<Value> {
+        let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);
         let call = async {
-            match self.send(command).await {
-                Err(e) if e.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    match script::called(command) {
-                        Some(script) => self.load_and_send(script, command).await,
-                        None => Err(e),
-                    }
-                }
-                answer => answer,
-            }
+            let answer = self.send(command).await;
+            let lacks = answer.as_ref().is_err_and(|error| error.kind() == lacks_script);
+            let Some(script) = lacks.then(|| lua::called(command)).flatten() else { return answer };
+            let load = script.load();
+            // In one flight.
+            let (loaded, answer) = join(self.send(&load), self.send(command)).await;
+            loaded.and(answer)
         };
         self.patiently(limit, call).await
     }
 
-    /// Answers come in the order of the requests, so one that is behind many others comes late, and
-    /// is not lost. Nor is one that came while this process stood still: a step that took longer
-    /// than it should counts as one.
+    /// Waits in steps. Gives up after [`STEPS`] steps in a row without any answer, or
+    /// [`MOST_STEPS`] in all. Answers come in the order of the requests, so one behind many others
+    /// is late, not lost. The same is true after this process stood still: a step that took too
+    /// long counts as one.
     async fn patiently<T>(
         &self,
         limit: Duration,
@@ -209,16 +213,8 @@ impl Connection {
         Err(timed_out())
     }
 
-    /// Has the server send what is published on a channel, or not any more. Doing it twice does
-    /// nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`call`](Self::call).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`call`](Self::call).
+    /// Subscribes to a channel, or unsubscribes. Doing it twice changes nothing. It fails, and may be
+    /// dropped, as [`call`](Self::call).
     pub(crate) async fn listen(
         &self,
         channel: &[u8],
@@ -236,29 +232,22 @@ impl Connection {
     }
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
-        // A clone is two counters, and the library wants one for itself per call.
+        // A clone is cheap (two counters), and the library needs one per call.
         let answer = self.redis.clone().send_packed_command(command).await?;
         self.answers.fetch_add(1, Ordering::Relaxed);
         answer.extract_error()
     }
 
-    /// In one flight.
-    async fn load_and_send(&self, script: &Lua, command: &Cmd) -> RedisResult<Value> {
-        let load = script.load();
-        let (loaded, answer) = join(self.send(&load), self.send(command)).await;
-        loaded.and(answer)
-    }
-
-    /// Refuses a server that cannot keep locks, and gives it the scripts of an uncontended lock
-    /// unless it has them. Others follow when they are called first.
+    /// Refuses a server that cannot keep locks. Loads the scripts of an uncontended lock unless the
+    /// server has them. Other scripts are loaded when they are called first.
     async fn check(&self, mode: Mode) -> RedisResult<()> {
-        let scripts = script::usual(mode);
+        let scripts = lua::usual(mode);
         let mut exist = cmd("SCRIPT");
         exist.arg("EXISTS").arg(&scripts.map(Lua::hash));
         let hello = cmd("HELLO");
         let (hello, known) = join(self.send(&hello), self.send(&exist)).await;
         // HELLO may be forbidden.
-        if hello.as_ref().ok().and_then(|hello| field(hello, "mode")) == Some("cluster") {
+        if hello.is_ok_and(|hello| is_of_a_cluster(&hello)) {
             return Err(crate::error::cluster());
         }
         let known: Vec<bool> = redis::from_redis_value(known?)?;
@@ -269,35 +258,22 @@ impl Connection {
     }
 }
 
-/// The text of a field of a map; the older protocol has flat lists in their place.
-fn field<'a>(map: &'a Value, name: &str) -> Option<&'a str> {
-    let text = |value: &'a Value| match value {
-        Value::BulkString(text) => std::str::from_utf8(text).ok(),
-        Value::SimpleString(text) => Some(text.as_str()),
-        _ => None,
-    };
-    match map {
-        Value::Map(fields) => fields
-            .iter()
-            .find(|(key, _)| text(key) == Some(name))
-            .and_then(|(_, value)| text(value)),
-        Value::Array(parts) => {
-            let mut fields = parts.chunks_exact(2);
-            fields.find(|field| text(&field[0]) == Some(name)).and_then(|field| text(&field[1]))
-        }
-        _ => None,
-    }
+/// Reads the answer of HELLO: a map, or a flat list in the older protocol.
+fn is_of_a_cluster(hello: &Value) -> bool {
+    let is = |value: &Value, text: &[u8]| bytes(value).is_some_and(|bytes| bytes == text);
+    let mut fields = hello.as_map_iter().into_iter().flatten();
+    fields.any(|(key, value)| is(key, b"mode") && is(value, b"cluster"))
 }
 
 impl Peer {
-    /// Reads what CLIENT INFO answers: `id=7 addr=127.0.0.1:50122 ..`.
+    /// Reads the answer of CLIENT INFO: `id=7 addr=127.0.0.1:50122 ..`.
     fn parse(line: &str) -> Option<Self> {
         let field = |name: &str| {
             line.split_ascii_whitespace().find_map(|f| f.strip_prefix(name)).map(str::to_owned)
         };
         let addr = field("addr=")?;
-        // All connections by a Unix socket have one address. A server that was restarted counts
-        // anew, and may have given this id to anybody.
+        // All connections through a Unix socket have the same address. A restarted server counts
+        // anew, and may have given this id to any connection.
         (!addr.starts_with('/')).then_some(())?;
         Some(Self { id: field("id=")?, addr })
     }

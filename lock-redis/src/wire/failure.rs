@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use redis::RedisError;
 
-/// Why there is no answer, for the caller to try again or not.
+/// The reason why there is no answer. It decides whether the caller tries again.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Closed,
     /// Not sent: there is no connection now.
     Down(Arc<RedisError>),
-    /// Sent perhaps, and perhaps executed.
+    /// Perhaps sent, and perhaps executed.
     Lost(RedisError),
     /// The server refused it.
     Refused(RedisError),

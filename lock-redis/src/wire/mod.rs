@@ -1,9 +1,9 @@
-//! The way to the server: connections, whose turn it is, scripts and what they answer.
+//! The way to the server: connections, the order of requests, scripts and their answers.
 
 pub(crate) mod answer;
-pub(crate) mod clock;
 pub(crate) mod connection;
 pub(crate) mod failure;
+pub(crate) mod lua;
 pub(crate) mod own_client;
 pub(crate) mod script;
 pub(crate) mod snapshot;

@@ -1,4 +1,4 @@
-//! What a client of the caller's says about the way to the server.
+//! The transport settings of a client that the caller gives.
 
 use std::{fmt, time::Duration};
 
@@ -7,30 +7,20 @@ use redis::{
     RedisResult, io::tcp::TcpSettings,
 };
 
-/// How a connection is made, besides the host, the port, the login and the database.
-#[derive(Clone)]
+/// The settings of a connection, except host, port, login and database.
+#[derive(Clone, Default)]
 pub(crate) struct Transport {
     /// TLS or a Unix socket; `None` for plain TCP.
     addr: Option<ConnectionAddr>,
     tcp: TcpSettings,
-    login: RedisConnectionInfo,
-    /// What a connection starts from.
+    /// The client's login, which the caller of [`info`](Self::info) completes.
+    pub(super) login: RedisConnectionInfo,
+    /// The options on which a connection is based.
     pub(crate) options: AsyncConnectionConfig,
 }
 
-impl Default for Transport {
-    fn default() -> Self {
-        Self {
-            addr: None,
-            tcp: TcpSettings::default(),
-            login: RedisConnectionInfo::default(),
-            options: AsyncConnectionConfig::new(),
-        }
-    }
-}
-
 impl Transport {
-    /// The transport of a client.
+    /// Returns the transport of a client.
     pub(crate) fn of(info: &ConnectionInfo) -> Self {
         let plain = matches!(info.addr(), ConnectionAddr::Tcp(..));
         Self {
@@ -41,7 +31,7 @@ impl Transport {
         }
     }
 
-    /// The host and the port of a client; a Unix socket's path has no port.
+    /// Returns the host and the port of a client. For a Unix socket: its path, and port 0.
     pub(crate) fn host_of(info: &ConnectionInfo) -> (String, u16) {
         match info.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
@@ -51,23 +41,18 @@ impl Transport {
         }
     }
 
-    /// The login of the client, to be completed.
-    pub(super) fn login(&self) -> RedisConnectionInfo {
-        self.login.clone()
-    }
-
-    /// What a connection for locks to this host is made with.
+    /// Returns the settings of a connection for locks to this host.
     ///
     /// # Errors
     ///
-    /// What the client library does not like about it.
+    /// The client library's error if the settings are invalid.
     pub(super) fn info(
         &self,
         host: String,
         port: u16,
         login: RedisConnectionInfo,
     ) -> RedisResult<ConnectionInfo> {
-        // Without linger, closing a broken connection also forgets what it has not sent yet.
+        // Without linger, closing a broken connection also discards data that is not sent yet.
         let tcp = self.tcp.clone().set_nodelay(true).set_linger_time(Duration::ZERO);
         let addr = match self.addr.clone() {
             None => ConnectionAddr::Tcp(host, port),

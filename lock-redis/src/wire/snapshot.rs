@@ -1,4 +1,4 @@
-//! What the server answers about a name: who holds its lock, and who waits for it.
+//! The server's state of a name: holders of its lock, and waiters.
 
 use std::{
     collections::HashMap,
@@ -8,56 +8,53 @@ use std::{
 use lock_core::{Entry, FencingToken, Holder};
 use redis::Value;
 
-use super::answer::{bytes, number, numbers};
+use super::answer::{bytes, count, number, numbers};
 use crate::layout::{kind, ticket::Ticket};
 
-/// What the server has about a name.
+/// The server's state of a name.
 pub(crate) struct Snapshot {
     /// The lock's value, if one attempt holds it alone.
     alone: Option<Vec<u8>>,
-    /// How long that lives.
+    /// Time until the lock expires.
     ttl_left: Option<Duration>,
     fence: Option<u64>,
-    /// The holder's ticket, followed by what it says about itself.
+    /// The holder's ticket, followed by its description.
     described: Option<Vec<u8>>,
-    /// Who hold it together: ticket, until when it is alive, and record.
+    /// The members of a group: ticket, end of life, and record of each.
     members: Vec<[Vec<u8>; 3]>,
-    /// Ticket and record of each.
+    /// Ticket and record of each waiter.
     waiting: Vec<[Vec<u8>; 2]>,
     /// The server's time in microseconds.
     now: u64,
-    /// What the token floor adds to it.
+    /// The offset that the token floor adds to it.
     offset: Option<u64>,
-}
-
-/// What DIAGNOSE answers: a snapshot, and the places that were asked for.
-pub(crate) fn diagnosed(value: &Value) -> Option<(Snapshot, Vec<Option<usize>>)> {
-    let Value::Array(parts) = value else { return None };
-    let [snapshot, Value::Array(places)] = parts.as_slice() else { return None };
-    let places = numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
-    Some((Snapshot::read(snapshot)?, places.collect()))
+    /// The places of the attempts in the request; `None` beyond the searched part of the queue.
+    pub(crate) places: Vec<Option<usize>>,
 }
 
 impl Snapshot {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
-        let [alone, Value::Int(pttl), fence, described, members, waiting, now, offset] =
+        let [alone, Value::Int(pttl), fence, described, _, offset, now, lists @ ..] =
             parts.as_slice()
         else {
             return None;
         };
+        let [members, waiting, places] = lists else { return None };
+        let places = numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
         let mut members = records::<3>(members)?;
-        // Each begins with the token of a grant.
+        // Sorted by the token of the grant, with which each record begins.
         members.sort_by_cached_key(|[.., record]| number(record.split(|b| *b == b' ').next()?));
         Some(Self {
             alone: bytes(alone),
             ttl_left: u64::try_from(*pttl).ok().map(Duration::from_millis),
-            fence: bytes(fence).and_then(|text| number(&text)),
+            fence: count(fence),
             described: bytes(described),
             members,
             waiting: records(waiting)?,
-            now: bytes(now).and_then(|text| number(&text))?,
-            offset: bytes(offset).and_then(|text| number(&text)),
+            now: count(now)?,
+            offset: count(offset),
+            places: places.collect(),
         })
     }
 
@@ -92,7 +89,7 @@ impl Snapshot {
         }
     }
 
-    /// One of several. Its record: token, kind, and who.
+    /// Reads one of several holders. Its record: token, kind, and description.
     fn member(
         &self,
         [ticket, alive, record]: &[Vec<u8>; 3],
@@ -108,7 +105,7 @@ impl Snapshot {
         Some(Entry::new(Some(attempt), holder).with_kind(kind).with_ttl_left(left).holding())
     }
 
-    /// Its record: alive until, TTL, since when, kind, and who.
+    /// Reads a waiter. Its record: alive until, TTL, since when, kind, and description.
     fn waiter(
         &self,
         [ticket, record]: &[Vec<u8>; 2],
@@ -130,9 +127,9 @@ impl Snapshot {
     }
 }
 
-/// What is known of a grant. A token is the time of it and what the token floor adds to that,
-/// unless the server's clock went back. `now`: microseconds since 1970 by the server; later than
-/// that is no time.
+/// Returns the holder of a grant. A token is the time of the grant plus the token floor's offset,
+/// unless the server's clock went back. `now`: the server's time in microseconds since 1970; a
+/// later time is dropped.
 pub(crate) fn granted(
     description: Option<String>,
     token: Option<u64>,
@@ -144,7 +141,7 @@ pub(crate) fn granted(
     Holder::new(description, token.map(FencingToken::new)).granted(since)
 }
 
-/// What an attempt says about itself, or else its client.
+/// Returns an attempt's own description, or else its client's.
 fn description(
     own: Option<&str>,
     client: &str,
@@ -154,7 +151,7 @@ fn description(
     own.or_else(|| clients.get(client).cloned())
 }
 
-/// A flat list, taken apart.
+/// Splits a flat list into records.
 fn records<const N: usize>(list: &Value) -> Option<Vec<[Vec<u8>; N]>> {
     let Value::Array(parts) = list else { return None };
     let record = |record: &[Value]| {

@@ -1,14 +1,14 @@
-//! Whose request is sent next: what is urgent does not wait for what asks for more.
+//! The order of requests: urgent ones do not wait for acquires and looks.
 
-use lock_core::Attempt;
+use lock_core::{Attempt, keep::cancel::unless_cancelled};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// How many acquires and looks are in flight. More wait in this process, in order: what is urgent
-/// waits for those, here and at the server, and on a busy machine mostly here. Enough for 25,000
-/// per second at 2.5 ms.
-const TURNS: usize = 64;
+/// The most acquires and looks in flight. More wait in this process, in order. Urgent requests wait
+/// behind those in flight, here and at the server, and on a busy machine mostly here. Enough for
+/// 25,000 per second at 2.5 ms.
+pub(crate) const TURNS: usize = 64;
 
-/// What a request waits for before it is sent.
+/// The condition for a request to be sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lane {
     /// Nothing: renewals, conversions, releases, revokes.
@@ -17,36 +17,21 @@ pub(crate) enum Lane {
     Turn,
 }
 
-/// The permission to send; `None` if none is needed.
-type Turn<'a> = Option<SemaphorePermit<'a>>;
-
-/// How many more requests may be in flight that are not urgent.
-#[derive(Debug)]
-pub(crate) struct Turns(Semaphore);
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self(Semaphore::new(TURNS))
-    }
-}
-
-impl Turns {
-    /// Waits for a turn; `None` if the caller is cancelled.
-    pub(crate) async fn turn(&self, lane: Lane, caller: Option<&Attempt>) -> Option<Turn<'_>> {
+impl Lane {
+    /// Waits for the condition, and returns the permit, if it is one; `None` if the caller is
+    /// cancelled.
+    pub(crate) async fn turn<'a>(
+        self,
+        turns: &'a Semaphore,
+        caller: Option<&Attempt>,
+    ) -> Option<Option<SemaphorePermit<'a>>> {
         let turn = async {
-            match lane {
-                Lane::First => None,
+            match self {
+                Self::First => None,
                 // It is never closed.
-                Lane::Turn => self.0.acquire().await.ok(),
+                Self::Turn => turns.acquire().await.ok(),
             }
         };
-        match caller {
-            None => Some(turn.await),
-            Some(caller) => tokio::select! {
-                biased;
-                turn = turn => Some(turn),
-                () = caller.cancelled() => None,
-            },
-        }
+        unless_cancelled(caller, turn).await
     }
 }

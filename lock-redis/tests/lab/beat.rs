@@ -1,4 +1,4 @@
-//! How late this machine is.
+//! The delay of tasks on this machine.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! What the tests share: a private server, clients, and foreign clients.
+//! Helpers of the tests: a private server, clients, and foreign clients.
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 pub mod beat;
@@ -13,7 +13,7 @@ use lock_core::{
 use lock_lab::{Proxy, Redis};
 use lock_redis::{RedisConfig, RedisLock};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step of a test takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub async fn server() -> Redis {
@@ -53,7 +53,7 @@ pub async fn far_and_near() -> (Redis, Proxy, Arc<RedisLock>, Arc<RedisLock>) {
     (server, proxy, far, near)
 }
 
-/// Calls what most locks do without once, so that the server has the scripts.
+/// Calls the less common scripts once, so that the server has them.
 pub async fn warm(driver: &RedisLock) {
     let ttl = Duration::from_secs(10);
     let lease = acquire_as(Kind::Shared, driver, "warm", ttl).await.unwrap();
@@ -103,7 +103,7 @@ pub async fn acquire_as(
     within(driver.acquire(request_of(kind, lock, ttl), Attempt::new())).await
 }
 
-/// Acquires without lock-core, which would hide what the driver does.
+/// Acquires without lock-core, which would hide the driver's behaviour.
 pub async fn acquire(driver: &RedisLock, lock: &str, ttl: Duration) -> Result<Box<dyn Lease>> {
     within(driver.acquire(request(lock, ttl), Attempt::new())).await
 }
@@ -183,7 +183,7 @@ pub fn companion(lock: &str, what: &str) -> Vec<u8> {
     [b"{", lock.as_bytes(), b"}\xFF", what.as_bytes()].concat()
 }
 
-/// What is on the server besides fences and what clients say about themselves.
+/// Returns the keys on the server, except fences and descriptions of clients.
 pub async fn left_behind(server: &Redis) -> Vec<String> {
     let keys = server.keys().await.unwrap();
     let kept = |key: &&Vec<u8>| !key.ends_with(b"\xFFfence") && !key.starts_with(b"{distlock}\xFF");
@@ -198,7 +198,7 @@ pub async fn within<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
 }
 
-/// Looks again and again; this is how tests wait for the server's state, which tells nobody.
+/// Looks again and again, because the server does not announce changes of its state.
 pub async fn until(mut condition: impl AsyncFnMut() -> bool) {
     within(async {
         while !condition().await {

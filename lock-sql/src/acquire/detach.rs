@@ -1,91 +1,67 @@
 //! Leaving a lock to another process, and taking up one that was left.
 //!
-//! The row gets another attempt, which nobody renews: the ticket's. Who adopts the lock gives the row
-//! its own. Each of the two is one `UPDATE` that asks for the attempt before, so it is done once, and
-//! what is sent twice finds what it did.
+//! The row gets another attempt, which no client renews: the ticket's. The process that adopts the
+//! lock gives the row its own attempt. Each of the two is one `UPDATE` that checks the previous
+//! attempt. So it takes effect once, and a request that is sent again finds what the first one did.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
-use lock_core::{Effect, Error, Instant, LossReason, Request, Result, Ticket};
+use lock_core::{Clock, Instant, LossReason, Request, Result, Ticket, keep::ticket::unreadable};
 use uuid::Uuid;
 
+use super::ask;
 use crate::{
-    error,
     session::{Session, attempt::Attempt},
-    wire::{
-        clock::CLOCK,
-        script::{HandOver, Script},
-        turns::Rank,
-    },
+    wire::{script::Script, turns::Rank},
 };
 
-/// Gives the row to nobody, who has this id.
+/// Gives the row a new attempt's id, which no client renews. Returns the id.
 ///
 /// # Errors
 ///
-/// [`Error::Lost`] if there is none any more, and as [`Session::insist`].
+/// [`Error::Lost`](lock_core::Error::Lost) if the row is gone. Otherwise same as
+/// [`Session::insist`].
 pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> Result<Uuid> {
-    // `close` waits for it: what is detached is none of its business.
-    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
+    // `close` waits for this, so it leaves a detached row alone.
+    let _busy = session.busy()?;
     let to = Uuid::new_v4();
-    let (name, from, granted) = (&attempt.name, attempt.id, attempt.granted());
-    let it = HandOver { name, token, from, to, holder: None, granted };
-    let script = |script: Script| script.hand_over(&it);
-    let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
+    let (of, granted) = ((&attempt.name, token), attempt.granted());
+    let script = |script: Script| script.hand_over(of, (attempt.id, to), None, granted);
+    let (deadline, patience) = (Clock::Boot.now() + attempt.ttl / 2, attempt.patience());
     let (_, rows) =
         session.insist(("detach", Rank::HandOver), script, patience, deadline, None).await?;
     let left = rows.iter().any(|row| row.attempt == to && !row.left.is_zero());
-    left.then_some(to).ok_or_else(|| lost(attempt, LossReason::EntryGone))
+    left.then_some(to).ok_or_else(|| attempt.lost(LossReason::EntryGone))
 }
 
-/// Gives the row to this attempt. Answers since when at the latest it is valid. The attempt is in the
-/// session's book meanwhile, and remains there.
+/// Gives the row to this attempt. Returns the time from which its validity counts, and the token.
+/// The attempt is in the session's book meanwhile, and remains there.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
     request: &Request,
     caller: &lock_core::Attempt,
     ticket: &Ticket,
-) -> Result<Instant> {
-    let from = read(session, ticket)?;
-    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
+) -> Result<(Instant, u64)> {
+    let (store, place) = (session.dialect().store(), ticket.place());
+    let from = Uuid::try_parse(place).map_err(|_| unreadable(store, place, "a UUID"))?;
     let (token, to) = (ticket.token().value(), attempt.id);
     let holder = Some((session.id, &*request.holder));
-    let it = HandOver { name: &attempt.name, token, from, to, holder, granted: None };
-    let script = |script: Script| script.hand_over(&it);
-    let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());
-    // Its time is running: as what is held, it goes before those that only wait.
-    let answer = session
-        .insist(("adopt", Rank::HandOver), script, patience, deadline, Some(caller))
-        .await
-        .inspect_err(|error| {
-            if error.effect() == Effect::Unknown {
-                session.clean_up(vec![attempt.clone()]);
-            }
-        });
-    let (sent, rows) = answer?;
-    match rows.into_iter().find(|row| !row.left.is_zero()) {
-        Some(row) if row.attempt == to => Ok(row.confirmed(sent, attempt.ttl)),
-        // Not given away: its token is not above the floor.
-        Some(row) if row.attempt == from => Err(lost(attempt, LossReason::TicketOver)),
-        Some(_) => Err(lost(attempt, LossReason::Adopted)),
-        None => Err(lost(attempt, LossReason::TicketOver)),
+    let of = (&attempt.name, token);
+    let script = |script: Script| script.hand_over(of, (from, to), holder, None);
+    let (own, deadline) = (slice::from_ref(attempt), Clock::Boot.now() + attempt.ttl);
+    // The row's time is running: like a held lock, it goes before attempts that only wait.
+    let op = ("adopt", Rank::HandOver);
+    let (sent, rows) = ask(session, own, op, script, deadline, caller).await?;
+    match rows.iter().find(|row| !row.left.is_zero()) {
+        Some(row) if row.attempt == to => Ok((row.confirmed(sent, attempt.ttl), token)),
+        // The row was not handed over: its token is not above the floor.
+        Some(row) if row.attempt == from => Err(attempt.lost(LossReason::TicketOver)),
+        Some(_) => Err(attempt.lost(LossReason::Adopted)),
+        None => Err(attempt.lost(LossReason::TicketOver)),
     }
-}
-
-fn lost(attempt: &Attempt, reason: LossReason) -> Error {
-    Error::Lost { name: attempt.name.clone(), reason }
-}
-
-/// Reads what [`detach`] answered.
-fn read(session: &Session, ticket: &Ticket) -> Result<Uuid> {
-    Uuid::try_parse(ticket.place()).map_err(|_| Error::InvalidOption {
-        option: "ticket".to_owned(),
-        value: ticket.place().chars().take(8).collect(),
-        allowed: format!("the place in a ticket of {} is a UUID", session.dialect().store()),
-    })
 }

@@ -5,54 +5,52 @@ use std::{
     sync::Arc,
 };
 
-use lock_core::{Effect, Instant, Result};
+use lock_core::{Clock, Error, Instant, Result, keep::limits};
 use tokio::sync::OwnedMutexGuard;
 
+use super::ask;
 use crate::{
-    acquire::TRY_LIMIT,
-    error,
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{
-        clock::CLOCK,
-        script::{NewEntry, Script},
-        turns::Rank,
-    },
+    wire::{script::Script, turns::Rank},
 };
 
-/// How many names one transaction takes at the most: the longest ones make a message of about
-/// 400 KiB then, besides what their holders say.
+/// Most names in one transaction. With the longest names, its message has about 400 KiB, plus the
+/// holders' descriptions.
 pub(crate) const NAMES: usize = 100;
 
 /// Takes the locks of all attempts, or none. The attempts are in the session's book meanwhile, and
-/// remain there if all are granted. Answers the tokens, each with the time since when it is valid
-/// at the latest.
+/// remain there if all are granted. Returns the tokens, each with the time from which its
+/// validity counts.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
     wishes: &[lock_core::Wish],
 ) -> Result<Option<Vec<(Instant, u64)>>> {
     let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
-    let limit = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default().min(TRY_LIMIT);
+    let limit =
+        attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default().min(limits::TRY);
     let turns = session.own_turn(limit, caller, turns(session, attempts)).await?;
     if caller.is_cancelled() {
         return Ok(None);
     }
-    let (sent, rows) = ask(session, attempts, wishes, caller, CLOCK.now() + limit).await?;
+    let (deadline, op) = (Clock::Boot.now() + limit, ("acquire", Rank::Ask));
+    let enter = |script: Script| script.acquire_all(wishes, session.id);
+    let (sent, rows) = ask(session, attempts, op, enter, deadline, caller).await?;
     if caller.is_cancelled() {
         let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
-        session.withdraw(attempts, true, CLOCK.now() + longest).await?;
+        session.remove(attempts, true, Clock::Boot.now() + longest).await?;
         return Ok(None);
     }
     drop(turns);
     granted(session, attempts, sent, &rows)
 }
 
-/// As a single lock's attempts take turns, for all names in order.
+/// Takes the turn of each name, as a single lock's attempt does, in the order of the names.
 async fn turns(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGuard<()>> {
     let turn = |attempt: &Arc<Attempt>| (attempt.name.clone(), session.book().turn(&attempt.name));
     let turns: BTreeMap<_, _> = attempts.iter().map(turn).collect();
@@ -63,31 +61,7 @@ async fn turns(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGu
     taken
 }
 
-/// Sends the request until it is answered. If it failed, whatever it may have done is undone in the
-/// background.
-async fn ask(
-    session: &Arc<Session>,
-    attempts: &[Arc<Attempt>],
-    wishes: &[lock_core::Wish],
-    caller: &lock_core::Attempt,
-    deadline: Instant,
-) -> Result<(Instant, Vec<Row>)> {
-    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
-    let entries = attempts.iter().zip(wishes);
-    let entries =
-        entries.map(|(attempt, (request, _))| NewEntry::new(session.id, attempt, request));
-    let entries: Vec<_> = entries.collect();
-    let script = |script: Script| script.acquire_all(&entries, session.id);
-    let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
-    let answer =
-        session.insist(("acquire", Rank::Ask), script, patience, deadline, Some(caller)).await;
-    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        session.clean_up(attempts.to_vec());
-    }
-    answer
-}
-
-/// All attempts or none. A part of them is there only if somebody has removed the others.
+/// Grants all attempts or none. If only some of them are there, the others were removed.
 fn granted(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
@@ -103,8 +77,8 @@ fn granted(
         Some((row.confirmed(sent, attempt.ttl), row.token))
     });
     let granted = granted.collect::<Option<_>>().ok_or_else(|| {
-        session.clean_up(attempts.to_vec());
-        error::gone(session.dialect())
+        session.remove_later(attempts.to_vec());
+        Error::PlaceLost { store: session.dialect().store() }
     });
     granted.map(Some)
 }

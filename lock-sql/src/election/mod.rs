@@ -1,4 +1,4 @@
-//! What observers of an election are told.
+//! Observers of an election, and what they are told.
 
 pub(crate) mod observe;
 pub(crate) mod observers;

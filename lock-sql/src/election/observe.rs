@@ -1,5 +1,5 @@
-//! Who leads, told to those who observe: looks at the database, which keeps what they may have
-//! missed.
+//! Tells observers which attempt leads. An observer looks at the database, which keeps the values
+//! that it may have missed.
 
 use std::{
     sync::{Arc, Weak},
@@ -7,8 +7,9 @@ use std::{
 };
 
 use lock_core::{
-    Effect, Error, FencingToken, Holder, Kind, Leader, LockName, Observed, Result,
-    deadline::jitter, duration::shown,
+    FencingToken, Holder, Kind, Leader, LockName, Observed, Result,
+    deadline::jitter,
+    keep::{self, limits::UNREAD, observe::tell, wait::Waits},
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -22,19 +23,17 @@ use crate::{
     wire::{failure::Failure, script::Script, turns::Rank},
 };
 
-/// How many changes may wait for an observer that does not look.
-const UNREAD: usize = 64;
 /// How long one look waits for its answer.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Between two looks at a database that does not answer.
+/// Pause between two looks at a database that does not answer.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often an observer looks.
+/// Longest pause between two looks of an observer.
 fn pace(dialect: Dialect) -> Duration {
     match dialect {
         Dialect::Sqlite => Duration::from_millis(50),
         Dialect::MySql => Duration::from_millis(250),
-        // Changes are pushed; that a leader has died is not.
+        // Changes are pushed, but the death of a leader is not.
         Dialect::Postgres => Duration::from_secs(2),
     }
 }
@@ -43,7 +42,7 @@ fn pace(dialect: Dialect) -> Duration {
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::observe`](lock_core::DistributedLock::observe).
+/// Same as [`DistributedLock::observe`](lock_core::DistributedLock::observe).
 pub(crate) async fn observe(
     session: &Arc<Session>,
     name: &LockName,
@@ -56,13 +55,9 @@ pub(crate) async fn observe(
         bell,
         known: Known::default(),
     };
-    let Ok(first) = timeout(LIMIT * 2, observer.look()).await else {
-        let silent = format!("the database did not answer for {}", shown(LIMIT * 2));
-        return Err(error::unavailable(session.dialect(), "observe", Effect::None, silent));
-    };
-    let first = first?.pop().flatten();
+    let first = keep::observe::first(session.store(), LIMIT * 2, observer.look()).await?;
     let (out, observed) = mpsc::channel(UNREAD);
-    tokio::spawn(observer.run(first, out));
+    tokio::spawn(tell(observer, first, out));
     Ok(observed)
 }
 
@@ -74,37 +69,20 @@ struct Observer {
     known: Known,
 }
 
-impl Observer {
-    /// Tells every change until nobody listens, the client ends, or no patience helps.
-    async fn run(mut self, first: Option<Leader>, out: mpsc::Sender<Observed>) {
-        let work = async {
-            let mut changes = vec![first];
-            loop {
-                for change in changes {
-                    if out.send(Ok(change)).await.is_err() {
-                        return;
-                    }
-                }
-                // A ring that comes meanwhile is kept.
-                let _ = timeout(jitter(pace(self.dialect)), self.bell.notified()).await;
-                changes = match self.look().await {
-                    Ok(changes) => changes,
-                    Err(Error::Closed { .. }) => return,
-                    Err(error) => return drop(out.send(Err(error)).await),
-                };
-            }
-        };
-        tokio::select! {
-            () = work => {}
-            () = out.closed() => {}
-        }
+impl keep::observe::Observer for Observer {
+    async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
+        // The bell keeps a ring that comes while nothing waits for it.
+        let _ = timeout(jitter(pace(self.dialect)), self.bell.notified()).await;
+        self.look().await
     }
+}
 
-    /// Looks again and again until the database answers: what is new.
+impl Observer {
+    /// Looks until the database answers. Returns the changes.
     ///
     /// # Errors
     ///
-    /// What no patience helps against; [`Error::Closed`] if the session has ended.
+    /// An error that does not pass; [`Error::Closed`] if the session has ended.
     async fn look(&mut self) -> Result<Vec<Option<Leader>>> {
         loop {
             let closed = || error::closed(self.dialect);
@@ -114,7 +92,7 @@ impl Observer {
             let answer = session.run(Rank::Ask, observe, LIMIT).await;
             drop(session);
             match answer {
-                Ok((_, rows)) => return Ok(self.known.looked(rows)),
+                Ok((_, rows)) => return Ok(self.known.looked(rows.entries)),
                 Err(Failure::Closed) => return Err(closed()),
                 Err(Failure::Barred(error)) => return Err(error),
                 Err(Failure::Refused(why)) if is_final(self.dialect, &why) => {
@@ -126,19 +104,19 @@ impl Observer {
     }
 }
 
-/// The newest that an observer was told.
+/// The newest state that an observer was told.
 #[derive(Debug, Default)]
 struct Known {
     looked: bool,
     token: u64,
     version: u64,
-    /// Whether that one still leads.
+    /// Whether the attempt with this token still leads.
     leads: bool,
 }
 
 impl Known {
-    /// What is new in an answer: the values of those who led, and then the first of the queue, if
-    /// there is one. The very first answer tells of this moment only.
+    /// Returns the changes in an answer: earlier values of leaders, and then the first of the
+    /// queue, if there is one. The very first answer yields the present state only.
     fn looked(&mut self, rows: Vec<Row>) -> Vec<Option<Leader>> {
         let mut changes = Vec::new();
         let leads = rows.last().is_some_and(is_leader);
@@ -166,7 +144,7 @@ impl Known {
     }
 }
 
-/// Whether this is somebody who holds the lock alone. What a leader has said before has no attempt.
+/// Whether the row holds the lock alone. An earlier value of a leader has the nil attempt.
 fn is_leader(row: &Row) -> bool {
     !row.attempt.is_nil() && row.kind == Kind::Exclusive && !row.left.is_zero()
 }

@@ -1,40 +1,35 @@
-//! Who observes which name, and is woken when its leader may have changed.
+//! The observers of each name, which are woken when its leader may have changed.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
-use lock_core::LockName;
+use lock_core::{LockName, keep::poison::lock};
 use tokio::sync::Notify;
 
-/// Who observes what in a session.
+/// The observers of a session, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Observers(Mutex<HashMap<LockName, Vec<Weak<Notify>>>>);
 
 impl Observers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<LockName, Vec<Weak<Notify>>>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, name: &LockName) -> Arc<Notify> {
         let bell = Arc::new(Notify::new());
-        let mut observers = self.lock();
+        let mut observers = lock(&self.0);
         observers.retain(|_, bells| bells.iter().any(|bell| bell.strong_count() > 0));
         observers.entry(name.clone()).or_default().push(Arc::downgrade(&bell));
         bell
     }
 
-    /// Whoever observes this name looks now.
+    /// Makes the observers of this name look now.
     pub(crate) fn ring(&self, name: &LockName) {
-        let observers = self.lock();
+        let observers = lock(&self.0);
         let bells = observers.get(name).into_iter().flatten();
         bells.filter_map(Weak::upgrade).for_each(|bell| bell.notify_one());
     }
 
     pub(crate) fn ring_all(&self) {
-        let observers = self.lock();
+        let observers = lock(&self.0);
         let bells = observers.values().flatten();
         bells.filter_map(Weak::upgrade).for_each(|bell| bell.notify_one());
     }

@@ -1,4 +1,4 @@
-//! What the databases say differently.
+//! The differences between the databases.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use lock_core::Instant;
 /// Stands for the time at which a script is sent.
 const SENT: &str = "$SENT";
 
-/// Writes into a script when it is sent, by the machine's boot clock.
+/// Writes the time of sending into a script, by the machine's boot clock.
 pub(crate) fn stamp(script: &str, sent: Instant) -> String {
     script.replace(SENT, &sent.since(Instant::default()).as_micros().to_string())
 }
@@ -44,8 +44,8 @@ impl Dialect {
         }
     }
 
-    /// How many counters hand out tokens. The database locks one of them for a moment while an attempt
-    /// enters its queue; SQLite lets one write at a time anyway.
+    /// Number of counters that hand out tokens. The database locks one of them for a moment while
+    /// an attempt enters its queue; SQLite lets one write at a time anyway.
     pub(crate) fn slots(self) -> u64 {
         match self {
             Self::Sqlite => 1,
@@ -72,7 +72,7 @@ impl Dialect {
         hex
     }
 
-    /// Bytes, or nothing.
+    /// Bytes as a literal, or `NULL`.
     pub(crate) fn maybe_bytes(self, bytes: Option<&[u8]>) -> String {
         match (bytes, self) {
             (Some(bytes), _) => self.bytes(bytes),
@@ -81,7 +81,7 @@ impl Dialect {
         }
     }
 
-    /// No number, where there may be one.
+    /// `NULL` in the place of a number.
     pub(crate) fn no_number(self) -> &'static str {
         match self {
             Self::Postgres => "NULL::bigint",
@@ -90,8 +90,9 @@ impl Dialect {
     }
 
     /// The clock of all expiries, in microseconds: the server's. SQLite has no server, so it is the
-    /// machine's, which nobody can set. It is read when the script is sent, not when it is written: a
-    /// lock's validity counts from there, and must not outlast its expiry.
+    /// machine's boot clock, which cannot be set. The clock is read when the script is sent, not
+    /// when it is written: a lock's validity counts from the sending, and must not outlast its
+    /// expiry.
     pub(crate) fn now(self) -> String {
         match self {
             Self::Sqlite => SENT.to_owned(),
@@ -114,7 +115,8 @@ impl Dialect {
         }
     }
 
-    /// Several statements as one transaction, in one message. PostgreSQL takes every message for one.
+    /// Several statements as one transaction, in one message. PostgreSQL runs each message as one
+    /// transaction.
     pub(crate) fn transaction(self, statements: &str) -> String {
         match self {
             Self::Sqlite => format!("BEGIN IMMEDIATE; {statements} COMMIT;"),
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(stamp(&script, sent), "7000 - 7000");
     }
 
-    /// Another slot would be another order: a change needs a new version of the tables.
+    /// Another slot would mean another order: a change needs a new version of the tables.
     #[test]
     fn slots_stay_where_they_are() {
         assert_eq!(Dialect::Postgres.slot(b"orders/42"), 223);

@@ -1,4 +1,4 @@
-//! What is in the database: tables and rows, and what the databases say differently.
+//! The content of the database: tables, rows, and the differences between the databases.
 
 pub(crate) mod dialect;
 pub(crate) mod row;

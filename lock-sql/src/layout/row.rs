@@ -1,6 +1,9 @@
-//! What every query of ours answers: entries.
+//! The results of queries: entries, and numbers.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    ops::Deref,
+    time::{Duration, SystemTime},
+};
 
 use lock_core::{Instant, Kind};
 use sqlx::{ColumnIndex, Database, Decode, Type};
@@ -13,17 +16,17 @@ pub(crate) struct Row {
     pub(crate) token: u64,
     pub(crate) attempt: Uuid,
     pub(crate) kind: Kind,
-    /// How long it still lives unless it is renewed; zero if it is dead and nobody has removed it.
+    /// Time until it expires unless it is renewed. Zero if it has expired and is not removed yet.
     pub(crate) left: Duration,
     pub(crate) holder: Option<String>,
     pub(crate) value: Option<Vec<u8>>,
     pub(crate) version: u64,
     pub(crate) since: SystemTime,
-    /// When it was granted, if somebody has written it down.
+    /// When it was granted, if that is recorded.
     pub(crate) granted: Option<SystemTime>,
 }
 
-/// How a kind is written: as a number, a weight and a limit.
+/// Writes a kind as a number, a weight and a limit.
 pub(crate) fn written(kind: Kind) -> (u8, u32, u32) {
     match kind {
         Kind::Shared => (SHARED, 0, 0),
@@ -36,7 +39,7 @@ pub(crate) const EXCLUSIVE: u8 = 0;
 pub(crate) const SHARED: u8 = 1;
 pub(crate) const PERMIT: u8 = 2;
 
-/// What cannot be read counts as exclusive: nobody enters beside it.
+/// Reads a kind. An unreadable one counts as exclusive: no other attempt enters beside it.
 fn read_kind(kind: i64, weight: i64, limit: i64) -> Kind {
     match (u8::try_from(kind), u32::try_from(weight), u32::try_from(limit)) {
         (Ok(SHARED), ..) => Kind::Shared,
@@ -45,8 +48,31 @@ fn read_kind(kind: i64, weight: i64, limit: i64) -> Kind {
     }
 }
 
-impl Row {
-    pub(crate) fn read<R: sqlx::Row>(row: &R) -> sqlx::Result<Self>
+/// The results of a script's statements, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) entries: Vec<Row>,
+    /// Each with the attempt that it is about; the nil id if there is none.
+    pub(crate) numbers: Vec<(Uuid, u64)>,
+}
+
+impl Deref for Rows {
+    type Target = [Row];
+
+    fn deref(&self) -> &[Row] {
+        &self.entries
+    }
+}
+
+impl Rows {
+    /// The number at this place, if the script returns as many.
+    pub(crate) fn number(&self, at: usize) -> Option<u64> {
+        self.numbers.get(at).map(|(_, number)| *number)
+    }
+
+    /// Reads rows. An entry has 12 columns, a number 2. A row with one column only locks a counter,
+    /// or sends a notification.
+    pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
         for<'r> Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
@@ -55,26 +81,41 @@ impl Row {
         usize: ColumnIndex<R>,
         R::Database: Database,
     {
-        let attempt: Vec<u8> = row.try_get(2)?;
-        let holder: Option<Vec<u8>> = row.try_get(7)?;
-        Ok(Self {
-            name: row.try_get(0)?,
-            token: unsigned(row.try_get(1)?),
-            attempt: Uuid::from_slice(&attempt).unwrap_or_default(),
-            kind: read_kind(row.try_get(3)?, row.try_get(4)?, row.try_get(5)?),
-            left: Duration::from_micros(unsigned(row.try_get(6)?)),
-            holder: holder.map(|text| String::from_utf8_lossy(&text).into_owned()),
-            value: row.try_get(8)?,
-            version: unsigned(row.try_get(9)?),
-            since: time(row.try_get(10)?),
-            granted: row.try_get::<Option<i64>, _>(11)?.map(time),
-        })
+        let mut read = Self::default();
+        for row in rows {
+            match row.len() {
+                0 | 1 => {}
+                2 => {
+                    let attempt: Vec<u8> = row.try_get(0)?;
+                    let attempt = Uuid::from_slice(&attempt).unwrap_or_default();
+                    read.numbers.push((attempt, unsigned(row.try_get(1)?)));
+                }
+                _ => {
+                    let attempt: Vec<u8> = row.try_get(2)?;
+                    let holder: Option<Vec<u8>> = row.try_get(7)?;
+                    read.entries.push(Row {
+                        name: row.try_get(0)?,
+                        token: unsigned(row.try_get(1)?),
+                        attempt: Uuid::from_slice(&attempt).unwrap_or_default(),
+                        kind: read_kind(row.try_get(3)?, row.try_get(4)?, row.try_get(5)?),
+                        left: Duration::from_micros(unsigned(row.try_get(6)?)),
+                        holder: holder.map(|text| String::from_utf8_lossy(&text).into_owned()),
+                        value: row.try_get(8)?,
+                        version: unsigned(row.try_get(9)?),
+                        since: time(row.try_get(10)?),
+                        granted: row.try_get::<Option<i64>, _>(11)?.map(time),
+                    });
+                }
+            }
+        }
+        Ok(read)
     }
 }
 
 impl Row {
-    /// When the request was sent, at the latest, that has set the expiry, if the one that answers this was
-    /// sent at `sent`: an earlier one of the same attempt, perhaps, that nobody has answered.
+    /// Returns the time from which validity counts: `sent` minus the part of the TTL that had
+    /// passed. `sent` is when the answered request was sent. A part had passed if an earlier
+    /// request of the same attempt set the expiry, and its reply was lost.
     pub(crate) fn confirmed(&self, sent: Instant, ttl: Duration) -> Instant {
         sent - ttl.saturating_sub(self.left)
     }
@@ -93,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_lets_nobody_in() {
+    fn an_unreadable_kind_counts_as_exclusive() {
         assert_eq!(read_kind(0, 0, 0), Kind::Exclusive);
         assert_eq!(read_kind(1, 0, 0), Kind::Shared);
         assert_eq!(read_kind(2, 1, 3), Kind::Permit { weight: 1, limit: 3 });

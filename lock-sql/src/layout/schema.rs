@@ -2,20 +2,21 @@
 
 use crate::layout::dialect::Dialect;
 
-/// The row among the counters that tells what the token floor was raised to. No name counts with it.
+/// The row among the counters that holds the value that the token floor was raised to. No name uses
+/// it as its counter.
 pub(crate) const FLOOR: i64 = -1;
 
-/// Whether the tables have a column for it.
+/// Whether the tables have the column `granted`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Grants {
     Dated,
-    /// An earlier version has made them, and nobody has altered them yet.
+    /// An earlier version made the tables, and they are not altered yet.
     Undated,
 }
 
-/// The statements that create what locks need, for a database whose user may not create tables: run
-/// them once as somebody who may, and give the locks' user `SELECT`, `INSERT`, `UPDATE` and `DELETE`.
-/// Running them again does nothing.
+/// Returns the statements that create the locks' tables, for a database whose user may not create
+/// tables. Run them once as a user with that right, and give the locks' user `SELECT`, `INSERT`,
+/// `UPDATE` and `DELETE`. Running them again does nothing.
 ///
 /// ```
 /// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
@@ -27,8 +28,9 @@ pub fn schema(dialect: Dialect) -> String {
     tables(dialect) + &granted(dialect)
 }
 
-/// The statements that create what is missing. Clients that find no tables run them beside each other
-/// and beside those who use them already: so nothing in them locks a whole table that is there.
+/// The statements that create missing tables. Clients that find no tables run them at the same
+/// time, also while other clients use the tables already. So no statement locks a whole table that
+/// is there.
 pub(crate) fn tables(dialect: Dialect) -> String {
     let (bytes, text, integer, end) = match dialect {
         Dialect::Sqlite => ("BLOB", "BLOB", "INTEGER", " WITHOUT ROWID"),
@@ -79,9 +81,9 @@ CREATE TABLE IF NOT EXISTS distlock_v1_values (
     sql + &fill(dialect)
 }
 
-/// Adds the column `granted` to tables that an earlier version has made, unless they have it. SQLite
-/// has no such statement: see [`add_granted`]. It soon gives up waiting for a long transaction, since all
-/// clients wait behind it meanwhile.
+/// Adds the column `granted` to tables that an earlier version made, unless they have it. SQLite
+/// has no such statement: see [`add_granted`]. It waits only briefly for a long transaction, since
+/// all clients wait behind it meanwhile.
 fn granted(dialect: Dialect) -> String {
     let add = "ALTER TABLE distlock_v1_entries ADD COLUMN";
     match dialect {
@@ -89,7 +91,7 @@ fn granted(dialect: Dialect) -> String {
         Dialect::Postgres => format!(
             "SET lock_timeout = '200ms';\n{add} IF NOT EXISTS granted BIGINT;\nRESET lock_timeout;\n"
         ),
-        // MariaDB has IF NOT EXISTS here, MySQL has not. And 1 s is the least that MySQL has.
+        // MariaDB has IF NOT EXISTS here, MySQL has not. MySQL's shortest timeout is 1 s.
         Dialect::MySql => format!(
             "SET @distlock_wait = @@lock_wait_timeout;
 SET SESSION lock_wait_timeout = 1;
@@ -105,9 +107,9 @@ SET SESSION lock_wait_timeout = @distlock_wait;
     }
 }
 
-/// Adds the column `granted`, which clients of earlier versions neither read nor write; `None` on MySQL,
-/// where all clients would wait behind a statement that waits for somebody's long transaction, for 1 s at
-/// the least.
+/// Adds the column `granted`, which clients of earlier versions neither read nor write. `None` on
+/// MySQL: all clients would wait, for 1 s at least, behind a statement that waits for a long
+/// transaction.
 pub(crate) fn add_granted(dialect: Dialect) -> Option<String> {
     let add = "ALTER TABLE distlock_v1_entries ADD COLUMN granted";
     match dialect {

@@ -1,6 +1,6 @@
-//! Who is before an attempt in a queue, and how its client hears that it is let in.
+//! The attempts ahead in a queue, and how a client learns that an attempt is let in.
 
-pub(crate) mod looks;
+pub(crate) mod poll;
 #[cfg(feature = "postgres")]
 pub(crate) mod pushes;
 pub(crate) mod schedule;

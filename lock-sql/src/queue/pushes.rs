@@ -1,50 +1,47 @@
-//! Pushes of PostgreSQL: what they tell goes to those who wait.
+//! Pushes of PostgreSQL, passed on to waiting attempts and observers.
 
 use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use lock_core::{deadline::jitter, trace};
+use lock_core::{LockName, keep::backoff::Backoff, trace};
 use sqlx::{
     Executor,
     postgres::{PgListener, PgNotification},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
     session::Session,
     wire::{
-        postgres::listen::{Doubts, Pushes, connect, name},
+        postgres::{
+            self,
+            doubts::{Doubts, Pushes},
+        },
         script::OBSERVERS,
     },
 };
 
-/// Pauses between attempts to connect grow up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long one attempt may take, and an answer that shows that the connection is there.
+/// Pause between attempts to connect.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+/// Time limit of an attempt to connect, and of the answer that shows that the connection is there.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
-pub(crate) fn run(
-    session: &Arc<Session>,
-    Pushes { way, doubts }: Pushes,
-) -> impl Future<Output = ()> + use<> {
+pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output = ()> + use<> {
+    let (way, doubts) = (pushes.way.clone(), pushes.doubts.clone());
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = BACKOFF;
         loop {
-            match timeout(LIMIT, connect(id, way())).await {
+            match timeout(LIMIT, postgres::listen(id, way())).await {
                 Ok(Ok(listener)) => {
-                    pause = FIRST_PAUSE;
+                    pause = BACKOFF;
                     listen(&session, listener, &doubts).await;
                 }
-                Ok(Err(_)) | Err(_) => {
-                    sleep(jitter(pause)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
+                Ok(Err(_)) | Err(_) => pause.wait().await,
             }
         }
     }
@@ -52,7 +49,7 @@ pub(crate) fn run(
 
 /// Passes pushes on until the connection is lost.
 async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doubts) {
-    // Whatever was pushed before was missed.
+    // Earlier pushes were missed.
     match session.upgrade() {
         Some(session) => {
             session.waiters.ring_all();
@@ -85,15 +82,37 @@ async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doub
 fn heard(session: &Session, push: &PgNotification) {
     let payload = push.payload();
     if let Some(attempt) = payload.strip_prefix('-') {
-        let attempt =
-            Uuid::try_parse(attempt).ok().and_then(|attempt| session.book().find(attempt));
-        if let Some(attempt) = attempt {
+        let Ok(attempt) = Uuid::try_parse(attempt) else { return };
+        if let Some(attempt) = session.book().attempts.find(attempt) {
             attempt.gone();
         }
     } else if let Some(name) = name(payload) {
         match push.channel() {
             OBSERVERS => session.waiters.observers.ring(&name),
             _ => session.waiters.ring(&name),
+        }
+    }
+}
+
+/// Reads the lock's name in a push.
+fn name(hex: &str) -> Option<LockName> {
+    // A sign is no digit, but `from_str_radix` accepts it.
+    let is_hex = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let pairs = hex.as_bytes().chunks_exact(2).take_while(|_| is_hex);
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<_>> = pairs.map(byte).collect();
+    LockName::new(String::from_utf8(bytes?).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        assert_eq!(name("61c3a9"), LockName::new("aé").ok());
+        for odd in ["", "6", "zz", "ff", "+1"] {
+            assert_eq!(name(odd), None, "{odd}");
         }
     }
 }

@@ -1,18 +1,15 @@
-//! When those who wait look at their queue.
+//! When a client looks at the queues of its waiting attempts.
 
 use std::time::Duration;
 
-use lock_core::{Instant, deadline::jitter};
+use lock_core::{Clock, Instant, deadline::jitter};
 
-use crate::{
-    layout::{dialect::Dialect, row::Row},
-    wire::clock::CLOCK,
-};
+use crate::layout::{dialect::Dialect, row::Row};
 
 /// Looks that are due at about the same time are made together.
 pub(crate) const TOGETHER: Duration = Duration::from_millis(2);
-/// How much later than the attempt before it expires the head looks, and the others: the head goes
-/// first.
+/// How long after the expiry of the attempt ahead the head looks. The others look later: the head
+/// goes first.
 const HEAD_SLACK: Duration = Duration::from_millis(2);
 const OTHERS_SLACK: Duration = Duration::from_millis(400);
 /// How long one look waits for its answer.
@@ -23,22 +20,22 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 pub(crate) struct Look {
     pub(crate) at: Instant,
     pub(crate) why: Why,
-    /// How long to wait if there is nothing new.
+    /// How long to wait if nothing is new.
     pub(crate) pace: Duration,
-    /// When the first of those before it has expired, unless it was renewed.
+    /// When the first attempt ahead expires, unless it is renewed.
     pub(crate) expiry: Instant,
     /// The version of the whole database at the last look, and when that was.
     pub(crate) seen: Option<(u64, Instant)>,
 }
 
-/// The greater one counts.
+/// Why a look is due. The greater reason counts.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Why {
-    /// It is a while since the last one.
+    /// The pause since the last look is over.
     Pace,
-    /// Somebody said that something has changed.
+    /// A change was reported.
     Rung,
-    /// The attempt before has expired unless it was renewed.
+    /// An attempt ahead has expired, unless it was renewed.
     Expiry,
 }
 
@@ -55,22 +52,27 @@ fn pace(dialect: Dialect, place: usize) -> Duration {
     Duration::from_millis(factor.saturating_mul(step).min(longest))
 }
 
-/// How long the first to expire still lives of those before the one at this place. Not only of the
-/// one that it waits for: the dead among the others would seem to stay, and nobody would tell it of
-/// a change.
+/// Time until the first attempt ahead of this place expires. All of them count, not only the one
+/// that it waits for: expired ones among the others would seem to stay, and no change would be
+/// reported.
 pub(crate) fn blocked_for(queue: &[Row], at: usize) -> Duration {
     queue[..at].iter().map(|row| row.left).min().unwrap_or_default()
 }
 
 pub(crate) fn next_look(dialect: Dialect, place: usize, left: Duration) -> Look {
-    let (now, pace) = (CLOCK.now(), jitter(pace(dialect, place)));
+    let (now, pace) = (Clock::Boot.now(), jitter(pace(dialect, place)));
     let slack = if place == 1 { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
     let look = Look { at: now, why: Why::Pace, pace, expiry: now + left + slack, seen: None };
     look.after(now)
 }
 
 impl Look {
-    /// The next one, if there is nothing new now.
+    /// Makes it due now.
+    pub(crate) fn ring(&mut self) {
+        (self.at, self.why) = (Instant::default(), self.why.max(Why::Rung));
+    }
+
+    /// The next look, if this one shows nothing new.
     pub(crate) fn after(self, now: Instant) -> Self {
         match self.expiry <= now + self.pace {
             true => Self { at: self.expiry, why: Why::Expiry, ..self },

@@ -1,69 +1,53 @@
-//! Everything that a client holds and waits for, and when it is due.
+//! A client's attempts, and when it looks at which queue.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use lock_core::{Instant, LockName};
-use uuid::Uuid;
+use lock_core::{Instant, LockName, keep};
 
 use crate::{
     queue::schedule::{LIMIT, Look, TOGETHER, Why},
     session::attempt::Attempt,
-    wire::clock::CLOCK,
 };
 
-/// How often what is long dead is removed, at most.
+/// Shortest time between two removals of rows that expired long ago.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// Everything that a client holds and waits for, and when it is due.
+/// A client's attempts, and when it looks at which queue.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    pub(crate) attempts: HashMap<Uuid, Arc<Attempt>>,
-    /// Who waits, by name.
-    pub(crate) waiting: HashMap<LockName, Vec<Arc<Attempt>>>,
-    /// When to look at which queue, and why.
-    pub(crate) looks: BTreeMap<LockName, Look>,
-    /// Who of this client asks for a name does so in turn.
+    pub(crate) attempts: keep::book::Book<Attempt>,
+    queues: BTreeMap<LockName, Queue>,
+    /// This client's attempts that ask for the same name take turns.
     turns: HashMap<LockName, Weak<tokio::sync::Mutex<()>>>,
-    /// How many of these there may be before those that are over are removed.
+    /// Number of turns at which the unused ones are removed.
     turns_kept: usize,
-    /// How often somebody has rung.
+    /// Number of changes that were reported.
     pub(crate) rings: u64,
-    /// Per TTL, when its attempts are due for renewal.
-    groups: BTreeMap<Duration, Instant>,
     swept: Instant,
-    closed: bool,
 }
 
-/// A queue that is due, and who waits in it.
+/// A queue in which attempts of this client wait.
+#[derive(Debug)]
+struct Queue {
+    waiting: Vec<Arc<Attempt>>,
+    /// When to look at it, and why.
+    look: Look,
+}
+
+/// A queue that is due, and the attempts that wait in it.
 pub(crate) type Due = (LockName, Look, Vec<Arc<Attempt>>);
 
 impl Book {
-    /// Answers whether something is due earlier than before; nothing if the client is closed.
-    pub(crate) fn enter(&mut self, attempt: &Arc<Attempt>) -> Option<bool> {
-        if self.closed {
-            return None;
-        }
-        self.attempts.insert(attempt.id, attempt.clone());
-        // A group outlives its attempts until it is due, so that short holds do not set it up anew.
-        let mut earlier = false;
-        self.groups.entry(attempt.ttl).or_insert_with(|| {
-            earlier = true;
-            CLOCK.now() + attempt.period
-        });
-        Some(earlier)
-    }
-
     pub(crate) fn forget(&mut self, attempt: &Attempt) {
-        self.attempts.remove(&attempt.id);
-        if let Some(waiting) = self.waiting.get_mut(&attempt.name) {
-            waiting.retain(|other| other.id != attempt.id);
-            if waiting.is_empty() {
-                self.waiting.remove(&attempt.name);
-                self.looks.remove(&attempt.name);
+        self.attempts.forget(attempt);
+        if let Some(queue) = self.queues.get_mut(&attempt.name) {
+            queue.waiting.retain(|other| other.id != attempt.id);
+            if queue.waiting.is_empty() {
+                self.queues.remove(&attempt.name);
             }
         }
     }
@@ -72,7 +56,7 @@ impl Book {
         if let Some(turn) = self.turns.get(name).and_then(Weak::upgrade) {
             return turn;
         }
-        // Seldom: among many names, each one's turn would look at all of them.
+        // Seldom: with many names, each new turn would look at all the others.
         if self.turns.len() >= self.turns_kept {
             self.turns.retain(|_, turn| turn.strong_count() > 0);
             self.turns_kept = self.turns.len() * 2 + 16;
@@ -82,52 +66,13 @@ impl Book {
         turn
     }
 
-    #[cfg(feature = "postgres")]
-    pub(crate) fn find(&self, attempt: Uuid) -> Option<Arc<Attempt>> {
-        self.attempts.get(&attempt).cloned()
-    }
-
-    /// After a failed renewal.
-    pub(super) fn try_soon(&mut self) {
-        let now = CLOCK.now();
-        for (ttl, due) in &mut self.groups {
-            *due = (*due).min(now + *ttl / 10);
-        }
-    }
-
-    /// Refuses new attempts and hands out those that are there.
+    /// Refuses new attempts, and returns the present ones.
     pub(crate) fn close(&mut self) -> Vec<Arc<Attempt>> {
-        self.closed = true;
-        self.groups.clear();
-        self.looks.clear();
-        self.waiting.clear();
-        self.attempts.drain().map(|(_, attempt)| attempt).collect()
+        self.queues.clear();
+        self.attempts.close()
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    pub(super) fn next_due(&self) -> Instant {
-        self.groups.values().copied().min().unwrap_or(Instant::NEVER)
-    }
-
-    /// Takes out what is due now.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Arc<Attempt>> {
-        let due: BTreeSet<_> =
-            self.groups.iter().filter(|(_, at)| **at <= now).map(|(ttl, _)| *ttl).collect();
-        let of_group = |attempt: &&Arc<Attempt>| due.contains(&attempt.ttl);
-        let taken: Vec<_> = self.attempts.values().filter(of_group).cloned().collect();
-        for ttl in &due {
-            match taken.iter().find(|attempt| attempt.ttl == *ttl) {
-                Some(attempt) => self.groups.insert(*ttl, now + attempt.period),
-                None => self.groups.remove(ttl),
-            };
-        }
-        taken
-    }
-
-    /// Whether it is time to remove what is long dead.
+    /// Whether it is time to remove rows that expired long ago.
     pub(super) fn sweeps(&mut self, now: Instant) -> bool {
         let due = now.since(self.swept) >= SWEEP;
         if due {
@@ -135,86 +80,71 @@ impl Book {
         }
         due
     }
-}
 
-impl Book {
-    /// Whoever waits in this queue looks now. Answers whether anybody does.
+    /// Makes the attempts that wait in this queue look now. Returns whether there are any.
     pub(crate) fn ring(&mut self, name: &LockName) -> bool {
         self.rings += 1;
-        let Some(look) = self.looks.get_mut(name) else { return false };
-        look.at = Instant::default();
-        look.why = look.why.max(Why::Rung);
-        true
+        let queue = self.queues.get_mut(name);
+        queue.map(|queue| queue.look.ring()).is_some()
     }
 
-    /// The first of this client who waits in this queue.
+    /// The token of this client's first waiting attempt in this queue.
     pub(crate) fn first_waiting(&self, name: &LockName) -> Option<u64> {
-        self.waiting.get(name)?.iter().filter_map(|attempt| attempt.waiting_token()).min()
+        self.queues.get(name)?.waiting.iter().filter_map(|attempt| attempt.waiting_token()).min()
     }
 
     #[cfg(feature = "postgres")]
     pub(crate) fn ring_all(&mut self) {
         self.rings += 1;
-        for look in self.looks.values_mut() {
-            look.at = Instant::default();
-            look.why = look.why.max(Why::Rung);
-        }
+        self.queues.values_mut().for_each(|queue| queue.look.ring());
     }
 
-    /// From now on the attempt waits. `rings` is how often somebody had rung before it asked:
-    /// whoever rang since may have meant this queue. Answers whether a look is due earlier than
-    /// before.
+    /// Registers a waiting attempt. `rings` is the number of rings before it asked: a ring since
+    /// then may have meant this queue. Returns whether a look is due earlier than before.
     pub(crate) fn wait(&mut self, attempt: &Arc<Attempt>, mut look: Look, rings: u64) -> bool {
-        if !self.attempts.contains_key(&attempt.id) {
+        if self.attempts.find(attempt.id).is_none() {
             return false;
         }
         if self.rings != rings {
             (look.at, look.why) = (Instant::default(), Why::Rung);
         }
         let before = self.next_look();
-        self.waiting.entry(attempt.name.clone()).or_default().push(attempt.clone());
-        self.schedule(&attempt.name, look);
+        let queue = || Queue { waiting: Vec::new(), look };
+        let queue = self.queues.entry(attempt.name.clone()).or_insert_with(queue);
+        queue.waiting.push(attempt.clone());
+        // Never later than a look that is due already.
+        if look.at < queue.look.at {
+            queue.look = Look { why: look.why.max(queue.look.why), ..look };
+        }
         look.at < before
     }
 
-    /// Never later than it is due already.
-    fn schedule(&mut self, name: &LockName, look: Look) {
-        let due = self.looks.entry(name.clone()).or_insert(look);
-        if look.at < due.at {
-            *due = Look { why: look.why.max(due.why), ..look };
-        }
-    }
-
     pub(crate) fn next_look(&self) -> Instant {
-        self.looks.values().map(|look| look.at).min().unwrap_or(Instant::NEVER)
+        self.queues.values().map(|queue| queue.look.at).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Takes out the queues to look at now, with those who wait in them.
+    /// Takes out the queues to look at now, with the attempts that wait in them.
     pub(crate) fn take_looks(&mut self, now: Instant) -> Vec<Due> {
-        let due = |(name, look): (&LockName, &Look)| {
-            (look.at <= now + TOGETHER).then(|| (name.clone(), *look))
-        };
-        let due: Vec<_> = self.looks.iter().filter_map(due).collect();
         let mut taken = Vec::new();
-        for (name, look) in due {
-            let Some(waiting) = self.waiting.get_mut(&name) else { continue };
-            waiting.retain(|attempt| attempt.is_waiting());
-            if waiting.is_empty() {
-                self.waiting.remove(&name);
-                self.looks.remove(&name);
-                continue;
+        self.queues.retain(|name, Queue { waiting, look }| {
+            if look.at > now + TOGETHER {
+                return true;
             }
-            taken.push((name.clone(), look, waiting.clone()));
-            // Until it is answered, so that nobody's ring gets lost.
-            self.looks.insert(name, Look { at: now + LIMIT * 2, why: Why::Pace, ..look });
-        }
+            waiting.retain(|attempt| attempt.is_waiting());
+            if !waiting.is_empty() {
+                taken.push((name.clone(), *look, waiting.clone()));
+                // The look stays scheduled until the answer, so that no ring gets lost.
+                *look = Look { at: now + LIMIT * 2, why: Why::Pace, ..*look };
+            }
+            !waiting.is_empty()
+        });
         taken
     }
 
-    /// After a look: when to look again, unless somebody has rung meanwhile.
+    /// Schedules the next look after one, unless a ring came meanwhile.
     pub(crate) fn look_again(&mut self, name: &LockName, look: Look) {
-        if let Some(due) = self.looks.get_mut(name).filter(|due| due.why < Why::Rung) {
-            *due = look;
+        if let Some(queue) = self.queues.get_mut(name).filter(|queue| queue.look.why < Why::Rung) {
+            queue.look = look;
         }
     }
 }

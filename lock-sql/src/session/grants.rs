@@ -1,47 +1,47 @@
-//! When a wait has ended, written down for operators.
+//! Records for operators when a wait ended.
 //!
-//! An attempt that gets its lock at once says so in its first request. One that has waited finds out
-//! by a look, which writes nothing. So its client writes it a moment later, and never for a lock that
-//! is held for less: no hand-over waits for it, and short holds cost nothing more.
+//! An attempt that gets its lock at once records it in its first request. One that has waited
+//! learns of the grant by a look, which writes nothing. So its client writes it a moment later, and
+//! never for a lock that is held for less. No hand-over waits for it, and short holds cost nothing
+//! more.
 
 use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use lock_core::{Instant, deadline::jitter};
+use lock_core::{
+    Clock, Instant,
+    deadline::jitter,
+    keep::{due::until, poison::lock},
+};
 use tokio::sync::Notify;
 
 use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
     error,
-    layout::{dialect::Dialect, row::Row, schema::Grants},
-    wire::{
-        clock::{CLOCK, until},
-        failure::Failure,
-        script::Script,
-        turns::Rank,
-    },
+    layout::{dialect::Dialect, row::Rows, schema::Grants},
+    wire::{failure::Failure, script::Script, turns::Rank},
 };
 
-/// How long a lock is held before it is written down when it was granted.
+/// How long a lock is held before its grant is recorded.
 const AFTER: Duration = Duration::from_millis(250);
-/// When it is tried again.
+/// Pause before a retry.
 const AGAIN: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2);
-/// How often a client without the column looks whether somebody has added it.
+/// Longest pause between two looks for the column, by a client without it.
 const LOOK: Duration = Duration::from_secs(10);
 
 impl Session {
-    /// The attempt was granted just now, or at least known to be, and its row does not say so.
+    /// Schedules the record of a grant that has just become known and is not in the attempt's row.
     pub(crate) fn date(&self, attempt: &Arc<Attempt>) {
-        if self.column.grants() == Grants::Dated {
-            self.undated.add(CLOCK.now() + AFTER, [attempt.clone()]);
+        if *lock(&self.column) == Grants::Dated {
+            self.undated.add(Clock::Boot.now() + AFTER, [attempt.clone()]);
         }
     }
 
-    /// Runs a script when it is its turn, as [`Database::run`](crate::wire::database::Database::run); once
-    /// more if the column that it names has gone.
+    /// Same as `run` of the [database](crate::wire::database::Database), but runs the script once
+    /// more if the column that it names is gone.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Session {
         rank: Rank,
         script: impl Fn(Script) -> String,
         limit: Duration,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
+    ) -> Result<(Instant, Rows), Failure> {
         let writer = self.script();
         match self.database.run(rank, &script(writer), limit).await {
             Err(failure) if self.column_is_gone(writer, &failure) => {
@@ -61,32 +61,32 @@ impl Session {
         }
     }
 
-    /// Whether a script was refused because it names the column, which has gone: one that is written anew
-    /// is answered.
+    /// Whether a script was refused because it names the column, which is gone. A script that is
+    /// written anew succeeds.
     pub(super) fn column_is_gone(&self, writer: Script, failure: &Failure) -> bool {
         let Failure::Refused(why) = failure else { return false };
         let is_gone = writer.1 == Grants::Dated && error::is_undated(self.dialect(), why);
         // The next connection to a file adds it.
         if is_gone && self.dialect() != Dialect::Sqlite {
-            self.column.set(Grants::Undated);
+            *lock(&self.column) = Grants::Undated;
             self.undated.some.notify_one();
         }
         is_gone
     }
 
-    /// Looks whether the column is there by now.
+    /// Checks whether the column is there by now.
     async fn find_column(&self) {
         let probe = Script(self.dialect(), Grants::Dated).probe();
         if self.database.run(Rank::Ask, &probe, LIMIT).await.is_ok() {
-            self.column.set(Grants::Dated);
+            *lock(&self.column) = Grants::Dated;
         }
     }
 
-    /// Takes out what is due and still held.
+    /// Takes out the attempts that are due and still hold their locks.
     fn undated_now(&self) -> Vec<Arc<Attempt>> {
-        let mut due = self.undated.take_due(CLOCK.now());
+        let mut due = self.undated.take_due(Clock::Boot.now());
         let book = self.book();
-        due.retain(|attempt| book.attempts.contains_key(&attempt.id) && attempt.is_held());
+        due.retain(|attempt| book.attempts.find(attempt.id).is_some() && attempt.is_held());
         due
     }
 
@@ -102,7 +102,7 @@ impl Session {
             match self.database.run(Rank::Ask, &writer.date(&granted), LIMIT).await {
                 Err(failure) if self.column_is_gone(writer, &failure) => {}
                 Err(Failure::Down(_) | Failure::Lost(_)) => {
-                    self.undated.add(CLOCK.now() + AGAIN, attempts.iter().cloned());
+                    self.undated.add(Clock::Boot.now() + AGAIN, attempts.iter().cloned());
                 }
                 _ => {}
             }
@@ -110,22 +110,23 @@ impl Session {
     }
 }
 
-/// Writes until the session is gone.
+/// Records grants until the session is gone.
 pub(crate) async fn run(session: Weak<Session>, some: Arc<Notify>) {
-    let mut look = CLOCK.now() + jitter(LOOK);
+    let mut look = Clock::Boot.now() + jitter(LOOK);
     loop {
         let next = |session: Arc<Session>| {
-            let looks = session.column.grants() == Grants::Undated && !session.book().is_closed();
+            let looks =
+                *lock(&session.column) == Grants::Undated && !session.book().attempts.is_closed();
             session.undated.next_due().min(if looks { look } else { Instant::NEVER })
         };
         let Some(due) = session.upgrade().map(next) else { return };
-        until(due, &some).await;
+        until(Clock::Boot, due, &some).await;
         let Some(session) = session.upgrade() else { return };
-        if session.column.grants() == Grants::Undated && look <= CLOCK.now() {
+        if *lock(&session.column) == Grants::Undated && look <= Clock::Boot.now() {
             session.find_column().await;
-            look = CLOCK.now() + jitter(LOOK);
+            look = Clock::Boot.now() + jitter(LOOK);
         }
-        if session.undated.next_due() <= CLOCK.now() {
+        if session.undated.next_due() <= Clock::Boot.now() {
             session.date_due().await;
         }
     }

@@ -2,8 +2,6 @@
 
 pub(crate) mod attempt;
 pub(crate) mod book;
-mod column;
-mod departures;
 mod grants;
 mod janitor;
 mod neighbours;
@@ -13,49 +11,63 @@ mod undated;
 mod waiters;
 
 use std::{
-    sync::{Arc, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
-use lock_core::{Effect, Error, Instant, Kind, LockName, Result, deadline::jitter};
+use lock_core::{
+    Clock, Effect, Error, Instant, Kind, LockName, Result,
+    keep::{
+        backoff::Backoff, cancel::unless_cancelled, departures::Departures, errors::unavailable,
+        limits, poison::lock,
+    },
+};
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
-    time::{sleep, timeout},
+    time::timeout,
 };
 use uuid::Uuid;
 
 use self::{
-    attempt::Attempt, book::Book, column::Column, departures::Departures, neighbours::Neighbours,
-    undated::Undated, waiters::Waiters,
+    attempt::{Attempt, Leaving},
+    book::Book,
+    neighbours::Neighbours,
+    undated::Undated,
+    waiters::Waiters,
 };
 use crate::{
     error::{self, is_final, told},
-    layout::{dialect::Dialect, row::Row},
-    wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
+    layout::{dialect::Dialect, row::Rows, schema::Grants},
+    wire::{
+        database::Database,
+        failure::{Failure, cancelled},
+        script::Script,
+        turns::Rank,
+    },
 };
 
-/// Pauses between attempts grow up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-/// How long `close` insists.
-const CLOSE_LIMIT: Duration = Duration::from_secs(4);
-/// How many attempts one statement names.
+/// Pause between sendings of the same script.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(250));
+/// Most attempts that one statement names.
 const CHUNK: usize = 500;
 
-/// What a client is to the database.
+/// A client of the database.
 pub(crate) struct Session {
     pub(crate) id: Uuid,
-    pub(crate) database: Database,
+    pub(crate) database: Box<dyn Database>,
     pub(crate) waiters: Arc<Waiters>,
-    /// The other clients of this process that have the same database; `None` where it wakes them.
+    /// The clients of this process that use the same database; `None` where the database wakes
+    /// them.
     neighbours: Option<Arc<Neighbours>>,
-    /// Read by whatever may leave an attempt in the database, or removes one; written when all of
-    /// that is over.
+    /// Locked for reading by each task that may leave an attempt in the database, or removes one.
+    /// Locked for writing by `close`, when all of that is over.
     busy: Arc<RwLock<()>>,
-    departures: Departures,
+    departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
-    renewal_due: Arc<Notify>,
-    column: Column,
+    pub(crate) renewal_due: Arc<Notify>,
+    /// Whether the tables have the column `granted`, as far as this client knows. It may disappear,
+    /// as when an old dump is restored, and come back.
+    column: Mutex<Grants>,
     undated: Undated,
 }
 
@@ -65,74 +77,57 @@ impl Session {
     }
 
     pub(crate) fn script(&self) -> Script {
-        Script(self.dialect(), self.column.grants())
+        Script(self.dialect(), *lock(&self.column))
     }
 
-    /// What is held and waited for. Never held across an await.
+    /// The client's attempts. The guard is never held across an await.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.waiters.book()
     }
 
-    /// Has the attempt renewed and kept alive from now on.
+    /// Makes `close` wait until the guard is dropped.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`].
-    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        match self.book().enter(attempt) {
-            None => Err(error::closed(self.dialect())),
-            Some(earlier) => {
-                if earlier {
-                    self.renewal_due.notify_one();
-                }
-                Ok(())
-            }
-        }
+    /// [`Error::Closed`] if `close` does not wait any more, but removes all attempts in the book.
+    pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
+        let busy = self.busy.clone().try_read_owned();
+        busy.map_err(|_| error::closed(self.dialect()))
     }
 
-    /// Has `close` wait until this is dropped; `None` if it does not wait any more, but removes all
-    /// that is in the book.
-    pub(crate) fn busy(&self) -> Option<OwnedRwLockReadGuard<()>> {
-        self.busy.clone().try_read_owned().ok()
-    }
-
-    pub(crate) fn forget(&self, attempt: &Attempt) {
-        self.book().forget(attempt);
-    }
-
-    /// This session has changed a queue: whoever of this process waits in it looks.
+    /// Makes the attempts of this process that wait in a queue look: this session has changed it.
     pub(crate) fn changed(&self, name: &LockName) {
         self.waiters.ring(name);
         self.tell_neighbours(name);
     }
 
-    /// As [`changed`](Self::changed), but the session itself knows. Where the server pushes, the
-    /// others hear of it from there.
+    /// Same as [`changed`](Self::changed), but only for the other clients. Where the server pushes,
+    /// it tells them itself.
     pub(crate) fn tell_neighbours(&self, name: &LockName) {
         if let Some(neighbours) = &self.neighbours {
             neighbours.ring(&self.waiters, name);
         }
     }
 
-    /// The attempt holds the lock from now on.
+    /// Notes that the attempt holds the lock from now on.
     pub(crate) fn entered(&self, attempt: &Attempt) {
         if attempt.leads {
             self.changed(&attempt.name);
         } else if attempt.kind != Kind::Exclusive {
-            // The next one may get in, too.
+            // The next attempt may get in, too.
             self.tell_neighbours(&attempt.name);
         }
     }
 
-    /// Sends a script that may be executed twice, again and again until it is answered. Answers
-    /// when the answered one was sent, and the answer. Waits for its turn as long as the database
-    /// answers others; the deadline is for the rest.
+    /// Sends a script that may run twice, until the database answers. Returns when the answered
+    /// request was sent, and the answer. Waits for its turn as long as the database answers other
+    /// requests; the deadline limits the rest.
     ///
     /// # Errors
     ///
     /// [`Error::Unavailable`] at the deadline, or when the attempt is cancelled; its effect says
-    /// whether the script may have been executed. What the database says to a script that it
-    /// refuses for good.
+    /// whether the script may have been executed. The database's error if it refuses the script for
+    /// good.
     pub(crate) async fn insist(
         &self,
         (op, rank): (&'static str, Rank),
@@ -140,21 +135,21 @@ impl Session {
         limit: Duration,
         mut deadline: Instant,
         caller: Option<&lock_core::Attempt>,
-    ) -> Result<(Instant, Vec<Row>)> {
-        let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
+    ) -> Result<(Instant, Rows)> {
+        let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, BACKOFF);
         loop {
-            let asked = CLOCK.now();
+            let asked = Clock::Boot.now();
             let turn = self.database.turn(rank, deadline.since(asked), caller).await;
             let turn = match turn {
                 Ok(turn) => turn,
                 Err(Failure::Down(why)) => {
-                    return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+                    return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
                 }
                 Err(_) => return Err(error::closed(dialect)),
             };
-            deadline = deadline + CLOCK.now().since(asked);
-            // What it may have left goes with everything else.
-            if caller.is_some() && self.book().is_closed() {
+            deadline = deadline + Clock::Boot.now().since(asked);
+            // `close` removes what the attempt may have left.
+            if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
             }
             // Written anew each time: it may name the time of day.
@@ -179,24 +174,23 @@ impl Session {
                 }
                 Err(Failure::Down(why)) => why,
             };
-            if caller.is_some() && self.book().is_closed() {
+            if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
             }
-            let over =
-                CLOCK.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled);
+            let over = Clock::Boot.now() >= deadline
+                || caller.is_some_and(lock_core::Attempt::is_cancelled);
             if over {
-                return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+                return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
             }
-            sleep(jitter(pause)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause.wait().await;
         }
     }
 
-    /// Waits until it is an attempt's turn among those of this client that ask for the same name.
+    /// Waits for an attempt's turn among this client's attempts that ask for the same name.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] after a silence of the database of `patience`, or when the attempt is
+    /// [`Error::Unavailable`] if the database is silent for `patience`, or when the attempt is
     /// cancelled.
     pub(crate) async fn own_turn<T>(
         &self,
@@ -204,7 +198,9 @@ impl Session {
         caller: &lock_core::Attempt,
         turn: impl Future<Output = T>,
     ) -> Result<T> {
-        let turn = self.database.while_answered(patience, caller, turn).await;
+        let turn = self.database.turns().while_answered(patience, turn);
+        let turn = unless_cancelled(Some(caller), turn).await;
+        let turn = turn.unwrap_or_else(|| Err(Failure::Down(cancelled())));
         turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 
@@ -212,7 +208,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn leave(
         &self,
         op: &'static str,
@@ -231,18 +227,19 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What was not given back, and why.
+    /// The first error, if something was not given back.
     pub(crate) async fn close(&self) -> Result<()> {
-        let deadline = CLOCK.now() + CLOSE_LIMIT;
+        let deadline = Clock::Boot.now() + limits::CLOSE;
         let attempts = self.book().close();
         attempts.iter().for_each(|attempt| attempt.closed());
-        // A request that is under way may enter its queue yet.
-        let busy = timeout(deadline.since(CLOCK.now()), self.busy.write()).await;
+        // A request that is under way may still enter its queue.
+        let busy = timeout(deadline.since(Clock::Boot.now()), self.busy.write()).await;
         let mut result = Ok(());
         for attempts in attempts.chunks(CHUNK) {
             result = result.and(self.leave("close", attempts, true, deadline).await);
         }
-        // First: whoever is not busy yet would be let in behind what was removed.
+        // Before the guard is dropped: otherwise a later request could enter a queue after the
+        // removal.
         self.database.refuse();
         drop(busy);
         self.waiters.observers.ring_all();
@@ -251,7 +248,7 @@ impl Session {
         self.undated.some.notify_one();
         self.database.quit().await;
         match result {
-            // Closed before, perhaps by somebody else at the same time.
+            // Closed before, perhaps by another caller at the same time.
             Err(Error::Closed { .. }) => Ok(()),
             result => result,
         }
@@ -266,8 +263,11 @@ impl Drop for Session {
     }
 }
 
+/// The database's options show the password.
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("id", &self.id).field("database", &self.database).finish()
+        let (store, path) = (self.dialect().store(), self.database.path());
+        let mut session = f.debug_struct("Session");
+        session.field("id", &self.id).field("store", &store).field("path", &path).finish()
     }
 }

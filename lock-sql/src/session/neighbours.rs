@@ -2,10 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, LazyLock, Mutex, Weak},
 };
 
-use lock_core::LockName;
+use lock_core::{LockName, keep::poison::lock};
 
 use super::waiters::Waiters;
 
@@ -16,11 +16,10 @@ type Databases = HashMap<String, Weak<Neighbours>>;
 pub(super) struct Neighbours(Mutex<Vec<Weak<Waiters>>>);
 
 impl Neighbours {
-    /// Those of the database that is called so.
+    /// The clients of the database with this name.
     pub(super) fn of(database: &str) -> Arc<Self> {
         static DATABASES: LazyLock<Mutex<Databases>> = LazyLock::new(Mutex::default);
-        // Nothing panics while it is held.
-        let mut databases = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut databases = lock(&DATABASES);
         databases.retain(|_, neighbours| neighbours.strong_count() > 0);
         let known = databases.entry(database.to_owned()).or_default();
         known.upgrade().unwrap_or_else(|| {
@@ -30,21 +29,16 @@ impl Neighbours {
         })
     }
 
-    fn clients(&self) -> MutexGuard<'_, Vec<Weak<Waiters>>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn join(&self, client: &Arc<Waiters>) {
-        let mut clients = self.clients();
+        let mut clients = lock(&self.0);
         clients.retain(|other| other.strong_count() > 0);
         clients.push(Arc::downgrade(client));
     }
 
-    /// Wakes those of the other clients who wait in this queue: the first of them, who wakes the
-    /// next one if he holds the lock together with others.
+    /// Wakes the client that is first in this queue, if it is another one than `by`. That client
+    /// wakes the next one if it shares the lock.
     pub(super) fn ring(&self, by: &Waiters, name: &LockName) {
-        let clients: Vec<_> = self.clients().iter().filter_map(Weak::upgrade).collect();
+        let clients: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
         let first = |client: &&Arc<Waiters>| client.book().first_waiting(name).unwrap_or(u64::MAX);
         let first = clients.iter().min_by_key(first).map(|client| client.id);
         for client in clients.iter().filter(|client| client.id != by.id) {

@@ -1,43 +1,45 @@
 //! Renewal: one script keeps all locks and all waiting attempts of a client alive.
 
-use std::{
-    collections::HashSet,
-    fmt::Display,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::HashSet, fmt::Display, slice, sync::Arc, time::Duration};
 
-use lock_core::{Instant, Result, trace};
-use tokio::sync::Notify;
+use lock_core::{Clock, Instant, Result, keep::wait::Waits, trace};
 
 use super::{CHUNK, Session, attempt::Attempt};
-use crate::wire::{
-    clock::{CLOCK, until},
-    failure::Failure,
-    script::Script,
-    turns::Rank,
-};
+use crate::wire::{failure::Failure, script::Script, turns::Rank};
 
-impl Session {
-    /// Renews one attempt now. Answers when the confirmed request was sent; `None` if it has
-    /// expired.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        let deadline = CLOCK.now() + attempt.ttl / 2;
+impl Waits for Session {
+    type Attempt = Attempt;
+
+    const CLOCK: Clock = Clock::Boot;
+
+    fn store(&self) -> (&'static str, &'static str) {
+        (self.dialect().store(), "the database")
+    }
+
+    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+        let deadline = Clock::Boot.now() + attempt.ttl / 2;
         let renew = |script: Script| script.renew([attempt.id]);
         let (sent, rows) =
             self.insist(("renew", Rank::Renew), renew, attempt.patience(), deadline, None).await?;
         Ok((!rows.is_empty()).then_some(sent))
     }
 
-    async fn renew_due(&self) {
-        let now = CLOCK.now();
-        let mut attempts = self.book().take_due(now);
-        if !attempts.is_empty() {
-            self.database.check_pushes();
+    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
+        self.remove(slice::from_ref(attempt), false, deadline).await
+    }
+
+    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
+        self.remove_later(vec![attempt.clone()]);
+    }
+}
+
+impl Session {
+    pub(super) async fn renew_due(&self) {
+        let now = Clock::Boot.now();
+        let mut attempts = self.book().attempts.take_due(now);
+        #[cfg(feature = "postgres")]
+        if let Some(pushes) = self.database.pushes().filter(|_| !attempts.is_empty()) {
+            pushes.doubts.silent.notify_one();
         }
         attempts.retain(|attempt| attempt.is_renewed(now));
         for attempts in attempts.chunks(CHUNK) {
@@ -50,7 +52,8 @@ impl Session {
             trace::renewed(self.dialect().store(), held);
         }
         if !attempts.is_empty() && self.book().sweeps(now) {
-            // If it fails, the next one will do. The next renewal waits for it: it waits for nobody.
+            // If it fails, the next sweep will do. The next renewal waits for it, so the limit is
+            // short.
             let limit = Duration::from_secs(1);
             let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
         }
@@ -70,12 +73,11 @@ impl Session {
         Ok(())
     }
 
-    /// Finds out which of the locks that are held somebody has taken away: nobody was there to be
-    /// told.
+    /// Finds the held locks that were revoked while the client did not listen to pushes.
     #[cfg(feature = "postgres")]
     pub(crate) async fn check_held(&self) {
         let held = |attempt: &&Arc<Attempt>| attempt.is_held();
-        let attempts: Vec<_> = self.book().attempts.values().filter(held).cloned().collect();
+        let attempts: Vec<_> = self.book().attempts.all().filter(held).cloned().collect();
         for attempts in attempts.chunks(CHUNK) {
             let held = |script: Script| script.held(attempts.iter().map(|attempt| attempt.id));
             // If it fails, the next renewal finds out.
@@ -94,23 +96,9 @@ impl Session {
             Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
         };
         trace::renewal_failed(self.dialect().store(), why);
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let mut book = self.book();
-        book.try_soon();
-        let attempts: Vec<_> = book.attempts.values().cloned().collect();
-        drop(book);
-        attempts.iter().for_each(|attempt| attempt.expire_wait(now));
-    }
-}
-
-/// Renews until the session is gone.
-pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
-    loop {
-        let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
-        until(due, &earlier).await;
-        let Some(session) = session.upgrade() else { return };
-        if session.book().next_due() <= CLOCK.now() {
-            session.renew_due().await;
-        }
+        book.attempts.try_soon(now);
+        book.attempts.all().for_each(|attempt| attempt.expire_wait(now));
     }
 }

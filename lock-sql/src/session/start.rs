@@ -1,26 +1,23 @@
-//! Starts a client: connects, and starts what works for it in the background.
+//! Starts a client: its connection, and its tasks in the background.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use lock_core::Result;
+use lock_core::{Clock, Result, keep::due};
 use uuid::Uuid;
 
-use super::{
-    Session, column::Column, departures::Departures, grants, neighbours::Neighbours, renewal,
-    undated::Undated, waiters::Waiters,
-};
+use super::{Session, grants, neighbours::Neighbours, undated::Undated, waiters::Waiters};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
-use crate::{config::SqlConfig, queue::looks, wire::database::Database};
+use crate::{config::SqlConfig, queue::schedule::TOGETHER, wire::open::open};
 
 impl Session {
     /// Connects, once.
     ///
     /// # Errors
     ///
-    /// Why it was not possible.
+    /// If the connection fails.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
-        let (database, grants) = Database::open(config).await?;
+        let (database, grants) = open(config).await?;
         let id = Uuid::new_v4();
         let session = Arc::new(Self {
             id,
@@ -28,27 +25,45 @@ impl Session {
             neighbours: database.known_as().map(Neighbours::of),
             database,
             busy: Arc::default(),
-            departures: Departures::default(),
+            departures: Default::default(),
             renewal_due: Arc::default(),
-            column: Column::new(grants),
+            column: grants.into(),
             undated: Undated::default(),
         });
         session.join();
-        tokio::spawn(renewal::run(Arc::downgrade(&session), session.renewal_due.clone()));
-        tokio::spawn(looks::run(Arc::downgrade(&session), session.waiters.look_due.clone()));
+        session.work();
         tokio::spawn(grants::run(Arc::downgrade(&session), session.undated.some.clone()));
         Ok(session)
     }
 
-    /// The session is one of those that use the database.
+    /// Starts the tasks that renew and look until the session is gone.
+    fn work(self: &Arc<Self>) {
+        let renewals = (Arc::downgrade(self), self.renewal_due.clone());
+        tokio::spawn(due::run(
+            Clock::Boot,
+            renewals,
+            Duration::ZERO,
+            |session: &Self| session.book().attempts.next_due(),
+            |session| async move { session.renew_due().await },
+        ));
+        let looks = (Arc::downgrade(self), self.waiters.look_due.clone());
+        tokio::spawn(due::run(
+            Clock::Boot,
+            looks,
+            TOGETHER,
+            |session: &Self| session.book().next_look(),
+            |session| async move { session.look().await },
+        ));
+    }
+
+    /// Makes the session one of the clients of the database.
     fn join(self: &Arc<Self>) {
         if let Some(neighbours) = &self.neighbours {
             neighbours.join(&self.waiters);
         }
         #[cfg(feature = "postgres")]
-        if let Some(postgres) = self.database.pushing() {
-            let task = tokio::spawn(pushes::run(self, postgres.pushes()));
-            postgres.listens(task.abort_handle());
+        if let Some(pushes) = self.database.pushes() {
+            pushes.task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());
         }
     }
 }

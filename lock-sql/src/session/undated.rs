@@ -1,31 +1,26 @@
-//! Grants that are to be written down.
+//! Grants that are to be recorded.
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use lock_core::Instant;
+use lock_core::{Instant, keep::poison::lock};
 use tokio::sync::Notify;
 
 use crate::session::attempt::Attempt;
 
-/// What is to be written down, mostly in order: what is tried again may keep others waiting.
+/// The attempts to record, mostly in the order of their due times: a retry may keep others waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Undated {
     waiting: Mutex<VecDeque<(Instant, Arc<Attempt>)>>,
-    /// Rings when there is something, or the session ends.
+    /// Rings when there is something to record, or the session ends.
     pub(crate) some: Arc<Notify>,
 }
 
 impl Undated {
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Instant, Arc<Attempt>)>> {
-        // Nothing panics while it is held.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, due: Instant, attempts: impl IntoIterator<Item = Arc<Attempt>>) {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         let was_empty = waiting.is_empty();
         waiting.extend(attempts.into_iter().map(|attempt| (due, attempt)));
         if was_empty {
@@ -34,11 +29,11 @@ impl Undated {
     }
 
     pub(super) fn next_due(&self) -> Instant {
-        self.waiting().front().map_or(Instant::NEVER, |(due, _)| *due)
+        lock(&self.waiting).front().map_or(Instant::NEVER, |(due, _)| *due)
     }
 
     pub(super) fn take_due(&self, now: Instant) -> Vec<Arc<Attempt>> {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         let due = waiting.iter().take_while(|(due, _)| *due <= now).count();
         waiting.drain(..due).map(|(_, attempt)| attempt).collect()
     }

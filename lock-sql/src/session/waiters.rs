@@ -1,18 +1,18 @@
-//! Who of a client waits, for locks or for news of leaders, and what wakes them.
+//! A client's waiting attempts and observers, and what wakes them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use lock_core::LockName;
+use lock_core::{LockName, keep::poison::lock};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::book::Book;
 use crate::election::observers::Observers;
 
-/// What others of this process reach of a client.
-#[derive(Debug)]
+/// The part of a client that other clients of this process reach.
+#[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    /// The client's.
+    /// The client's id.
     pub(super) id: Uuid,
     book: Mutex<Book>,
     pub(crate) observers: Observers,
@@ -21,23 +21,17 @@ pub(crate) struct Waiters {
 }
 
 impl Waiters {
-    /// Nobody waits yet.
+    /// A client without attempts and observers.
     pub(super) fn new(id: Uuid) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            book: Mutex::default(),
-            observers: Observers::default(),
-            look_due: Arc::default(),
-        })
+        Arc::new(Self { id, ..Self::default() })
     }
 
-    /// What is held and waited for. Never held across an await.
+    /// The client's attempts. The guard is never held across an await.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        // Nothing panics while it is held.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
 
-    /// Something has changed in a queue: whoever of this client waits in it looks now.
+    /// Makes the client's attempts and observers look now: a queue has changed.
     pub(crate) fn ring(&self, name: &LockName) {
         if self.book().ring(name) {
             self.look_due.notify_one();
@@ -45,13 +39,14 @@ impl Waiters {
         self.observers.ring(name);
     }
 
-    /// Something has changed in a queue where others come first: only who is about to wait looks.
+    /// Notes a change in a queue where another client comes first: only attempts that are about to
+    /// wait look.
     pub(super) fn heard(&self, name: &LockName) {
         self.book().rings += 1;
         self.observers.ring(name);
     }
 
-    /// Everything may have changed.
+    /// Makes all attempts and observers look: anything may have changed.
     #[cfg(feature = "postgres")]
     pub(crate) fn ring_all(&self) {
         self.book().ring_all();

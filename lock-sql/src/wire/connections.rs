@@ -1,19 +1,18 @@
 //! A few connections to one database.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
-use lock_core::Instant;
-use sqlx::{Connection, Database};
+use lock_core::{Clock, Instant, keep::poison::lock};
+use sqlx::Connection;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     error::is_passing,
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
-        clock::CLOCK,
         failure::Failure,
         limit::Limit,
         own_client::Way,
@@ -21,53 +20,47 @@ use crate::{
     },
 };
 
-/// How long a connection may take that is being made, even if the script that wants it waits for
-/// less.
+/// Shortest time limit for making a connection, even if the script that wants it waits for less.
 const MAKING: Duration = Duration::from_secs(1);
 
-/// How long saying goodbye may take, which no server answers.
+/// Time limit for ending a connection properly. No server answers that.
 pub(super) const GOODBYE: Duration = Duration::from_millis(200);
 
 /// A connection to a database of one kind.
 pub(crate) trait Link: Connection + Sized + 'static {
     const DIALECT: Dialect;
 
-    /// Makes one that knows how it is to work.
+    /// Makes a connection with the settings that scripts need.
     ///
     /// # Errors
     ///
     /// [`Failure::Barred`] and [`Failure::Down`].
     fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
 
-    /// Sends a script. Answers the rows of all its statements.
+    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
+    /// that makes no sense.
     fn fetch(
         &mut self,
         script: String,
-    ) -> impl Future<Output = sqlx::Result<Vec<<Self::Database as Database>::Row>>> + Send;
-
-    /// Ends the transaction that a script has left open.
-    fn roll_back(&mut self) -> impl Future<Output = sqlx::Result<()>> + Send;
-
-    /// Reads what one of our queries has answered.
-    fn read(row: &<Self::Database as Database>::Row) -> sqlx::Result<Row>;
+    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
 }
 
 /// Connections that are made when they are needed, and used by one script at a time. Not the
-/// library's pool: that one asks the server after each use whether it is still there, which would
-/// be as many requests again.
+/// library's pool: after each use it asks the server whether the connection is still there, which
+/// would double the requests.
 pub(crate) struct Connections<C: Connection> {
     way: Way<C>,
-    /// Nothing once all have said goodbye: whatever comes back then does so, too.
+    /// `None` once all have been ended: a connection that comes back then is ended, too.
     idle: Mutex<Option<Vec<Made<C>>>>,
-    /// One that only renewals use, where several scripts run at once: they wait for none to be
-    /// made, and for none to come back.
+    /// A connection that only renewals use, where several scripts run at once. So renewals do not
+    /// wait for one to be made, or to come back.
     reserved: Mutex<Option<Made<C>>>,
-    /// Rings when one comes back.
+    /// Rings when a connection comes back.
     back: Notify,
-    /// For each connection that there is, also while it is being made.
+    /// One seat for each connection, also while it is being made.
     seats: Arc<Semaphore>,
     most: usize,
-    /// For scripts that the server still executes, though their clients have given up. They do not
+    /// For scripts that the server still executes, though their callers have given up. They do not
     /// keep others from their turns, as long as there are few of them.
     pub(super) stragglers: Turns,
 }
@@ -81,7 +74,7 @@ pub(super) struct Made<C> {
 }
 
 impl<C: Link> Connections<C> {
-    /// A connection that nobody uses: often one comes back sooner than a new one is made.
+    /// Takes an unused connection: often one comes back sooner than a new one is made.
     pub(super) async fn take(self: &Arc<Self>, limit: &Limit) -> Result<Made<C>, Failure> {
         loop {
             tokio::select! {
@@ -98,15 +91,15 @@ impl<C: Link> Connections<C> {
         }
     }
 
-    /// Makes one more connection as soon as there is a seat for it. Goes on when nobody waits for
-    /// it any more: MySQL blocks a host that leaves many connections half-made.
+    /// Makes one more connection as soon as there is a seat for it. Goes on if the caller stops
+    /// waiting for it: MySQL blocks a host that leaves many connections half-made.
     async fn add(self: &Arc<Self>, limit: Duration) -> Result<(), Failure> {
         let seat = self.seats.clone().acquire_owned().await;
         let (connections, seat) = (self.clone(), seat.map_err(|_| Failure::Closed)?);
         let making = tokio::spawn(async move {
             let made = Limit::new(limit).keep(C::make(&(connections.way)())).await;
             let connection = made.map_err(Failure::Down)??;
-            let answered = CLOCK.now();
+            let answered = Clock::Boot.now();
             connections.put_back(Made { connection, answered, seat });
             Ok(())
         });
@@ -122,8 +115,8 @@ impl<C: Link> Connections<C> {
 }
 
 impl<C: Connection> Connections<C> {
-    /// For as many scripts of each rank at once, as [`Turns::new`]; and for as many whose clients
-    /// have given up.
+    /// `seats`: how many scripts of each rank run at once, as in [`Turns::new`]. As many again may
+    /// run whose callers have given up.
     pub(crate) fn new(way: Way<C>, seats: [usize; 3]) -> Arc<Self> {
         let most = seats[0];
         Arc::new(Self {
@@ -143,7 +136,7 @@ impl<C: Connection> Connections<C> {
 
     async fn unused(&self) -> Made<C> {
         loop {
-            let idle = self.idle().as_mut().and_then(Vec::pop);
+            let idle = lock(&self.idle).as_mut().and_then(Vec::pop);
             match idle {
                 Some(made) => return made,
                 None => self.back.notified().await,
@@ -152,7 +145,7 @@ impl<C: Connection> Connections<C> {
     }
 
     fn put_back(&self, made: Made<C>) {
-        match &mut *self.idle() {
+        match &mut *lock(&self.idle) {
             Some(idle) => idle.push(made),
             None => drop(tokio::spawn(made.connection.close())),
         }
@@ -173,32 +166,26 @@ impl<C: Connection> Connections<C> {
     }
 
     pub(super) fn reserved(&self) -> MutexGuard<'_, Option<Made<C>>> {
-        // Nothing panics while it is held.
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reserved)
     }
 
-    /// Uses none of these connections again.
+    /// Drops the connections that are not in use.
     pub(crate) fn forget(&self) {
         *self.reserved() = None;
-        if let Some(idle) = &mut *self.idle() {
+        if let Some(idle) = &mut *lock(&self.idle) {
             idle.clear();
         }
     }
 
-    /// Uses none of these connections again that has been silent since then.
+    /// Drops the connections that are not in use and have been silent since then.
     pub(super) fn forget_since(&self, then: Instant) {
         self.reserved().take_if(|made| made.answered <= then);
-        if let Some(idle) = &mut *self.idle() {
+        if let Some(idle) = &mut *lock(&self.idle) {
             idle.retain(|made| made.answered > then);
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Option<Vec<Made<C>>>> {
-        // Nothing panics while it is held.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs no script any more.
+    /// Refuses all further scripts.
     pub(crate) fn refuse(&self) {
         self.seats.close();
     }
@@ -207,25 +194,18 @@ impl<C: Connection> Connections<C> {
         self.seats.is_closed()
     }
 
-    /// Ends all connections, and says so: MySQL and MariaDB complain in their logs of those that
+    /// Ends all connections properly: MySQL and MariaDB complain in their logs of connections that
     /// are only cut off.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) async fn quit(&self) {
         self.refuse();
-        let (idle, reserved) = (self.idle().take(), self.reserved().take());
+        let (idle, reserved) = (lock(&self.idle).take(), self.reserved().take());
         let quits = async {
             for Made { connection, seat: _seat, .. } in idle.into_iter().flatten().chain(reserved) {
                 let _ = connection.close().await;
             }
         };
-        // A server that does not read finds them closed.
+        // A server that does not read in time finds them closed.
         let _ = tokio::time::timeout(GOODBYE, quits).await;
-    }
-}
-
-/// The library's options show the password.
-impl<C: Connection> std::fmt::Debug for Connections<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connections").finish_non_exhaustive()
     }
 }

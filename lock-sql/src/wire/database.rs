@@ -1,223 +1,69 @@
-//! The database of a client: what differs besides the language.
+//! The database of a client: the differences besides the language.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
-use lock_core::{Attempt, Instant, Reach};
+use async_trait::async_trait;
+use lock_core::{Attempt, Instant};
 
+#[cfg(feature = "postgres")]
+use crate::wire::postgres::doubts::Pushes;
 use crate::{
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
-        failure::{self, Failure},
+        failure::Failure,
         limit::Limit,
-        turns::{NoTurn, Rank, Turn, Turns},
+        turns::{Turn, Turns},
     },
 };
 
-type Answer = Result<(Instant, Vec<Row>), Failure>;
+/// When a script was sent, and all entries in its answer.
+pub(crate) type Answer = Result<(Instant, Rows), Failure>;
 
-/// Scripts go in, entries come out.
-#[derive(Debug)]
-pub(crate) enum Database {
-    #[cfg(feature = "sqlite")]
-    Sqlite(Box<super::sqlite::Sqlite>),
-    #[cfg(feature = "mysql")]
-    MySql(super::mysql::MySql),
-    #[cfg(feature = "postgres")]
-    Postgres(Box<super::postgres::Postgres>),
-}
+/// A database that runs scripts.
+#[async_trait]
+pub(crate) trait Database: Send + Sync {
+    fn dialect(&self) -> Dialect;
 
-impl Database {
-    pub(crate) fn dialect(&self) -> Dialect {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => Dialect::Sqlite,
-            #[cfg(feature = "mysql")]
-            Self::MySql(_) => Dialect::MySql,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => Dialect::Postgres,
-        }
-    }
+    fn turns(&self) -> &Turns;
 
-    fn turns(&self) -> &Turns {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.turns(),
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.turns(),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.turns(),
-        }
-    }
-
-    /// Whether it answers.
-    pub(crate) fn reach(&self) -> Reach {
-        self.turns().reach.clone()
-    }
-
-    /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
-    /// database of `patience` ends the wait: a turn in this process is no outage.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Closed`] and [`Failure::Down`].
-    pub(crate) async fn turn(
-        &self,
-        rank: Rank,
-        patience: Duration,
-        caller: Option<&Attempt>,
-    ) -> Result<Turn, Failure> {
-        tokio::select! {
-            biased;
-            turn = self.turns().take(rank, patience) => turn.map_err(|why| Failure::no_turn(why, patience)),
-            () = cancelled(caller) => Err(Failure::Down(failure::cancelled())),
-        }
-    }
-
-    /// Waits for what other scripts bring about, as [`turn`](Self::turn) does for a turn.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Down`].
-    pub(crate) async fn while_answered<T>(
-        &self,
-        patience: Duration,
-        caller: &Attempt,
-        wait: impl Future<Output = T>,
-    ) -> Result<T, Failure> {
-        tokio::select! {
-            biased;
-            done = self.turns().while_answered(patience, wait) => {
-                done.ok_or_else(|| Failure::no_turn(NoTurn::Silent, patience))
-            }
-            () = caller.cancelled() => Err(Failure::Down(failure::cancelled())),
-        }
-    }
-
-    /// Runs a script when it is its turn. Answers when it was sent, and all entries that it
-    /// answers.
+    /// Runs a script in its turn: see [`Connections::run`](super::connections::Connections::run).
     ///
     /// # Errors
     ///
     /// See [`Failure`].
-    pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
-        let turn = self.turn(rank, limit, None).await?;
-        self.run_in(turn, None, script, limit).await
-    }
-
-    /// As [`run`](Self::run) in a turn, but nothing is sent for an attempt that is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
-    pub(crate) async fn run_in(
+    async fn execute(
         &self,
+        script: &str,
+        limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-        script: &str,
-        limit: Duration,
-    ) -> Answer {
-        let limit = &Limit::new(limit);
-        let answer = match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.run(script, limit, turn, caller).await,
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.run(script, limit, turn, caller).await,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.run(script, limit, turn, caller).await,
-        };
-        match &answer {
-            Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
-            // Its caller has left, or this client has.
-            Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
-            Err(Failure::Closed) => {}
-            Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
-            Err(Failure::Barred(why)) => self.turns().reach.broke(why),
-        }
-        answer
-    }
+    ) -> Answer;
 
-    /// Whoever is told of changes makes sure, from time to time, that he is.
-    pub(crate) fn check_pushes(&self) {
-        match self {
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.check(),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => {}
-        }
-    }
+    /// Refuses all further scripts.
+    fn refuse(&self);
+
+    /// Ends the connections to a server properly.
+    async fn quit(&self) {}
 
     /// The database's name within this process, where its clients wake each other; `None` where the
     /// server wakes them.
-    pub(crate) fn known_as(&self) -> Option<&str> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => Some(sqlite.real()),
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => Some(mysql.address()),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => None,
-        }
+    fn known_as(&self) -> Option<&str> {
+        None
     }
 
-    /// The database, if it is one that pushes.
+    /// The means to listen to pushes, where the database pushes.
     #[cfg(feature = "postgres")]
-    pub(crate) fn pushing(&self) -> Option<&super::postgres::Postgres> {
-        match self {
-            Self::Postgres(postgres) => Some(postgres),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => None,
-        }
+    fn pushes(&self) -> Option<&Pushes> {
+        None
     }
 
-    pub(crate) fn path(&self) -> Option<&Path> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => Some(sqlite.path()),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => None,
-        }
+    /// The file, where there is one.
+    fn path(&self) -> Option<&Path> {
+        None
     }
 
     #[cfg(all(feature = "properties", feature = "sqlite"))]
-    pub(crate) fn faults(&self) -> super::faults::Faults {
-        match self {
-            Self::Sqlite(sqlite) => sqlite.faults(),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => super::faults::Faults::default(),
-        }
-    }
-
-    /// Runs no script any more.
-    pub(crate) fn refuse(&self) {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.refuse(),
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.refuse(),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.refuse(),
-        }
-    }
-
-    /// Ends the connections to a server, as servers like it.
-    pub(crate) async fn quit(&self) {
-        match self {
-            // The file stays open until the last handle is dropped: who closes it last copies
-            // SQLite's log into it and waits for the disk, which a process that ends need not do.
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => {}
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.quit().await,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.quit().await,
-        }
-    }
-}
-
-/// Waits until the caller of an attempt has left; for ever where there is none.
-async fn cancelled(caller: Option<&Attempt>) {
-    match caller {
-        Some(caller) => caller.cancelled().await,
-        None => std::future::pending().await,
+    fn faults(&self) -> super::faults::Faults {
+        super::faults::Faults::default()
     }
 }

@@ -1,20 +1,14 @@
 //! Why a script has no answer.
 
-use std::time::Duration;
+use lock_core::{Effect, Error, keep::errors::unavailable};
 
-use lock_core::{Effect, Error};
-
-use crate::{
-    error,
-    layout::dialect::Dialect,
-    wire::{limit, turns::NoTurn},
-};
+use crate::{error, layout::dialect::Dialect};
 
 /// Why a script has no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Closed,
-    /// Not sent: there is no connection, and no patience helps.
+    /// Not sent: there is no connection, and a retry does not help.
     Barred(Error),
     /// Not sent: there is no connection now.
     Down(sqlx::Error),
@@ -40,19 +34,6 @@ impl Failure {
         Self::Down(sqlx::Error::Io(std::io::Error::other(why.to_owned())))
     }
 
-    /// Why there is no turn after this much patience.
-    pub(crate) fn no_turn(why: NoTurn, patience: Duration) -> Self {
-        match why {
-            NoTurn::Closed => Self::Closed,
-            NoTurn::Silent => Self::Down(limit::over(patience)),
-        }
-    }
-
-    /// What a client is told that opens the database.
-    pub(crate) fn opening(self, dialect: Dialect) -> Error {
-        self.unsent(dialect, "connect")
-    }
-
     /// The error of a request that has had no effect.
     pub(crate) fn unsent(self, dialect: Dialect, op: &'static str) -> Error {
         match self {
@@ -60,7 +41,7 @@ impl Failure {
             Self::Barred(error) => error,
             Self::Down(why) => {
                 let why = error::told(dialect, why);
-                error::unavailable(dialect, op, Effect::None, why)
+                unavailable(dialect.store(), op, Effect::None, why)
             }
             Self::Lost(why) | Self::Refused(why) => error::not_sent(dialect, op, why),
         }

@@ -18,12 +18,12 @@ struct Trouble {
 }
 
 impl Faults {
-    /// Nothing gets through any more.
+    /// Cuts requests and replies.
     pub fn cut(&self) {
         self.set(|trouble| (trouble.requests, trouble.replies) = (true, true));
     }
 
-    /// What is written is written, but nobody is told.
+    /// Cuts replies only: requests take effect.
     pub fn cut_replies(&self) {
         self.set(|trouble| trouble.replies = true);
     }
@@ -33,7 +33,7 @@ impl Faults {
         self.set(|trouble| (trouble.requests, trouble.replies) = (false, false));
     }
 
-    /// Nothing gets through ever again.
+    /// Cuts requests and replies for ever.
     pub fn crash(&self) {
         self.set(|trouble| trouble.crashed = true);
     }

@@ -1,13 +1,11 @@
-//! How long a script may take, whatever it waits for.
+//! The time limit of a script.
 
 use std::{io, time::Duration};
 
-use lock_core::{Instant, duration::shown};
+use lock_core::{Clock, Instant, duration::shown};
 use tokio::time::timeout;
 
-use crate::wire::clock::CLOCK;
-
-/// One deadline for all that a script waits for once it is its turn: a connection, the answer.
+/// One deadline for all waits of a script once it is its turn: for a connection, for the answer.
 #[derive(Debug)]
 pub(crate) struct Limit {
     whole: Duration,
@@ -15,35 +13,35 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Begins now.
+    /// A limit that begins now.
     pub(crate) fn new(whole: Duration) -> Self {
-        Self { whole, end: CLOCK.now() + whole }
+        Self { whole, end: Clock::Boot.now() + whole }
     }
 
     pub(crate) fn whole(&self) -> Duration {
         self.whole
     }
 
-    /// Whether most of the time has gone.
+    /// Whether less than a third of the time is left.
     pub(crate) fn is_short(&self) -> bool {
-        self.end.since(CLOCK.now()) < self.whole / 3
+        self.end.since(Clock::Boot.now()) < self.whole / 3
     }
 
     pub(crate) fn over(&self) -> sqlx::Error {
         over(self.whole)
     }
 
-    /// Waits for something as long as there is time.
+    /// Waits for `work` as long as there is time.
     ///
     /// # Errors
     ///
-    /// That there is none any more.
+    /// If the time is over.
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
-        timeout(self.end.since(CLOCK.now()), work).await.map_err(|_| self.over())
+        timeout(self.end.since(Clock::Boot.now()), work).await.map_err(|_| self.over())
     }
 }
 
-/// No answer within this time.
+/// The error if no answer came within this time.
 pub(crate) fn over(whole: Duration) -> sqlx::Error {
     let why = format!("no answer within {}", shown(whole));
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, why))

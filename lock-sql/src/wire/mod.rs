@@ -1,6 +1,5 @@
-//! The way to the database: connections, whose turn it is, scripts and their answers.
+//! The way to the database: connections, turns, scripts and their answers.
 
-pub(crate) mod clock;
 mod connections;
 pub(crate) mod database;
 pub(crate) mod failure;
@@ -9,10 +8,12 @@ pub(crate) mod faults;
 mod limit;
 #[cfg(feature = "mysql")]
 mod mysql;
-mod open;
+pub(crate) mod open;
 pub(crate) mod own_client;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod remote;
 mod run;
 pub(crate) mod script;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

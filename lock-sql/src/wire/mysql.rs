@@ -2,28 +2,27 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Attempt, Error, Instant};
+use lock_core::Error;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
-    mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode},
+    mysql::{MySqlConnectOptions, MySqlSslMode},
     raw_sql,
 };
 
 use crate::{
     config::{Server, Tls},
     error,
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
-        connections::{Connections, Link},
+        connections::Link,
         failure::Failure,
-        limit::Limit,
-        own_client::{self, Way},
-        turns::{SEATS, Turn, Turns},
+        own_client,
+        remote::{Remote, set},
     },
 };
 
-/// A statement is to see what is there when it runs, and is not to wait for others for long. It
-/// ends by itself when its client has given up; each of the two servers has a limit of its own for
+/// A statement must see the data that is there when it runs, and must not wait for others for long.
+/// It ends by itself when its client has given up; MySQL and MariaDB have different settings for
 /// that.
 const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
     SET SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 2, SESSION autocommit = 1 \
@@ -31,37 +30,32 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
     SHOW VARIABLES WHERE variable_name IN ('read_only', 'innodb_read_only', 'log_bin', \
     'binlog_format', 'wsrep_on', 'wsrep_provider')";
 
-/// Each node of Galera ends locks by a clock of its own, and lets a client in before it has what
-/// the others have granted.
+/// Each node of Galera ends locks by its own clock, and grants a lock before it has the other
+/// nodes' grants.
 const GALERA: &str = "the server is a node of Galera (wsrep_on): each node has its own clock, and another \
     one may grant what this one has granted; use a server with one writing primary";
 
-/// InnoDB refuses every write then (error 1665).
+/// InnoDB then refuses every write (error 1665).
 const STATEMENTS: &str = "the server writes its binary log by statement (binlog_format=STATEMENT), with \
     which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
 
 /// One client's connections to a server.
-#[derive(Debug)]
-pub(crate) struct MySql {
-    address: String,
-    turns: Turns,
-    connections: Arc<Connections<MySqlConnection>>,
-}
+pub(crate) type MySql = Remote<MySqlConnection>;
 
 impl MySql {
-    /// Nothing is sent yet.
+    /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Self {
         let Server { host, port, database, .. } = server;
         let database = database.as_deref().unwrap_or_default();
         let options = options(server);
-        Self::by(format!("{host}:{port}/{database}"), Arc::new(move || options.clone()))
+        Self::by(Some(format!("{host}:{port}/{database}")), Arc::new(move || options.clone()))
     }
 
-    /// As a pool connects. Nothing is sent yet.
+    /// Uses a pool's options. Sends nothing yet.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] if it names no database.
+    /// [`Error::InvalidOption`] if the pool names no database.
     pub(crate) fn of_pool(pool: &MySqlPool) -> Result<Self, Error> {
         let options = pool.connect_options();
         let Some(database) = options.get_database() else {
@@ -76,39 +70,7 @@ impl MySql {
             Some(socket) => socket.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
-        Ok(Self::by(format!("{server}/{database}"), own_client::way(pool, of_locks)))
-    }
-
-    fn by(address: String, way: Way<MySqlConnection>) -> Self {
-        Self { address, turns: Turns::new(SEATS), connections: Connections::new(way, SEATS) }
-    }
-
-    /// The server and the database, as this client names them.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
-    pub(crate) async fn run(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
-        self.connections.run(script, limit, turn, caller).await
-    }
-
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
-    }
-
-    pub(crate) fn refuse(&self) {
-        self.turns.close();
-        self.connections.refuse();
-    }
-
-    pub(crate) async fn quit(&self) {
-        self.connections.quit().await;
+        Ok(Self::by(Some(format!("{server}/{database}")), own_client::way(pool, of_locks)))
     }
 }
 
@@ -128,20 +90,12 @@ impl Link for MySqlConnection {
         Ok(connection)
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<MySqlRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    async fn roll_back(&mut self) -> sqlx::Result<()> {
-        raw_sql("ROLLBACK").execute(self).await.map(drop)
-    }
-
-    fn read(row: &MySqlRow) -> sqlx::Result<Row> {
-        Row::read(row)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 
-/// Whether a server with these settings can keep locks.
+/// Checks that a server with these settings can keep locks.
 fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
     let is = |name: &str, value: &str| {
         settings.get(name).is_some_and(|set| set.eq_ignore_ascii_case(value))
@@ -159,7 +113,7 @@ fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
     }
 }
 
-/// The settings that are another client's choice stay; those that our statements rely on do not.
+/// Keeps the pool's settings, except the ones that this driver's statements rely on.
 fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
     options
         .charset("utf8mb4")
@@ -171,19 +125,11 @@ fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
 }
 
 fn options(server: &Server) -> MySqlConnectOptions {
-    let mut options = MySqlConnectOptions::new().host(&server.host).port(server.port);
-    if let Some(user) = &server.user {
-        options = options.username(user);
-    }
-    if let Some(password) = &server.password {
-        options = options.password(password);
-    }
-    if let Some(database) = &server.database {
-        options = options.database(database);
-    }
-    if let Some(ca) = &server.ca {
-        options = options.ssl_ca(ca);
-    }
+    let options = MySqlConnectOptions::new().host(&server.host).port(server.port);
+    let options = set(options, server.user.as_deref(), MySqlConnectOptions::username);
+    let options = set(options, server.password.as_deref(), MySqlConnectOptions::password);
+    let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
+    let options = set(options, server.ca.as_deref(), MySqlConnectOptions::ssl_ca);
     let options = options.ssl_mode(match server.tls {
         Tls::Off => MySqlSslMode::Disabled,
         Tls::Prefer => MySqlSslMode::Preferred,

@@ -2,6 +2,12 @@
 
 use lock_core::{Error, Result};
 
+#[cfg(feature = "mysql")]
+use crate::wire::mysql::MySql;
+#[cfg(feature = "postgres")]
+use crate::wire::postgres::Postgres;
+#[cfg(feature = "sqlite")]
+use crate::wire::sqlite::Sqlite;
 use crate::{
     config::{SqlConfig, Target},
     layout::schema::Grants,
@@ -10,52 +16,41 @@ use crate::{
         own_client::{AnyPool, OwnPool},
     },
 };
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::{layout::dialect::Dialect, wire::server::prepare};
 
-impl Database {
-    /// Connects, and creates the tables if there are none.
-    ///
-    /// # Errors
-    ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect).
-    pub(crate) async fn open(config: &SqlConfig) -> Result<(Self, Grants)> {
-        match &config.target {
-            #[cfg(feature = "sqlite")]
-            Target::File { path } => {
-                let file = super::sqlite::Sqlite::open(path.as_deref()).await?;
-                // Each connection sees to the column: whoever may write a file may alter it.
-                Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
-            }
-            #[cfg(feature = "sqlite")]
-            Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => {
-                let file = super::sqlite::Sqlite::of_pool(pool).await?;
-                Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
-            }
-            #[cfg(feature = "mysql")]
-            Target::MySql(server) => Self::MySql(super::mysql::MySql::new(server)).prepared().await,
-            #[cfg(feature = "mysql")]
-            Target::Pool(OwnPool(AnyPool::MySql(pool))) => {
-                Self::MySql(super::mysql::MySql::of_pool(pool)?).prepared().await
-            }
-            #[cfg(feature = "postgres")]
-            Target::Pool(OwnPool(AnyPool::Postgres(pool))) => {
-                Self::Postgres(Box::new(super::postgres::Postgres::of_pool(pool))).prepared().await
-            }
-            #[cfg(feature = "postgres")]
-            Target::Postgres(server) => {
-                Self::Postgres(Box::new(super::postgres::Postgres::new(server))).prepared().await
-            }
-            #[allow(unreachable_patterns, reason = "all features may be there")]
-            _ => {
-                let store = config.dialect().store();
-                let what = format!("be used: build lock-sql with feature {store:?}");
-                Err(Error::Unsupported { store, what })
-            }
+/// Connects, and creates the tables if there are none. Returns whether they have the column
+/// `granted`.
+///
+/// # Errors
+///
+/// Same as [`SqlLock::connect`](crate::SqlLock::connect).
+pub(crate) async fn open(config: &SqlConfig) -> Result<(Box<dyn Database>, Grants)> {
+    let database: Box<dyn Database> = match &config.target {
+        #[cfg(feature = "sqlite")]
+        Target::File { path } => Box::new(Sqlite::open(path.as_deref()).await?),
+        #[cfg(feature = "sqlite")]
+        Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => Box::new(Sqlite::of_pool(pool).await?),
+        #[cfg(feature = "mysql")]
+        Target::MySql(server) => Box::new(MySql::new(server)),
+        #[cfg(feature = "mysql")]
+        Target::Pool(OwnPool(AnyPool::MySql(pool))) => Box::new(MySql::of_pool(pool)?),
+        #[cfg(feature = "postgres")]
+        Target::Postgres(server) => Box::new(Postgres::new(server)),
+        #[cfg(feature = "postgres")]
+        Target::Pool(OwnPool(AnyPool::Postgres(pool))) => Box::new(Postgres::of_pool(pool)),
+        #[allow(unreachable_patterns, reason = "all features may be there")]
+        _ => {
+            let store = config.dialect().store();
+            let what = format!("be used: build lock-sql with feature {store:?}");
+            return Err(Error::Unsupported { store, what });
         }
-    }
-
+    };
     #[cfg(any(feature = "mysql", feature = "postgres"))]
-    async fn prepared(self) -> Result<(Self, Grants)> {
-        let grants = super::server::prepare(&self).await?;
-        Ok((self, grants))
+    if database.dialect() != Dialect::Sqlite {
+        let grants = prepare(&*database).await?;
+        return Ok((database, grants));
     }
+    // Each connection adds the column: a user that may write a file may alter its tables.
+    Ok((database, Grants::Dated))
 }

@@ -1,4 +1,4 @@
-//! A pool of the caller's, as a source of options for connections of our own.
+//! A pool of the caller's, as a source of options for the driver's own connections.
 
 use std::{fmt, sync::Arc};
 
@@ -6,14 +6,15 @@ use sqlx::{Connection, Database, Pool};
 
 use crate::layout::dialect::Dialect;
 
-/// What a new connection is made with. Asked for each, since a pool may get a new password.
+/// Returns the options of a new connection. Called for each one, since a pool may get a new
+/// password.
 pub(crate) type Way<C> = Arc<dyn Fn() -> <C as Connection>::Options + Send + Sync>;
 
-/// A pool of the caller's: a `&sqlx::SqlitePool`, `&MySqlPool` or `&PgPool`. `Debug` does not show the
-/// password.
+/// A pool of the caller's: a `&sqlx::SqlitePool`, `&MySqlPool` or `&PgPool`. `Debug` does not show
+/// the password.
 ///
-/// Locks take from it how to connect, and none of its connections:
-/// [the front page](crate#your-own-client) says why.
+/// Locks use its options, and none of its connections: [the front page](crate#your-own-client) says
+/// why.
 #[derive(Clone)]
 pub struct OwnPool(pub(crate) AnyPool);
 
@@ -40,7 +41,7 @@ impl OwnPool {
     }
 }
 
-/// The options that a pool has by then, changed to what locks need.
+/// Returns the pool's options at the time of each call, changed to what locks need.
 pub(crate) fn way<D: Database>(
     pool: &Pool<D>,
     change: fn(<D::Connection as Connection>::Options) -> <D::Connection as Connection>::Options,

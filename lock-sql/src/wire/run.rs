@@ -1,39 +1,90 @@
-//! Runs scripts, each on a connection that it has for itself.
+//! Runs scripts: each in its turn, on a connection that it has for itself.
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Instant};
+use lock_core::{Attempt, Clock, keep::cancel::unless_cancelled};
 use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     error::{is_spent, may_have_run},
-    layout::{dialect::stamp, row::Row},
+    layout::dialect::stamp,
     wire::{
-        clock::CLOCK,
         connections::{Connections, GOODBYE, Link, Made},
-        failure::{Failure, cancelled},
+        database::{Answer, Database},
+        failure::{self, Failure},
         limit::Limit,
         turns::{Rank, Turn},
     },
 };
 
-/// How long a server executes a script at the most whose client has given up: longer than its own
-/// limits, which the settings of a connection say.
+/// Longest time that a server executes a script after its caller has given up: longer than the
+/// server's own limits, which the settings of a connection say.
 const STALL: Duration = Duration::from_secs(4);
 
-/// A connection that executes a script, in its turn. Given up before the answer, it keeps its
-/// seat, or one of the stragglers', until the server has ended the script: so a stall cannot use
-/// up the server's connections.
+impl dyn Database + '_ {
+    /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
+    /// database of `patience` ends the wait: a turn in this process is no outage.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Closed`] and [`Failure::Down`].
+    pub(crate) async fn turn(
+        &self,
+        rank: Rank,
+        patience: Duration,
+        caller: Option<&Attempt>,
+    ) -> Result<Turn, Failure> {
+        let turn = unless_cancelled(caller, self.turns().take(rank, patience)).await;
+        turn.unwrap_or_else(|| Err(Failure::Down(failure::cancelled())))
+    }
+
+    /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
+        let turn = self.turn(rank, limit, None).await?;
+        self.run_in(turn, None, script, limit).await
+    }
+
+    /// Same as [`run`](Self::run) in a turn, but sends nothing for an attempt that is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run_in(
+        &self,
+        turn: Turn,
+        caller: Option<&Attempt>,
+        script: &str,
+        limit: Duration,
+    ) -> Answer {
+        let answer = self.execute(script, &Limit::new(limit), turn, caller).await;
+        match &answer {
+            Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
+            // The caller has left, or this client is closed.
+            Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
+            Err(Failure::Closed) => {}
+            Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
+            Err(Failure::Barred(why)) => self.turns().reach.broke(why),
+        }
+        answer
+    }
+}
+
+/// A connection that executes a script, in its turn. If the caller gives up before the answer, it
+/// keeps its seat, or one of the stragglers', until the server has ended the script. So a stall
+/// cannot use up the server's connections.
 struct Busy<C: Connection + 'static> {
-    made: Option<Made<C>>,
-    turn: Option<Turn>,
+    /// `None` once the connection is put back or discarded.
+    made: Option<(Made<C>, Turn)>,
     connections: Arc<Connections<C>>,
 }
 
 impl<C: Link> Connections<C> {
-    /// Runs a script in its turn, unless its attempt has been cancelled by the time that there is a
-    /// connection. Answers when it was sent, and all entries that it answers.
+    /// Runs a script in its turn, unless its attempt is cancelled before there is a connection.
     ///
     /// # Errors
     ///
@@ -44,64 +95,55 @@ impl<C: Link> Connections<C> {
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
+    ) -> Answer {
         if self.is_refusing() {
             return Err(Failure::Closed);
         }
-        let reserved = match turn.rank {
-            Rank::Renew => self.reserved().take(),
-            Rank::HandOver | Rank::Ask => None,
-        };
+        let reserved = if turn.rank == Rank::Renew { self.reserved().take() } else { None };
         let made = match reserved {
             Some(made) => made,
             None => limit.keep(self.take(limit)).await.map_err(Failure::Down)??,
         };
-        let mut busy = Busy::new(self, made, turn);
+        let mut busy = Busy { made: Some((made, turn)), connections: self.clone() };
         let unsent = match caller.is_some_and(Attempt::is_cancelled) {
-            true => Some(cancelled()),
-            // Nobody would wait for the answer, and the connection would be given up.
+            true => Some(failure::cancelled()),
+            // The caller would give up before the answer, and lose the connection.
             false => limit.is_short().then(|| limit.over()),
         };
         if let Some(unsent) = unsent {
             busy.put_back();
             return Err(Failure::Down(unsent));
         }
-        let sent = CLOCK.now();
+        let sent = Clock::Boot.now();
         let script = stamp(script, sent);
         let rows = busy.connection()?.fetch(script);
         let error = match limit.keep(rows).await {
             Ok(Ok(rows)) => {
                 busy.has_answered();
                 busy.put_back();
-                let rows = rows.iter().filter(|row| sqlx::Row::len(*row) > 1);
-                let rows = rows.map(C::read).collect::<sqlx::Result<Vec<_>>>();
                 return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
             }
             Ok(Err(error)) => error,
             Err(over) => {
-                // The others are likely to be broken, too, unless they have worked meanwhile.
+                // The other connections are likely to be broken, too, unless they have worked
+                // meanwhile.
                 self.forget_since(sent);
                 return Err(Failure::Lost(over));
             }
         };
         if may_have_run(C::DIALECT, &error) {
             busy.discard();
-            self.forget();
             return Err(Failure::Lost(error));
         }
         if is_spent(C::DIALECT, &error) {
             busy.discard();
-            self.forget();
             return Err(Failure::Refused(error));
         }
         // A script that ended half-way has left its transaction open, if it had one.
-        let rollback = busy.connection()?.roll_back();
+        let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
         match limit.keep(rollback).await {
             Ok(Ok(_) | Err(sqlx::Error::Database(_))) => busy.put_back(),
-            Ok(Err(_)) => {
-                busy.discard();
-                self.forget();
-            }
+            Ok(Err(_)) => busy.discard(),
             Err(_) => self.forget_since(sent),
         }
         Err(Failure::Refused(error))
@@ -109,42 +151,36 @@ impl<C: Link> Connections<C> {
 }
 
 impl<C: Connection + 'static> Busy<C> {
-    fn new(connections: &Arc<Connections<C>>, made: Made<C>, turn: Turn) -> Self {
-        Self { made: Some(made), turn: Some(turn), connections: connections.clone() }
-    }
-
     /// # Errors
     ///
-    /// None: it is there until it is put back or discarded.
+    /// None: the connection is there until it is put back or discarded.
     fn connection(&mut self) -> Result<&mut C, Failure> {
-        self.made.as_mut().map(|made| &mut made.connection).ok_or(Failure::Closed)
+        self.made.as_mut().map(|(made, _)| &mut made.connection).ok_or(Failure::Closed)
     }
 
     fn has_answered(&mut self) {
-        if let Some(made) = &mut self.made {
-            made.answered = CLOCK.now();
+        if let Some((made, _)) = &mut self.made {
+            made.answered = Clock::Boot.now();
         }
     }
 
-    /// The script is over, or was not sent.
+    /// Gives the connection back: the script is over, or was not sent.
     fn put_back(&mut self) {
-        if let Some(made) = self.made.take() {
-            let rank = self.turn.as_ref().map_or(Rank::Ask, |turn| turn.rank);
-            self.connections.put_back_of(rank, made);
+        if let Some((made, turn)) = self.made.take() {
+            self.connections.put_back_of(turn.rank, made);
         }
     }
 
-    /// The connection is broken.
+    /// Drops the connection, which is broken, and the unused ones, which may be broken, too.
     fn discard(&mut self) {
+        self.connections.forget();
         self.made = None;
     }
 }
 
 impl<C: Connection + 'static> Drop for Busy<C> {
     fn drop(&mut self) {
-        let (Some(made), Some(turn), Ok(runtime)) =
-            (self.made.take(), self.turn.take(), Handle::try_current())
-        else {
+        let (Some((made, turn)), Ok(runtime)) = (self.made.take(), Handle::try_current()) else {
             return;
         };
         let Made { connection, seat, .. } = made;
@@ -155,8 +191,8 @@ impl<C: Connection + 'static> Drop for Busy<C> {
     }
 }
 
-/// Waits until the server has ended the script, which it does by itself after a while, and says
-/// goodbye.
+/// Waits until the server has ended the script, which it does by itself after a while, and ends the
+/// connection.
 async fn end<C: Connection>(mut connection: C, held: impl Send) {
     if let Ok(Ok(())) = timeout(STALL, connection.ping()).await {
         let _ = timeout(GOODBYE, connection.close()).await;

@@ -1,8 +1,8 @@
-//! What the servers have in common: the tables are made on first use.
+//! Common to both kinds of server: the tables are made on first use.
 
 use std::time::Duration;
 
-use lock_core::{Error, Result, deadline::jitter};
+use lock_core::{Error, Result, deadline::jitter, keep::errors};
 use tokio::time::sleep;
 
 use crate::{
@@ -16,27 +16,29 @@ use crate::{
 
 /// How long a client waits for one answer while it connects.
 const LIMIT: Duration = Duration::from_millis(3500);
-/// How often clients that create the tables at the same time may get into each other's way.
+/// Most tries: clients that create the tables at the same time may get into each other's way.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes sure that the tables are there. Answers whether they have the column for grants.
+/// Makes sure that the tables are there. Returns whether they have the column `granted`.
 ///
 /// # Errors
 ///
-/// As [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
+/// Same as [`SqlLock::connect`](crate::SqlLock::connect).
+pub(crate) async fn prepare(database: &dyn Database) -> Result<Grants> {
     let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
     let (mut tries, mut grants) = (0, Grants::Dated);
     loop {
         let missing = match database.run(Rank::Ask, &Script(dialect, grants).probe(), LIMIT).await {
-            Ok((_, rows)) if rows.first().is_some_and(|row| row.token >= dialect.slots()) => {
+            Ok((_, rows)) if rows.number(0).is_some_and(|count| count >= dialect.slots()) => {
                 return Ok(grants);
             }
-            // Somebody has made the tables and not filled them, or not yet.
+            // Another client has made the tables and not filled them, or not yet.
             Ok(_) => {
                 let filled = database.run(Rank::Ask, &schema::fill(dialect), LIMIT).await;
-                return filled.map(|_| grants).map_err(|failure| failure.opening(dialect));
+                return filled
+                    .map(|_| grants)
+                    .map_err(|failure| failure.unsent(dialect, "connect"));
             }
             Err(failure) => failure,
         };
@@ -49,44 +51,44 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
             continue;
         }
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
-            return Err(missing.opening(dialect));
+            return Err(missing.unsent(dialect, "connect"));
         }
         match database.run(Rank::Ask, &tables, LIMIT).await {
             Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
                 return Err(denied(dialect, failure));
             }
-            Err(failure) if tries == TRIES => return Err(failure.opening(dialect)),
+            Err(failure) if tries == TRIES => return Err(failure.unsent(dialect, "connect")),
             Err(_) => sleep(jitter(PAUSE)).await,
-            Ok(_) if tries == TRIES => return Err(missing.opening(dialect)),
+            Ok(_) if tries == TRIES => return Err(missing.unsent(dialect, "connect")),
             Ok(_) => {}
         }
         tries += 1;
     }
 }
 
-/// Adds the column to tables that an earlier version has made, where that keeps nobody waiting for long. If
-/// it cannot, the client does without until somebody else has.
-async fn add_column(database: &Database) -> Grants {
+/// Adds the column to tables that an earlier version made, where no client has to wait long for
+/// that. If it cannot, the client does without the column until it is there.
+async fn add_column(database: &dyn Database) -> Grants {
     let dialect = database.dialect();
     let Some(add) = schema::add_granted(dialect) else { return Grants::Undated };
     match database.run(Rank::Ask, &add, LIMIT).await {
         Ok(_) => Grants::Dated,
         Err(failure) => match refusal(dialect, &failure) {
-            // Somebody else has added it at the same time.
+            // Another client has added it at the same time.
             Some(Refusal::SameColumn) => Grants::Dated,
             _ => Grants::Undated,
         },
     }
 }
 
-/// What the database said, once there was a connection.
+/// Why the database refused, if there was a connection.
 fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
     let Failure::Refused(error) = failure else { return None };
     Some(Refusal::of(dialect, error.as_database_error()?))
 }
 
 fn denied(dialect: Dialect, failure: Failure) -> Error {
-    let Failure::Refused(why) = failure else { return failure.opening(dialect) };
+    let Failure::Refused(why) = failure else { return failure.unsent(dialect, "connect") };
     let source = format!(
         "{}; the locks' tables are missing or closed to this user, who may not create them: let \
          somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \
@@ -94,5 +96,5 @@ fn denied(dialect: Dialect, failure: Failure) -> Error {
         error::told(dialect, why),
         store = dialect.store()
     );
-    Error::Denied { store: dialect.store(), op: "connect", source: source.into() }
+    errors::denied(dialect.store(), "connect", source)
 }

@@ -1,40 +1,40 @@
-//! Whose script is sent next: what keeps locks alive does not wait for what asks for more.
+//! The order in which scripts are sent: renewals do not wait for acquires.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use lock_core::{Instant, Reach};
+use lock_core::{Clock, Instant, Reach, keep::poison::lock};
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
-use crate::wire::clock::CLOCK;
+use crate::wire::{failure::Failure, limit};
 
-/// How many scripts of a client are on their way to a server at the most: see [`Turns::new`]. Two are
-/// kept for renewals, and one of them for those only.
+/// Most scripts of a client on their way to a server: see [`Turns::new`]. Acquires leave two free,
+/// and one of these is for renewals only.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) const SEATS: [usize; 3] = [10, 9, 8];
 
-/// What a script is for. The first of them goes before the others.
+/// The purpose of a script. The first ones go before the others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Rank {
     /// Keeps locks and places in queues.
     Renew,
-    /// Lets others in: releases, revokes, changes of what is held, looks of those that wait.
+    /// Lets others in: releases, revokes, changes of held locks, looks of waiters.
     HandOver,
-    /// Everything else: acquires, and what people ask.
+    /// Everything else: acquires, and operators' requests.
     Ask,
 }
 
-/// The scripts of one database that may be on their way at once. The others wait in this process,
-/// those of one rank in order of arrival.
+/// The scripts of one database that may be on their way at once. The others wait in this process.
+/// Scripts of one rank wait in order of arrival.
 ///
 /// A script passes one gate after the other, from that of its rank to the first. No gate has more
-/// seats than the next one. So a script waits for those of its own rank, and for as many of the
-/// lower ranks as have passed their gates, however many more of them wait.
+/// seats than the next one. So a script waits for scripts of its own rank, and for the scripts of
+/// lower ranks that have passed their gates, however many more of them wait.
 #[derive(Debug)]
 pub(crate) struct Turns {
     gates: [Arc<Semaphore>; 3],
@@ -43,41 +43,33 @@ pub(crate) struct Turns {
     pub(crate) reach: Reach,
 }
 
-/// A script may be on its way until this is dropped.
+/// The right of a script to be on its way, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) rank: Rank,
     _passed: Vec<OwnedSemaphorePermit>,
 }
 
-/// Why there is no turn.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum NoTurn {
-    Closed,
-    /// The database has answered nothing for as long as the caller had patience.
-    Silent,
-}
-
 impl Turns {
-    /// `seats`: how many scripts may be on their way at once; at most as many of the rank
-    /// [`HandOver`](Rank::HandOver) and those after it; of the rank [`Ask`](Rank::Ask).
+    /// `seats`: how many scripts may be on their way at once: of all ranks; of the rank
+    /// [`HandOver`](Rank::HandOver) and below; of the rank [`Ask`](Rank::Ask).
     pub(crate) fn new(seats: [usize; 3]) -> Self {
         let gates = seats.map(|seats| Arc::new(Semaphore::new(seats)));
         Self { gates, answered: Mutex::default(), reach: Reach::default() }
     }
 
-    /// The gates of a rank, in the order in which it passes them.
+    /// The gates of a rank, in the order in which a script passes them.
     fn gates(&self, rank: Rank) -> impl Iterator<Item = &Arc<Semaphore>> {
         self.gates[..=rank as usize].iter().rev()
     }
 
-    /// Waits for a turn as long as the database answers others: only a silence of `patience` ends
-    /// the wait.
+    /// Waits for a turn as long as the database answers other scripts: only a silence of `patience`
+    /// ends the wait.
     ///
     /// # Errors
     ///
-    /// See [`NoTurn`].
-    pub(crate) async fn take(&self, rank: Rank, patience: Duration) -> Result<Turn, NoTurn> {
+    /// [`Failure::Closed`] and [`Failure::Down`].
+    pub(crate) async fn take(&self, rank: Rank, patience: Duration) -> Result<Turn, Failure> {
         let pass = async {
             let mut passed = Vec::with_capacity(self.gates.len());
             for gate in self.gates(rank) {
@@ -85,8 +77,8 @@ impl Turns {
             }
             Ok(Turn { rank, _passed: passed })
         };
-        let passed = self.while_answered(patience, pass).await.ok_or(NoTurn::Silent)?;
-        passed.map_err(|_: AcquireError| NoTurn::Closed)
+        let passed = self.while_answered(patience, pass).await?;
+        passed.map_err(|_: AcquireError| Failure::Closed)
     }
 
     /// A turn of this rank, if there is one now.
@@ -95,38 +87,40 @@ impl Turns {
         Some(Turn { rank, _passed: passed.collect::<Option<_>>()? })
     }
 
-    /// Waits for something that only the answers to other scripts bring about: as long as there are
-    /// any. `None` after a silence of `patience`.
+    /// Waits for an effect of the answers to other scripts, as long as there are such answers.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Down`] after a silence of `patience`.
     pub(crate) async fn while_answered<T>(
         &self,
         patience: Duration,
         wait: impl Future<Output = T>,
-    ) -> Option<T> {
+    ) -> Result<T, Failure> {
         tokio::pin!(wait);
-        let start = CLOCK.now();
+        let start = Clock::Boot.now();
         loop {
             let end = self.answered().max(start) + patience;
-            if let Ok(done) = timeout(end.since(CLOCK.now()), &mut wait).await {
-                return Some(done);
+            if let Ok(done) = timeout(end.since(Clock::Boot.now()), &mut wait).await {
+                return Ok(done);
             }
-            if self.answered() + patience <= CLOCK.now() {
-                return None;
+            if self.answered() + patience <= Clock::Boot.now() {
+                return Err(Failure::Down(limit::over(patience)));
             }
         }
     }
 
     fn answered(&self) -> Instant {
-        // Nothing panics while it is held.
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.answered)
     }
 
-    /// The database has answered a script.
+    /// Notes that the database has answered a script.
     pub(crate) fn note_answer(&self) {
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = CLOCK.now();
+        *lock(&self.answered) = Clock::Boot.now();
         self.reach.works();
     }
 
-    /// There are no turns any more.
+    /// Ends all waits for a turn, and gives no more turns.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn close(&self) {
         self.gates.iter().for_each(|gate| gate.close());
@@ -174,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_the_line_holds_nobody_up() {
+    async fn a_script_that_leaves_the_line_delays_no_other() {
         let turns = Turns::new([1, 1, 1]);
         let running = turns.take(Rank::Ask, PATIENCE).await.unwrap();
         let mut leaver = Box::pin(turns.take(Rank::Ask, PATIENCE));
@@ -189,16 +183,16 @@ mod tests {
     async fn only_silence_ends_a_wait() {
         let (turns, patience) = (Turns::new([1, 1, 1]), Duration::from_millis(100));
         let running = turns.take(Rank::Ask, PATIENCE).await.unwrap();
-        let start = CLOCK.now();
+        let start = Clock::Boot.now();
         let answers = async {
-            while CLOCK.now().since(start) < patience * 3 {
+            while Clock::Boot.now().since(start) < patience * 3 {
                 turns.note_answer();
                 tokio::time::sleep(patience / 10).await;
             }
         };
         let (refused, ()) = tokio::join!(turns.take(Rank::Ask, patience), answers);
-        assert_eq!(refused.unwrap_err(), NoTurn::Silent);
-        assert!(CLOCK.now().since(start) >= patience * 3);
+        assert!(matches!(refused, Err(Failure::Down(_))));
+        assert!(Clock::Boot.now().since(start) >= patience * 3);
         drop(running);
     }
 }

@@ -1,5 +1,5 @@
-//! A file from another boot of the machine, and from another time namespace. Neither can be had here, so
-//! the file is made to say so.
+//! A file from another boot of the machine, and from another time namespace. A test can have
+//! neither, so it alters the file.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ async fn alter(path: &Path, statement: &'static str) {
 }
 
 #[tokio::test]
-async fn what_another_boot_has_left_is_gone_and_tokens_jump() {
+async fn rows_of_another_boot_are_removed_and_tokens_jump() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("locks.db");
     let before = locks(&path).await;
@@ -23,11 +23,11 @@ async fn what_another_boot_has_left_is_gone_and_tokens_jump() {
     alter(&path, "UPDATE distlock_v1_meta SET boot = 'another'").await;
     let after = locks(&path).await;
     let next = after.lock("a").unwrap().try_acquire().await.unwrap().expect("a lock of no boot");
-    // A power cut may have undone the last transactions, and each of them may have granted one.
+    // A power cut may have undone the last transactions, and each of them may have granted a token.
     assert!(next.token().value() > guard.token().value() + (1 << 30));
     let token = next.token().value();
     next.release().await.unwrap();
-    // And only once.
+    // Tokens jump only once.
     let again = locks(&path).await.lock("a").unwrap().acquire().await.unwrap();
     assert_eq!(again.token().value(), token + 1);
 }

@@ -15,14 +15,14 @@ use crate::{connect, locks};
 const PART: &str = "LOCK_SQL_TEST_PART";
 const ARGUMENT: &str = "LOCK_SQL_TEST_ARGUMENT";
 
-/// A process, its lines, and its orders.
+/// Another process, its lines, and its orders.
 pub struct Other {
     pub process: Child,
     orders: Option<ChildStdin>,
     lines: BufReader<ChildStdout>,
 }
 
-/// Starts a process that plays a part; `change` makes it somebody else's, or takes its environment.
+/// Starts a process that plays a part. `change` runs it as another user, or takes its environment.
 pub fn start(part: &str, argument: &str, change: impl FnOnce(&mut Command)) -> Other {
     let mut command = Command::new(env::current_exe().unwrap());
     change(&mut command);
@@ -35,7 +35,7 @@ pub fn start(part: &str, argument: &str, change: impl FnOnce(&mut Command)) -> O
 }
 
 impl Other {
-    /// The next word that the process says: what follows `said `.
+    /// Returns the next word of the process: the text after `said `.
     pub fn says(&mut self) -> String {
         let mut line = String::new();
         loop {
@@ -58,7 +58,7 @@ impl Other {
         self.process.wait().unwrap();
     }
 
-    /// Waits for its end, which must be a good one.
+    /// Waits for its end, which must be a success.
     pub fn ends(mut self) {
         drop(self.orders.take());
         assert!(self.process.wait().unwrap().success());
@@ -73,7 +73,7 @@ impl Drop for Other {
     }
 }
 
-/// What the other process does. Without a part, nothing: then it is only a test like the others.
+/// The part of the other process. Without a part it does nothing: then it is one of the tests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn play() {
     let (Ok(part), Ok(argument)) = (env::var(PART), env::var(ARGUMENT)) else { return };
@@ -95,12 +95,12 @@ fn say(what: impl std::fmt::Display) {
     std::io::stdout().flush().unwrap();
 }
 
-/// Answers whether there was an order: at the end there is none.
+/// Returns whether there was an order: at the end there is none.
 fn until_told() -> bool {
     std::io::stdin().read_line(&mut String::new()).unwrap() > 0
 }
 
-/// Adds to a number in a file that nothing but the lock protects.
+/// Adds to a number in a file that only the lock protects.
 async fn count(directory: &Path) {
     let locks = locks(&directory.join("locks.db")).await;
     let counter = directory.join("counter");
@@ -120,7 +120,7 @@ async fn hurry(path: &Path) {
         let guard = lock.acquire().await.unwrap();
         say(guard.token());
         match guard.release().await {
-            // It had no processor for a TTL.
+            // The process had no processor for a TTL.
             Ok(()) | Err(Error::Lost { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -137,7 +137,7 @@ async fn hold(url: &str) {
     until_told();
 }
 
-/// Tries, and again each time that it is told.
+/// Tries once, and again for each order.
 async fn try_it(url: &str) {
     let locks = lock_core::Locks::new(connect(url).await.unwrap());
     loop {

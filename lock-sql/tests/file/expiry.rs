@@ -1,4 +1,4 @@
-//! Who waits sees that the holder has died, though nothing in the file changes.
+//! A waiter notices that the holder has died, though nothing in the file changes.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use lock_core::{Clock, Locks};
 
 use crate::{driver, locks};
 
-/// A whole number of seconds might be in step with the looks that are made in any case.
+/// A whole number of seconds might be in step with the regular looks.
 const TTL: Duration = Duration::from_millis(1100);
-/// For a machine that is busy.
+/// Allowance for a busy machine.
 const LATE: Duration = Duration::from_millis(300);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! When a lock was granted, and a file of the version that did not write it down.
+//! When a lock was granted, and a file of the version that did not record it.
 
 use std::path::Path;
 
@@ -20,24 +20,24 @@ async fn sql(path: &Path, statement: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_is_no_hold() {
+async fn a_wait_does_not_count_as_hold() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("locks.db");
-    grants::a_wait_is_no_hold(locks(&path).await, locks(&path).await).await;
+    grants::a_wait_does_not_count_as_hold(locks(&path).await, locks(&path).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_that_is_left() {
+async fn a_lock_left_at_once_is_dated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("locks.db");
-    grants::a_lock_that_is_left(locks(&path).await, locks(&path).await).await;
+    grants::a_lock_left_at_once_is_dated(locks(&path).await, locks(&path).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_kind_at_once() {
+async fn every_kind_granted_at_once_is_dated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("locks.db");
-    grants::every_kind_at_once(locks(&path).await, locks(&path).await).await;
+    grants::every_kind_granted_at_once_is_dated(locks(&path).await, locks(&path).await).await;
 }
 
 /// An old client that holds a lock meanwhile goes on, and so does one that comes later.
@@ -60,7 +60,7 @@ async fn a_file_of_an_old_client_gets_the_column() {
     }
 }
 
-/// Somebody puts a file of an old client in the place of the one in use.
+/// A file of an old client takes the place of the one in use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_file_may_replace_a_new_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -78,13 +78,13 @@ async fn an_old_file_may_replace_a_new_one() {
     guard.release().await.unwrap();
 }
 
-/// The next connection adds it again.
+/// The next connection adds the column again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_column_goes() {
+async fn the_column_may_be_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("locks.db");
     let (a, b) = (locks(&path).await, locks(&path).await);
-    grants::the_column_goes(a.clone(), b.clone(), async || sql(&path, OLD).await).await;
+    grants::the_column_may_be_lost(a.clone(), b.clone(), async || sql(&path, OLD).await).await;
     for locks in [&a, &b] {
         grants::dated_again(locks).await;
     }

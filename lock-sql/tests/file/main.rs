@@ -1,4 +1,4 @@
-//! SQLite: a file, who may share it, and lost replies.
+//! SQLite: a file, its users, and lost replies.
 
 mod boot;
 mod burst;
@@ -31,7 +31,7 @@ pub async fn driver(path: &Path) -> Result<SqlLock> {
     SqlLock::connect(SqlConfig::file(Some(path.to_owned()))).await
 }
 
-/// The same for people.
+/// Connects to a file, and returns [`Locks`].
 pub async fn locks(path: &Path) -> Locks {
     Locks::new(driver(path).await.unwrap())
 }

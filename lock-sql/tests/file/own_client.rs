@@ -1,4 +1,4 @@
-//! Locks from a pool of the caller's, in the file that it is for.
+//! Locks from a pool of the caller's, in the pool's file.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::{
     support::contend::{acquire, contend},
 };
 
-/// What a program does with its pool besides locks.
+/// The program's own work with its pool.
 async fn works(pool: &SqlitePool) {
     client::query("CREATE TABLE IF NOT EXISTS data (id)").execute(pool).await.unwrap();
     client::query("INSERT INTO data VALUES (1)").execute(pool).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pool_says_which_file() {
+async fn locks_use_the_file_of_a_pool() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
@@ -51,7 +51,7 @@ async fn a_pool_says_which_file() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused() {
+async fn a_pool_without_a_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("later.db");
     let memory = SqlitePool::connect("sqlite::memory:").await.unwrap();
@@ -66,9 +66,9 @@ async fn what_is_no_file_is_refused() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// A pool that only reads, or that nobody else may open, is a way to the file all the same.
+/// A pool that only reads, or that no other client may open, is a way to the file all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_would_keep_others_out_does_not_count() {
+async fn pool_settings_that_keep_others_out_are_overridden() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     let other = locks(&path).await;

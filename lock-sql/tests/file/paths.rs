@@ -1,4 +1,4 @@
-//! Paths that cannot be a file's.
+//! Paths where there can be no file.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use lock_core::Error;
 use crate::{connect, driver};
 
 #[tokio::test]
-async fn what_stands_in_the_way_is_named() {
+async fn an_error_names_what_stands_in_the_way() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -28,7 +28,7 @@ async fn what_stands_in_the_way_is_named() {
 
 /// The URL of sqlx's database in memory would be a file of this name.
 #[tokio::test]
-async fn a_file_is_not_called_memory() {
+async fn the_url_of_a_database_in_memory_is_refused() {
     let refused = connect("sqlite::memory:").await.unwrap_err();
     assert!(matches!(refused, Error::InvalidUrl { .. }), "{refused:?}");
     assert!(refused.to_string().contains("write `memory:`"), "{refused}");

@@ -1,4 +1,4 @@
-//! A file that somebody deletes or replaces while it is in use.
+//! A file that is deleted or replaced while it is in use.
 
 use std::{
     fs::{self, File},
@@ -21,14 +21,14 @@ fn remove_all(folder: &Path) {
 fn has_open(folder: &Path) -> bool {
     let folder = fs::canonicalize(folder).unwrap();
     let links = fs::read_dir("/proc/self/fd").unwrap();
-    // Others come and go.
+    // Other links come and go.
     let mut files = links.filter_map(|link| fs::read_link(link.ok()?.path()).ok());
     files.any(|file| file.starts_with(&folder))
 }
 
-/// The next client makes a new one and enters it: whoever held the lock in the old one is told.
+/// The next client makes a new file and enters it: the holder in the old one is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_held_a_lock_in_it_is_told() {
+async fn the_holder_in_a_deleted_file_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");
     let first = locks(&file).await;
@@ -38,15 +38,15 @@ async fn whoever_held_a_lock_in_it_is_told() {
     let other = second.lock("a").unwrap().acquire().await.unwrap();
     let lost = tokio::time::timeout(Duration::from_secs(2), guard.lost()).await;
     assert_eq!(lost.expect("told within the TTL"), LossReason::EntryGone);
-    // It goes on with the new one.
+    // The first client goes on with the new file.
     other.release().await.unwrap();
     let again = first.lock("a").unwrap().try_acquire().await.unwrap();
     assert!(again.is_some());
 }
 
-/// Nobody else makes a new one.
+/// No other client makes a new file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_alone_goes_on_with_a_new_one() {
+async fn a_client_alone_goes_on_with_a_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let locks = locks(&folder.path().join("db")).await;
     let guard = locks.lock("a").unwrap().ttl(Duration::from_secs(2)).acquire().await.unwrap();
@@ -56,10 +56,10 @@ async fn a_client_alone_goes_on_with_a_new_one() {
     assert!(locks.lock("a").unwrap().try_acquire().await.unwrap().is_some());
 }
 
-/// It says what a new client would be told, and goes on as soon as it can: here with a new file
-/// that has the number of the old one, as file systems give numbers again.
+/// The client gets the same error as a new client, and goes on as soon as it can. Here the new file
+/// has the number of the old one, since file systems reuse numbers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_database_is_in_its_place_for_a_while() {
+async fn a_file_that_is_no_database_is_refused_until_it_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (file, old) = (folder.path().join("db"), folder.path().join("old"));
     let locks = locks(&file).await;
@@ -73,7 +73,7 @@ async fn no_database_is_in_its_place_for_a_while() {
     fs::write(&file, "no database ".repeat(1000)).unwrap();
     let refused = lock.try_acquire().await.unwrap_err();
     assert!(matches!(refused, Error::Rejected { .. }), "{refused:?}");
-    // The same, but for what the caller asked for.
+    // The same error, except for the operation.
     let connect = driver(&file).await.unwrap_err().to_string();
     assert_eq!(refused.to_string(), connect.replace("rejected connect:", "rejected try_acquire:"));
     eventually("the old file is closed", async || !has_open(folder.path())).await;
@@ -83,7 +83,7 @@ async fn no_database_is_in_its_place_for_a_while() {
     assert!(lock.try_acquire().await.unwrap().is_some());
 }
 
-/// The user's own file comes again as it was: nobody else may use it.
+/// The user's own file is made again as it was: no other user may use it.
 #[test]
 fn the_users_own_file_is_made_again() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Replies that do not come: the attempt's id tells what has happened.
+//! Lost replies: the attempt's id tells what has happened.
 
 use std::{path::Path, time::Duration};
 
@@ -18,19 +18,19 @@ async fn far_and_near(path: &Path) -> (Locks, Faults, Locks) {
     (Locks::new(far), faults, locks(path).await)
 }
 
-/// How long the first of a queue lives unless it is renewed.
+/// Time until the first entry of the queue expires.
 async fn left(near: &Locks) -> Option<Duration> {
     near.inspect("a").await.unwrap().first().and_then(|entry| entry.ttl_left)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_done_is_found_when_it_is_asked_again() {
+async fn a_repeated_request_finds_what_the_first_one_did() {
     let directory = tempfile::tempdir().unwrap();
     let (far, faults, near) = far_and_near(&directory.path().join("locks.db")).await;
     let lock = far.lock("a").unwrap().ttl(TTL);
     faults.cut_replies();
     let acquire = tokio::spawn(lock.acquire());
-    // The first request was given up by then, and the second one has met its entry.
+    // By then the first request was given up, and the second one has found its entry.
     let late = TTL - PATIENCE - PATIENCE / 2;
     let mut shortest = TTL;
     eventually("an entry that was entered twice", async || {

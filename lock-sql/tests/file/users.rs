@@ -1,4 +1,4 @@
-//! Who uses a file: several users, and nobody in particular, as under cron.
+//! The users of a file: several users, and an unknown one without an environment, as under cron.
 
 use std::{
     fs::{self, Permissions},
@@ -30,7 +30,7 @@ fn is_root(path: &Path) -> bool {
     root
 }
 
-/// Who may use a file.
+/// The permissions of a file.
 pub fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
@@ -64,7 +64,7 @@ fn two_users_share_a_named_file() {
 }
 
 #[test]
-fn a_stranger_is_told() {
+fn a_user_without_rights_is_denied() {
     let directory = tempfile::tempdir().unwrap();
     if !is_root(directory.path()) {
         return;
@@ -80,9 +80,9 @@ fn a_stranger_is_told() {
     assert!(said.contains("sqlite denied connect") && said.contains("locks.db"), "{said}");
 }
 
-/// Without a path it is the user's own file, and nobody else's.
+/// Without a path it is the user's own file, which no other user may use.
 #[test]
-fn the_users_own_file() {
+fn the_default_file_is_open_to_its_user_only() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     for (variable, value, file) in [
@@ -99,9 +99,10 @@ fn the_users_own_file() {
     }
 }
 
-/// Cron sets a home; without one the user database has it, and a user whom it does not know is told.
+/// Cron sets a home. Without one, the user database has it. A user that it does not know gets an
+/// error.
 #[test]
-fn a_bare_environment() {
+fn without_a_home_the_error_asks_for_a_path() {
     let directory = tempfile::tempdir().unwrap();
     if !is_root(directory.path()) {
         return;

@@ -8,14 +8,14 @@ use sqlx::{Connection, SqliteConnection, raw_sql};
 use crate::{locks, support};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_in_vain_ends_as_one() {
+async fn waits_in_vain_end_together() {
     let _turn = support::turn().await;
     let directory = tempfile::tempdir().unwrap();
     let locks = locks(&directory.path().join("locks.db")).await;
-    support::vain::a_wait_in_vain_ends_as_one(locks).await;
+    support::vain::waits_in_vain_end_together(locks).await;
 }
 
-/// Somebody else writes into the file: it answers reads, and takes no entry.
+/// Another connection writes into the file: it answers reads, and takes no entry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_takes_no_writes_is_an_outage_and_no_busy_lock() {
     let _turn = support::turn().await;

@@ -1,4 +1,4 @@
-//! A burst of acquires leaves alone what is held.
+//! A held lock survives a burst of acquires.
 
 use lock_sql::Dialect;
 

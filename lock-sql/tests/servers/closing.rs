@@ -1,4 +1,4 @@
-//! What a client leaves behind when it closes: nothing.
+//! A closed client leaves nothing behind.
 
 use std::{future::poll_fn, task::Poll};
 
@@ -29,7 +29,7 @@ async fn a_closed_client_leaves_nothing(dialect: Dialect) {
     }
 }
 
-/// MariaDB complains in its log of connections that end without a word.
+/// MariaDB complains in its log of connections that are cut off.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_client_says_goodbye() {
     let server = Database::start(Dialect::MySql).await;
@@ -49,9 +49,9 @@ async fn a_closed_client_says_goodbye() {
     assert_eq!(server.sql(aborted).await, before, "connections that were cut off");
 }
 
-/// It waits until the database has answered, so that nothing is entered afterwards.
+/// `close` waits until the database has answered, so that nothing is entered afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn close_waits_for_what_is_under_way() {
+async fn close_waits_for_a_request_under_way() {
     let server = Database::start(Dialect::Postgres).await;
     let locks = locks(&server.url()).await;
     let mut other = PgConnection::connect(&server.url()).await.unwrap();

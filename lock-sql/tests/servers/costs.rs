@@ -1,4 +1,4 @@
-//! What a lock costs, as the server counts it.
+//! The cost of a lock, as the server counts it.
 
 use lock_sql::Dialect;
 
@@ -8,7 +8,7 @@ on_both!(an_uncontended_lock_is_two_transactions, a_free_set_is_one_transaction)
 
 const TIMES: u64 = 50;
 
-/// Waits until the client listens. It asks for what it holds by then: nothing.
+/// Waits until the client listens. It then checks the locks that it holds: none.
 async fn settled(server: &Database, dialect: Dialect) {
     if dialect == Dialect::Postgres {
         let listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
@@ -29,13 +29,13 @@ async fn an_uncontended_lock_is_two_transactions(dialect: Dialect) {
     let since = server.counters().await.unwrap().since(&before);
     let spent = |command: &str| since.get(&format!("cmd.{command}"));
     println!("{dialect:?}, {TIMES} times acquire and release: {since}");
-    // Acquire: the counter, the dead, the entry, the queue. Release: the entry.
+    // Acquire: the counter, the expired entries, the entry, the queue. Release: the entry.
     assert_eq!(spent("update"), TIMES);
     assert_eq!(spent("delete"), TIMES * 2);
     assert_eq!(spent("insert") + spent("insert_select"), TIMES);
     match dialect {
-        // One message each, which is a transaction: acquire, and release with its lock of the counter
-        // and its push.
+        // One message each, which is a transaction: acquire, and release with its lock of the
+        // counter and its push.
         Dialect::Postgres => {
             assert_eq!((spent("select"), spent("begin"), spent("commit")), (TIMES * 3, 0, 0));
         }
@@ -58,7 +58,7 @@ async fn a_free_set_is_one_transaction(dialect: Dialect) {
     let since = server.counters().await.unwrap().since(&before);
     let spent = |command: &str| since.get(&format!("cmd.{command}"));
     println!("{dialect:?}, a set of {}: {since}", names.len());
-    // As for one lock: the counters, the dead, the entries, and what they are.
+    // As for one lock: the counters, the expired entries, the entries, and a read of them.
     let written = (spent("update"), spent("delete"), spent("insert") + spent("insert_select"));
     assert_eq!(written, (1, 1, 1));
     match dialect {

@@ -30,7 +30,7 @@ async fn a_raise_removes_what_has_expired(dialect: Dialect) {
     floor::a_raise_removes_what_has_expired(locks(&server.url()).await).await;
 }
 
-/// Has each removal of `theirs` do this.
+/// Makes each removal of `theirs` do this instead.
 async fn guard_theirs(server: &Database, instead: &str) {
     let function = format!(
         "CREATE OR REPLACE FUNCTION theirs() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
@@ -43,7 +43,7 @@ async fn guard_theirs(server: &Database, instead: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_may_not_be_revoked_keeps_a_raise_from_no_other() {
+async fn a_raise_revokes_all_but_the_lock_that_may_not_be_revoked() {
     let server = Database::start(Dialect::Postgres).await;
     let (one, operator) = (locks(&server.url()).await, locks(&server.url()).await);
     let hold = async |name: &str| one.lock(name).unwrap().acquire().await.unwrap();
@@ -65,9 +65,9 @@ async fn one_that_may_not_be_revoked_keeps_a_raise_from_no_other() {
     assert_eq!(theirs.lost().await, LossReason::EntryGone);
 }
 
-/// The removal is said to be done, and is not.
+/// The database reports that the removal is done, but it is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_raise_that_does_not_end_says_who_is_below_it() {
+async fn a_raise_that_does_not_end_names_the_locks_below_it() {
     let server = Database::start(Dialect::Postgres).await;
     let (one, operator) = (locks(&server.url()).await, locks(&server.url()).await);
     let theirs = one.lock("theirs").unwrap().acquire().await.unwrap();

@@ -1,4 +1,4 @@
-//! When a lock was granted, and tables of the version that did not write it down.
+//! When a lock was granted, and tables of the version that did not record it.
 
 use std::any::Any;
 
@@ -15,35 +15,35 @@ use crate::{
 };
 
 on_both!(
-    a_wait_is_no_hold,
-    a_lock_that_is_left,
-    every_kind_at_once,
+    a_wait_does_not_count_as_hold,
+    a_lock_left_at_once_is_dated,
+    every_kind_granted_at_once_is_dated,
     tables_of_an_old_client_get_the_column,
-    tables_that_this_user_may_not_alter,
-    the_column_goes,
-    who_adds_the_column_waits_for_no_long_transaction,
+    a_user_that_may_not_alter_locks_without_the_column,
+    the_column_may_be_lost,
+    adding_the_column_gives_up_at_a_long_transaction,
 );
 
 async fn two(server: &Database) -> (Locks, Locks) {
     (locks(&server.url()).await, locks(&server.url()).await)
 }
 
-async fn a_wait_is_no_hold(dialect: Dialect) {
+async fn a_wait_does_not_count_as_hold(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (a, b) = two(&server).await;
-    grants::a_wait_is_no_hold(a, b).await;
+    grants::a_wait_does_not_count_as_hold(a, b).await;
 }
 
-async fn a_lock_that_is_left(dialect: Dialect) {
+async fn a_lock_left_at_once_is_dated(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (a, b) = two(&server).await;
-    grants::a_lock_that_is_left(a, b).await;
+    grants::a_lock_left_at_once_is_dated(a, b).await;
 }
 
-async fn every_kind_at_once(dialect: Dialect) {
+async fn every_kind_granted_at_once_is_dated(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (a, b) = two(&server).await;
-    grants::every_kind_at_once(a, b).await;
+    grants::every_kind_granted_at_once_is_dated(a, b).await;
 }
 
 /// An old client that holds a lock meanwhile goes on, and so does one that comes later.
@@ -56,7 +56,7 @@ async fn tables_of_an_old_client_get_the_column(dialect: Dialect) {
     if dialect == Dialect::MySql {
         server.sql(&schema(dialect)).await;
     }
-    // Together: one of them adds it on PostgreSQL.
+    // They connect together: on PostgreSQL one of them adds the column.
     let url = server.url();
     let (new, _other) = tokio::join!(locks(&url), locks(&url));
     for attempt in [&before, &later] {
@@ -70,8 +70,8 @@ async fn tables_of_an_old_client_get_the_column(dialect: Dialect) {
     }
 }
 
-/// It locks without the column, until somebody adds it who may.
-async fn tables_that_this_user_may_not_alter(dialect: Dialect) {
+/// The client locks without the column, until a user with the right adds it.
+async fn a_user_that_may_not_alter_locks_without_the_column(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (create, grant) = rights::user(dialect);
     server.sql(create).await;
@@ -96,13 +96,14 @@ async fn tables_that_this_user_may_not_alter(dialect: Dialect) {
     set.release().await.unwrap();
     server.sql(&schema(dialect)).await;
     let (a, b) = (locks(&url).await, locks(&url).await);
-    grants::a_wait_is_no_hold(a, b).await;
+    grants::a_wait_does_not_count_as_hold(a, b).await;
 }
 
-async fn the_column_goes(dialect: Dialect) {
+async fn the_column_may_be_lost(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (a, b) = two(&server).await;
-    grants::the_column_goes(a.clone(), b.clone(), async || drop(server.sql(OLD).await)).await;
+    grants::the_column_may_be_lost(a.clone(), b.clone(), async || drop(server.sql(OLD).await))
+        .await;
     server.sql(&schema(dialect)).await;
     for locks in [&a, &b] {
         grants::dated_again(locks).await;
@@ -126,8 +127,8 @@ async fn long_transaction(server: &Database) -> Box<dyn Any> {
     }
 }
 
-/// All clients would wait behind it meanwhile. It is to be run again.
-async fn who_adds_the_column_waits_for_no_long_transaction(dialect: Dialect) {
+/// All clients would wait behind it meanwhile. The statements must be run again later.
+async fn adding_the_column_gives_up_at_a_long_transaction(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (a, b) = two(&server).await;
     server.sql(OLD).await;
@@ -150,9 +151,9 @@ async fn who_adds_the_column_waits_for_no_long_transaction(dialect: Dialect) {
     grants::dated_again(&b).await;
 }
 
-/// An `ALTER` would keep all other clients waiting behind somebody's long transaction.
+/// An `ALTER` would keep all other clients waiting behind a long transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mariadb_is_altered_by_nobody_who_connects() {
+async fn connecting_does_not_alter_mariadb() {
     let server = Database::start(Dialect::MySql).await;
     server.sql(&schema(Dialect::MySql)).await;
     server.sql(OLD).await;

@@ -27,7 +27,7 @@ use lock_sql::Dialect;
 
 pub use crate::support::{connect, eventually};
 
-/// A private server of one of the two.
+/// A private server of one of the two kinds.
 pub enum Database {
     /// For both MySQL and MariaDB.
     MariaDb(MariaDb),
@@ -36,7 +36,7 @@ pub enum Database {
 }
 
 impl Database {
-    /// Starts one.
+    /// Starts a server.
     pub async fn start(dialect: Dialect) -> Self {
         match dialect {
             Dialect::Postgres => Self::Postgres(Postgres::start().await.unwrap()),
@@ -53,7 +53,7 @@ impl Database {
         answer.unwrap()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub async fn entries(&self) -> u64 {
         let count = self.sql("SELECT count(*) FROM distlock_v1_entries").await;
         count.trim().parse().unwrap()
@@ -79,12 +79,12 @@ impl Deref for Database {
     }
 }
 
-/// The same for people.
+/// Connects to a server, and returns [`Locks`].
 pub async fn locks(url: &str) -> Locks {
     Locks::new(connect(url).await.unwrap())
 }
 
-/// One test of each function on both servers.
+/// Makes one test of each function on both servers.
 macro_rules! on_both {
     (in one thread: $($check:ident),+ $(,)?) => {
         crate::on_both!(@Postgres postgres [] $($check)+);

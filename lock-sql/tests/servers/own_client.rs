@@ -18,7 +18,11 @@ use crate::{
     },
 };
 
-on_both!(a_pool_is_a_way, the_end_of_a_pool_is_nothing_to_the_locks, a_new_password_is_followed);
+on_both!(
+    locks_connect_with_the_options_of_a_pool,
+    the_end_of_a_pool_does_not_affect_the_locks,
+    a_new_password_of_a_pool_is_used
+);
 
 /// A pool of one connection.
 enum Pool {
@@ -59,7 +63,7 @@ impl Pool {
         Locks::new(self.driver().await)
     }
 
-    /// What a program does with its pool besides locks.
+    /// The program's own work with its pool.
     async fn works(&self) {
         match self {
             Self::MySql(pool) => {
@@ -92,7 +96,7 @@ impl Pool {
     }
 }
 
-async fn a_pool_is_a_way(dialect: Dialect) {
+async fn locks_connect_with_the_options_of_a_pool(dialect: Dialect) {
     let database = Database::start(dialect).await;
     let pool = Pool::connect(&database).await;
     pool.works().await;
@@ -120,7 +124,7 @@ async fn a_pool_is_a_way(dialect: Dialect) {
     assert!(!shown.contains(&login[..32]), "{shown}");
 }
 
-async fn the_end_of_a_pool_is_nothing_to_the_locks(dialect: Dialect) {
+async fn the_end_of_a_pool_does_not_affect_the_locks(dialect: Dialect) {
     let database = Database::start(dialect).await;
     let pool = Pool::connect(&database).await;
     let own = pool.locks().await;
@@ -131,7 +135,7 @@ async fn the_end_of_a_pool_is_nothing_to_the_locks(dialect: Dialect) {
     contend(&own, &locks(&database.url()).await).await;
 }
 
-/// Ends the connections of the user, and gives him another password.
+/// Ends the user's connections, and sets another password.
 async fn change_password(database: &Database, password: &str) {
     match database {
         Database::MariaDb(server) => {
@@ -148,7 +152,7 @@ async fn change_password(database: &Database, password: &str) {
     }
 }
 
-async fn a_new_password_is_followed(dialect: Dialect) {
+async fn a_new_password_of_a_pool_is_used(dialect: Dialect) {
     let database = Database::start(dialect).await;
     let pool = Pool::connect(&database).await;
     let own = pool.locks().await;

@@ -1,4 +1,4 @@
-//! PostgreSQL tells the next in line, and polls nothing. MySQL has no pushes.
+//! PostgreSQL pushes to the next client in line, which does not poll. MySQL has no pushes.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -8,7 +8,7 @@ use lock_sql::Dialect;
 
 use crate::{Database, eventually, locks};
 
-/// Well below the slow look that would find out as well.
+/// Well below the pause until the slow look, which would find out as well.
 const SOON: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -25,9 +25,9 @@ async fn a_release_wakes_the_next_client() {
     }
 }
 
-/// A permit that comes back wakes the one client that it lets in, and nobody is overlooked.
+/// A permit that comes back wakes the one client that it lets in, and no client is overlooked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_permit_wakes_whoever_it_lets_in() {
+async fn a_permit_wakes_only_the_client_that_it_lets_in() {
     const CLIENTS: u64 = 8;
     let server = Database::start(Dialect::Postgres).await;
     let here = locks(&server.url()).await;
@@ -49,13 +49,15 @@ async fn a_permit_wakes_whoever_it_lets_in() {
     }
     let since = server.counters().await.unwrap().since(&before);
     println!("{CLIENTS} permits handed over: {since}");
-    // A release locks the counter and wakes one client, who looks; a slow look may come in between.
+    // A release locks the counter and wakes one client, which looks. A slow look may come in
+    // between.
     let looks = since.get("cmd.select") - CLIENTS * 2;
     let slow = CLIENTS as f64 * Clock::Boot.now().since(start).as_secs_f64() / 2.5;
     assert!((looks as f64) < (CLIENTS * 2) as f64 + slow, "{looks} looks: {since}");
 }
 
-/// Two who leave at the same time both see the other one still there, unless they leave in turn.
+/// Two attempts that leave at the same time both see the other one still there, unless they leave
+/// in turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn permits_that_come_back_together_are_enough_for_a_greater_one() {
     let server = Database::start(Dialect::Postgres).await;
@@ -74,7 +76,7 @@ async fn permits_that_come_back_together_are_enough_for_a_greater_one() {
     }
 }
 
-/// A reader who leaves last wakes the writer, who wakes all readers behind him.
+/// A reader that leaves last wakes the writer, which wakes all readers behind it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_and_writers_wake_each_other() {
     let server = Database::start(Dialect::Postgres).await;
@@ -100,12 +102,12 @@ async fn readers_and_writers_wake_each_other() {
     }
 }
 
-/// A connection whose other end has died without a word: nothing but a question shows it.
+/// The other end of a connection has died in silence: only a question shows it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_connection_for_pushes_is_replaced() {
     let server = Database::start(Dialect::Postgres).await;
     let locks = locks(&server.url()).await;
-    // The last query of a connection for pushes, before it is asked for the first time and then.
+    // The last query of a connection for pushes, before its first check and after it.
     let listening = |query: &str| {
         format!(
             "SELECT min(pid) FROM pg_stat_activity WHERE application_name = 'distlock' \
@@ -132,15 +134,15 @@ async fn a_silent_connection_for_pushes_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_asks_nothing() {
-    // A renewal every 5 s and a slow look every 2.5 s, however many wait.
+async fn waiters_on_postgres_do_not_poll() {
+    // A renewal every 5 s and a slow look every 2.5 s, however many attempts wait.
     let (looks, seconds) = looks_of_a_crowd(Dialect::Postgres).await;
     assert!(looks as f64 <= seconds + 4.0, "{looks} in {seconds} s");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_mysql_asks_for_the_whole_client_at_once() {
-    // The head's pace: every 12 to 25 ms, whoever else waits.
+async fn waiters_on_mysql_share_one_query_per_client() {
+    // The head's pace: every 12 to 25 ms, however many others wait.
     let (looks, seconds) = looks_of_a_crowd(Dialect::MySql).await;
     assert!(looks as f64 <= seconds * 80.0 + 4.0, "{looks} in {seconds} s");
 }
@@ -168,9 +170,10 @@ async fn looks_of_a_crowd(dialect: Dialect) -> (u64, f64) {
     (since.get("cmd.select"), seconds)
 }
 
-/// Whoever leaves takes the dead for one that stays, and tells nobody: so who waits removes the dead.
+/// An attempt that leaves takes an expired entry for one that stays, and wakes no client. So
+/// waiters remove expired entries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_dead_in_front_delay_nobody() {
+async fn expired_entries_in_front_delay_no_waiter() {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     let server = Database::start(Dialect::Postgres).await;
     let network = Proxy::start(server.addr()).await.unwrap();
@@ -198,7 +201,7 @@ async fn the_dead_in_front_delay_nobody() {
 
 /// A client listens some time after it has connected, and may hold a lock by then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_that_is_revoked_before_anybody_listens() {
+async fn a_revoked_lock_is_lost_though_its_client_did_not_listen_yet() {
     let server = Database::start(Dialect::Postgres).await;
     let here = locks(&server.url()).await;
     for _ in 0..20 {

@@ -21,7 +21,7 @@ on_both!(a_server_that_became_read_only_is_left, a_read_only_server_is_refused_w
 
 const TTL: Duration = Duration::from_secs(5);
 
-/// An address that can be led to another server. Connections that there are stay where they are.
+/// An address that can be led to another server. Existing connections stay where they are.
 struct Address {
     addr: SocketAddr,
     target: Arc<Mutex<SocketAddr>>,
@@ -61,7 +61,7 @@ impl Database {
         }
     }
 
-    /// A server with the tables, for a user whose password all such servers know.
+    /// A server with the tables, for a user with the same password on all such servers.
     async fn start_for_everyone(dialect: Dialect) -> Self {
         let server = Self::start(dialect).await;
         let (create, grant) = user(dialect);
@@ -72,9 +72,9 @@ impl Database {
     }
 }
 
-/// `pg_reload_conf` only sends a signal: its reply is older than what it brings about. The
-/// postmaster reads the file and signals its processes in one go, so a new connection that was
-/// born with the value comes after all of them.
+/// `pg_reload_conf` only sends a signal: its reply comes before the effect. The postmaster reads
+/// the file and signals its processes in one go, so a new connection that was born with the value
+/// comes after all of them.
 async fn reloaded(server: &Postgres, value: &str) {
     eventually("the file is read", async || {
         let shown = server.sql_as_admin("SHOW default_transaction_read_only").await.unwrap();
@@ -83,7 +83,7 @@ async fn reloaded(server: &Postgres, value: &str) {
     .await;
 }
 
-/// The address leads to the new primary by then, but connections stay with the old one.
+/// By then the address leads to the new primary, but connections stay with the old one.
 async fn a_server_that_became_read_only_is_left(dialect: Dialect) {
     let (old, new) =
         (Database::start_for_everyone(dialect).await, Database::start_for_everyone(dialect).await);
@@ -107,7 +107,7 @@ async fn a_read_only_server_is_refused_with_the_reason(dialect: Dialect) {
     let refused = connect(&url).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
     assert!(refused.to_string().contains("the server is read-only"), "{refused}");
-    // It passes: those who were there before go on when it is over.
+    // The refusal passes: clients that were there before go on when it is over.
     let lock = before.lock("a").unwrap().ttl(TTL);
     let attempt = tokio::spawn(lock.acquire());
     server.set_read_only(false).await;
@@ -115,7 +115,7 @@ async fn a_read_only_server_is_refused_with_the_reason(dialect: Dialect) {
     connect(&url).await.unwrap();
 }
 
-/// A copy that follows nobody is a standby, too.
+/// A copy that follows no primary is a standby, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_is_refused_until_it_is_promoted() {
     let server = Database::start(Dialect::Postgres).await;

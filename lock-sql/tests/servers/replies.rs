@@ -1,4 +1,4 @@
-//! Replies that do not come: the attempt's id tells what has happened.
+//! Lost replies: the attempt's id tells what has happened.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,11 +9,11 @@ use lock_sql::Dialect;
 use crate::{Database, eventually, locks, on_both};
 
 on_both!(
-    an_unanswered_acquire,
-    an_unanswered_set,
-    an_unanswered_release,
-    an_unanswered_renewal,
-    many_clients_at_once,
+    an_unanswered_acquire_is_sent_again,
+    an_unanswered_set_is_sent_again,
+    an_unanswered_release_is_sent_again,
+    an_unanswered_renewal_is_sent_again,
+    many_clients_may_create_the_tables_at_once,
 );
 
 const TTL: Duration = Duration::from_secs(15);
@@ -34,8 +34,8 @@ impl Far {
         Self { server, proxy, locks }
     }
 
-    /// A request without its answer: what it does is done, then the connection breaks, and the client asks
-    /// again.
+    /// Sends a request that gets no answer: it takes effect, then the connection breaks, and the
+    /// client asks again.
     async fn unanswered<T>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
@@ -53,13 +53,13 @@ impl Far {
         request.await.unwrap()
     }
 
-    /// How often somebody has taken a token.
+    /// How many tokens were taken.
     async fn tokens(&self) -> u64 {
         let tokens = self.server.sql("SELECT sum(token) FROM distlock_v1_slots").await;
         tokens.trim().parse().unwrap()
     }
 
-    /// How long the only entry lives unless it is renewed, by the server's clock.
+    /// Time until the only entry expires, by the server's clock.
     async fn left(&self) -> Duration {
         let now = match &self.server {
             Database::Postgres(_) => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
@@ -70,9 +70,9 @@ impl Far {
     }
 }
 
-/// The commit is done, nobody says so: the second request finds the first one's entry, whose time runs
-/// since the first.
-async fn an_unanswered_acquire(dialect: Dialect) {
+/// The commit is done, but its reply is lost. The second request finds the first one's entry, whose
+/// time runs since the first.
+async fn an_unanswered_acquire_is_sent_again(dialect: Dialect) {
     let far = Far::start(dialect).await;
     let (lock, before) = (far.locks.lock("a").unwrap().ttl(TTL), far.tokens().await);
     let mut left = TTL;
@@ -91,7 +91,7 @@ async fn an_unanswered_acquire(dialect: Dialect) {
     assert_eq!(far.server.entries().await, 0);
 }
 
-async fn an_unanswered_set(dialect: Dialect) {
+async fn an_unanswered_set_is_sent_again(dialect: Dialect) {
     let far = Far::start(dialect).await;
     let set = far.locks.all(["a", "b", "c"]).unwrap().ttl(TTL);
     let mixed = far.locks.all(["a", "b"]).unwrap().and_shared(["c"]).unwrap().ttl(TTL);
@@ -107,7 +107,7 @@ async fn an_unanswered_set(dialect: Dialect) {
     }
 }
 
-async fn an_unanswered_release(dialect: Dialect) {
+async fn an_unanswered_release_is_sent_again(dialect: Dialect) {
     let far = Far::start(dialect).await;
     let guard = far.locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
     let before = far.server.counters().await.unwrap();
@@ -118,10 +118,10 @@ async fn an_unanswered_release(dialect: Dialect) {
     assert_eq!(since.get("cmd.delete"), 2, "the request was not sent again: {since}");
 }
 
-async fn an_unanswered_renewal(dialect: Dialect) {
+async fn an_unanswered_renewal_is_sent_again(dialect: Dialect) {
     let far = Far::start(dialect).await;
     let guard = Arc::new(far.locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap());
-    // So that it shows.
+    // So that a renewal shows.
     let shorten = "UPDATE distlock_v1_entries SET expires = expires - 5000000";
     far.server.sql(shorten).await;
     let renewed = async || far.left().await > TTL - Duration::from_secs(4);
@@ -133,8 +133,8 @@ async fn an_unanswered_renewal(dialect: Dialect) {
     drop(guard);
 }
 
-/// They connect to an empty database together, and each of them creates its tables.
-async fn many_clients_at_once(dialect: Dialect) {
+/// The clients connect to an empty database together, and each of them creates its tables.
+async fn many_clients_may_create_the_tables_at_once(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let url = server.url();
     let connecting = (0..8).map(|_| {

@@ -1,4 +1,4 @@
-//! A user who may not create tables.
+//! A user that may not create tables.
 
 use lock_core::Error;
 use lock_sql::{Dialect, schema};
@@ -6,13 +6,13 @@ use lock_sql::{Dialect, schema};
 use crate::{Database, connect, locks, on_both};
 
 on_both!(
-    tables_by_a_migration,
+    tables_made_by_a_migration_are_used,
     no_password_is_printed,
-    a_database_that_is_not_there,
+    a_missing_database_is_denied,
     a_lock_whose_release_is_denied_is_free_after_its_ttl,
 );
 
-/// A user without any right but to log in, and the statements that let him lock.
+/// A user without any right but to log in, and the statements that allow it to lock.
 pub fn user(dialect: Dialect) -> (&'static str, String) {
     let tables = ["slots", "entries", "values"].map(|table| format!("distlock_v1_{table}"));
     let grant = |to: &str| {
@@ -31,7 +31,7 @@ pub fn user(dialect: Dialect) -> (&'static str, String) {
     }
 }
 
-async fn tables_by_a_migration(dialect: Dialect) {
+async fn tables_made_by_a_migration_are_used(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (create, grant) = user(dialect);
     server.sql(create).await;
@@ -46,12 +46,12 @@ async fn tables_by_a_migration(dialect: Dialect) {
     let guard = locks.lock("a").unwrap().acquire().await.unwrap();
     assert_eq!(server.entries().await, 1);
     guard.release().await.unwrap();
-    // Whoever creates them again does no harm.
+    // Creating the tables again does no harm.
     server.sql(&schema(dialect)).await;
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
-async fn a_database_that_is_not_there(dialect: Dialect) {
+async fn a_missing_database_is_denied(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let url = server.url();
     let (server_only, _) = url.rsplit_once('/').unwrap();
@@ -68,7 +68,7 @@ async fn no_password_is_printed(dialect: Dialect) {
     let url = server.url();
     let (_, login) = url.split_once("://").unwrap();
     let (_, password) = login.split_once(':').unwrap();
-    // As far as it is the same in a URL and elsewhere.
+    // The part that is the same in a URL and elsewhere.
     let password: String = password.chars().take_while(char::is_ascii_alphanumeric).collect();
     assert!(password.len() > 8, "{password}");
     for shown in [format!("{locks:?}"), format!("{guard:?}"), format!("{:?}", locks.driver())] {
@@ -76,7 +76,7 @@ async fn no_password_is_printed(dialect: Dialect) {
     }
 }
 
-/// The release is not tried again: what is not renewed expires, whatever else happens.
+/// The release is not tried again: the lock is not renewed, so it expires in any case.
 async fn a_lock_whose_release_is_denied_is_free_after_its_ttl(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (create, grant) = user(dialect);

@@ -1,4 +1,4 @@
-//! A table that somebody else has locked: what a stalled server is asked to do stays bounded.
+//! A table that another connection has locked: the load on a stalled server stays bounded.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{Database, eventually, locks, on_both, support};
 
 on_both!(a_stall_uses_up_no_connections);
 
-/// The shortest one: a request waits for a sixth of a second.
+/// The shortest TTL: a request waits for a sixth of a second.
 const TTL: Duration = Duration::from_millis(500);
 const STALL: Duration = Duration::from_secs(3);
 const TASKS: usize = 32;

@@ -17,9 +17,9 @@ on_both!(
 
 const TTL: Duration = Duration::from_secs(5);
 const LOCKS: usize = 10_000;
-/// A hundred entries with each.
+/// Requests with a hundred entries each.
 const REQUESTS: u64 = 100;
-/// Those that were sent before the others came, or were not answered.
+/// Requests that were sent before the others came, or were not answered.
 const MORE: u64 = 60;
 
 /// Takes as many locks as one client may lose.
@@ -35,12 +35,12 @@ async fn hold(locks: &Locks, ttl: Duration) -> Vec<LockSetGuard> {
     held
 }
 
-/// Without those that met another one: InnoDB undoes one of the two, which is sent again.
+/// Deletes without the deadlocked ones: InnoDB undoes one of two, which is sent again.
 fn deletes(since: &Counters) -> u64 {
     since.get("cmd.delete") - since.get("deadlocks")
 }
 
-/// Cut off for longer than their TTL.
+/// The client is cut off for longer than the locks' TTL.
 async fn lost_locks_are_removed_together(dialect: Dialect) {
     let _turn = support::turn().await;
     let server = Database::start(dialect).await;
@@ -52,7 +52,8 @@ async fn lost_locks_are_removed_together(dialect: Dialect) {
     let before = server.counters().await.unwrap();
     drop(held);
     proxy.heal();
-    // It waits for what is being removed. What nobody has removed in time has expired.
+    // `close` waits for removals that are under way. Locks that were not removed in time have
+    // expired.
     locks.close().await.unwrap();
     let since = server.counters().await.unwrap().since(&before);
     println!("{dialect:?}: {since}");

@@ -13,9 +13,9 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use crate::{Database, connect, locks, on_both, support::contend::contend};
 
-on_both!(a_certificate_is_checked, what_is_offered_is_used, the_certificates_of_a_pool_count);
+on_both!(a_certificate_is_checked, offered_tls_is_used, the_certificates_of_a_pool_count);
 
-/// The certificate of whoever has signed the server's, in a file.
+/// The certificate of the server's issuer, in a file.
 struct Authority(tempfile::NamedTempFile);
 
 impl Authority {
@@ -24,7 +24,7 @@ impl Authority {
     }
 }
 
-/// A server that proves to be `host`, and who says so.
+/// A server with a certificate for `host`, and its issuer.
 async fn start(dialect: Dialect, host: &str) -> (Database, Authority) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -74,7 +74,7 @@ async fn a_certificate_is_checked(dialect: Dialect) {
     let url = server.url();
     let known = locks(&(url.clone() + &authority.option())).await;
     let guard = known.lock("a").unwrap().acquire().await.unwrap();
-    // Nobody whom this machine trusts has signed it.
+    // No authority that this machine trusts has signed it.
     refused(&(url.clone() + "?tls=verify"), "UnknownIssuer").await;
     let (_other, stranger) = start(dialect, "127.0.0.1").await;
     refused(&(url + &stranger.option()), "BadSignature").await;
@@ -91,9 +91,10 @@ async fn refused(url: &str, why: &str) {
     assert!(error.to_string().contains(why), "{error}");
 }
 
-async fn what_is_offered_is_used(dialect: Dialect) {
+async fn offered_tls_is_used(dialect: Dialect) {
     let (server, _) = start(dialect, "elsewhere.example").await;
-    // MariaDB counts whoever has come, the one who asks too; PostgreSQL those of ours who are there.
+    // MariaDB counts all connections that were made, also the one that asks. PostgreSQL counts this
+    // driver's present ones.
     let (how_many, own) = match dialect {
         Dialect::Postgres => {
             let ours = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \

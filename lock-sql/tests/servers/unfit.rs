@@ -67,7 +67,7 @@ fn is_root(own: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(own) == 0
 }
 
-/// By what it does not pass on: one that refuses it, and one that swallows it.
+/// A pooler is recognised by the option that it does not pass on: one refuses it, and one drops it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_is_refused_with_the_reason() {
     let server = Database::start(Dialect::Postgres).await;

@@ -7,13 +7,13 @@ use lock_sql::Dialect;
 
 use crate::{Database, eventually, locks, on_both, support};
 
-on_both!(a_wait_in_vain_ends_as_one);
+on_both!(waits_in_vain_end_together);
 
-async fn a_wait_in_vain_ends_as_one(dialect: Dialect) {
+async fn waits_in_vain_end_together(dialect: Dialect) {
     let _turn = support::turn().await;
     let server = Database::start(dialect).await;
     let proxy = Proxy::start(server.addr()).await.unwrap();
     proxy.delay(Duration::from_millis(1));
-    support::vain::a_wait_in_vain_ends_as_one(locks(&server.url_via(&proxy)).await).await;
+    support::vain::waits_in_vain_end_together(locks(&server.url_via(&proxy)).await).await;
     eventually("nothing is left", async || server.entries().await == 0).await;
 }

@@ -1,4 +1,4 @@
-//! What a raise of the token floor ends, and what it leaves to nobody.
+//! The effects of a raise of the token floor.
 
 use std::{
     sync::{
@@ -22,7 +22,8 @@ async fn is_free(locks: &Locks) {
     eventually("it is free", async || locks.inspect("x").await.unwrap().is_empty()).await;
 }
 
-/// Two clients hand a lock to each other by tickets, until they are told to stop or one of them fails.
+/// Two clients hand a lock to each other by tickets, until they are told to stop or one of them
+/// fails.
 async fn hand_to_hand(
     mut clients: [Locks; 2],
     stop: Arc<AtomicBool>,
@@ -58,24 +59,24 @@ pub async fn a_raise_ends_a_lock_that_goes_from_hand_to_hand(clients: [Locks; 2]
 
 pub async fn a_ticket_at_or_below_the_floor_is_over([one, other]: [Locks; 2]) {
     let ticket = hold(&one).await.detach().await.unwrap();
-    // The first step of a raise, whose process ends then.
+    // The first step of a raise only, as if its process ended then.
     one.driver().raise_token_floor(ticket.token()).await.unwrap();
     let refused = other.adopt(&ticket).await.unwrap_err();
     let over = matches!(refused, Error::Lost { reason: LossReason::TicketOver, .. });
     assert!(over, "{refused:?}");
     let left = one.inspect("x").await.unwrap();
     assert!(one.revoke("x", left[0].attempt.unwrap()).await.unwrap());
-    // Above the floor it goes on as before, until that is raised.
+    // Above the floor, hand-overs go on as before, until the floor is raised.
     let ticket = hold(&one).await.detach().await.unwrap();
     let guard = other.adopt(&ticket).await.unwrap();
     one.driver().raise_token_floor(guard.token()).await.unwrap();
     let refused = guard.detach().await.unwrap_err();
     assert!(refused.is_lost(), "{refused:?}");
-    // Its client gives it back.
+    // Its client releases the lock.
     is_free(&one).await;
 }
 
-/// Its row is there until somebody removes it.
+/// The expired row is there until it is removed.
 pub async fn a_raise_removes_what_has_expired(locks: Locks) {
     let short = locks.lock("x").unwrap().ttl(Duration::from_millis(500));
     let ticket = short.acquire().await.unwrap().detach().await.unwrap();

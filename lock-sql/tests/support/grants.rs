@@ -1,4 +1,4 @@
-//! Since when a lock is held, as others are told.
+//! The time of a grant, as other clients see it.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use super::eventually;
 /// How long the waiter waits.
 const WAIT: Duration = Duration::from_secs(3);
 
-/// The first entry of the queue of `a`, of which this many are there.
+/// Waits until the queue of `a` has this many entries. Returns the first one's holder.
 async fn first(locks: &Locks, entries: usize) -> Holder {
     let mut first = None;
     eventually("a queue of this length", async || {
@@ -22,7 +22,7 @@ async fn first(locks: &Locks, entries: usize) -> Holder {
     first.unwrap()
 }
 
-/// Waits until it is known when the only entry was granted.
+/// Waits until the time of the only entry's grant is known. Returns when it was queued and granted.
 async fn granted(locks: &Locks) -> (SystemTime, SystemTime) {
     let mut times = None;
     eventually("a time of the grant", async || {
@@ -34,8 +34,9 @@ async fn granted(locks: &Locks) -> (SystemTime, SystemTime) {
     times.unwrap()
 }
 
-/// Whoever has waited is shown with how long it holds the lock, not with how long ago it came.
-pub async fn a_wait_is_no_hold(a: Locks, b: Locks) {
+/// A holder that has waited is shown with how long it holds the lock, not with how long ago it
+/// came.
+pub async fn a_wait_does_not_count_as_hold(a: Locks, b: Locks) {
     let lock = a.lock("a").unwrap();
     let guard = lock.acquire().await.unwrap();
     let holder = first(&b, 1).await;
@@ -44,7 +45,7 @@ pub async fn a_wait_is_no_hold(a: Locks, b: Locks) {
     let waiter = tokio::spawn(b.lock("a").unwrap().acquire());
     assert_eq!(first(&a, 2).await.granted_at, Some(at_once));
     assert_eq!(a.inspect("a").await.unwrap()[1].holder.granted_at, None);
-    // What tells the two times apart.
+    // The wait tells the two times apart.
     tokio::time::sleep(WAIT).await;
     guard.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
@@ -57,8 +58,8 @@ pub async fn a_wait_is_no_hold(a: Locks, b: Locks) {
     guard.release().await.unwrap();
 }
 
-/// What is left to another process at once is dated as well.
-pub async fn a_lock_that_is_left(a: Locks, b: Locks) {
+/// A lock that is left to another process at once is dated as well.
+pub async fn a_lock_left_at_once_is_dated(a: Locks, b: Locks) {
     let guard = a.lock("a").unwrap().acquire().await.unwrap();
     let waiter = tokio::spawn(b.lock("a").unwrap().acquire());
     first(&a, 2).await;
@@ -66,15 +67,16 @@ pub async fn a_lock_that_is_left(a: Locks, b: Locks) {
     guard.release().await.unwrap();
     let ticket = waiter.await.unwrap().unwrap().detach().await.unwrap();
     let dated = first(&a, 1).await.granted_at.expect("the time of the grant");
-    // A server's clock is this machine's, in a test; the client writes what was before it knew.
+    // In a test, a server's clock is this machine's. The client dates the grant back to when it
+    // learned of it.
     assert!(dated + Duration::from_secs(1) > before, "{dated:?} is before {before:?}");
     let guard = a.adopt(&ticket).await.unwrap();
     assert_eq!(first(&b, 1).await.granted_at, Some(dated));
     guard.release().await.unwrap();
 }
 
-/// A set, a reader, a leader and permits that get their lock at once are dated by it.
-pub async fn every_kind_at_once(a: Locks, b: Locks) {
+/// A set, a reader, a leader and permits that get their lock at once are dated by that request.
+pub async fn every_kind_granted_at_once_is_dated(a: Locks, b: Locks) {
     let dated = async |name: &str| {
         let queue = b.inspect(name).await.unwrap();
         assert!(!queue.is_empty(), "{name}");
@@ -98,7 +100,7 @@ pub async fn every_kind_at_once(a: Locks, b: Locks) {
     drop((set, readers, permits, leader));
 }
 
-/// A row as a client of the version before writes it: its table had no column for grants.
+/// A row as a client of the previous version writes it: its table had no column `granted`.
 pub fn old_entry(dialect: Dialect, attempt: &str) -> String {
     let bytes = |hex: &str| match dialect {
         Dialect::Postgres => format!("decode('{hex}', 'hex')"),
@@ -116,10 +118,10 @@ pub fn old_entry(dialect: Dialect, attempt: &str) -> String {
 /// The counter of the name `a`.
 const A: u64 = 140;
 
-/// What takes the column away that the version before had not.
+/// Drops the column that the previous version did not have.
 pub const OLD: &str = "ALTER TABLE distlock_v1_entries DROP COLUMN granted";
 
-/// A client of the version before, which holds `a`, stands beside this one and leaves.
+/// A client of the previous version, which holds `a`, is beside this one and leaves.
 pub async fn beside_an_old_client(locks: Locks, leave: impl AsyncFnOnce()) {
     let old = first(&locks, 1).await;
     assert_eq!((old.description.as_deref(), old.granted_at), (Some("old"), None));
@@ -132,8 +134,8 @@ pub async fn beside_an_old_client(locks: Locks, leave: impl AsyncFnOnce()) {
     guard.release().await.unwrap();
 }
 
-/// Clients that have the column lose it, as when an old dump is restored: all goes on, also what waits.
-pub async fn the_column_goes(a: Locks, b: Locks, go: impl AsyncFnOnce()) {
+/// Clients that have the column lose it, as when an old dump is restored: all go on, also waiters.
+pub async fn the_column_may_be_lost(a: Locks, b: Locks, go: impl AsyncFnOnce()) {
     let ttl = Duration::from_secs(4);
     let hold = async |name: &str| a.lock(name).unwrap().ttl(ttl).acquire().await;
     let (held, left) = (hold("a").await.unwrap(), hold("left").await.unwrap());
@@ -145,7 +147,7 @@ pub async fn the_column_goes(a: Locks, b: Locks, go: impl AsyncFnOnce()) {
     let waiter = tokio::spawn(b.lock("a").unwrap().ttl(ttl).acquire());
     first(&a, 2).await;
     go().await;
-    // What is not renewed ends.
+    // By then, a lock that is not renewed has ended.
     tokio::time::sleep(ttl + Duration::from_secs(1)).await;
     held.renew().await.unwrap();
     assert!(left.is_valid() && reader.is_valid() && leader.is_valid());
@@ -165,7 +167,7 @@ pub async fn the_column_goes(a: Locks, b: Locks, go: impl AsyncFnOnce()) {
     adopted.release().await.unwrap();
 }
 
-/// Waits until locks that are got at once are dated again.
+/// Waits until locks that are granted at once are dated again.
 pub async fn dated_again(locks: &Locks) {
     eventually("a time of a grant", async || {
         let guard = locks.lock("d").unwrap().acquire().await.unwrap();

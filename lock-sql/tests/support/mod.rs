@@ -1,4 +1,4 @@
-//! What the tests on a file and those on servers share.
+//! Helpers of the tests on a file and of the tests on servers.
 
 pub mod burst;
 pub mod contend;
@@ -19,7 +19,7 @@ pub async fn connect(url: &str) -> Result<SqlLock> {
     SqlLock::connect(SqlConfig::from_url(&StoreUrl::parse(url)?)?).await
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` is true.
 pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !is_so().await {

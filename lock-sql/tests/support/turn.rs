@@ -4,7 +4,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 static BUSY: Mutex<()> = Mutex::const_new(());
 
-/// Waits until no other of them runs in this program.
+/// Waits until no other such test runs in this program.
 pub async fn turn() -> MutexGuard<'static, ()> {
     BUSY.lock().await
 }

@@ -7,8 +7,8 @@ use lock_core::{Clock, Error, Locks};
 const LIMIT: Duration = Duration::from_secs(3);
 const WAITERS: usize = 1000;
 
-/// Each of them is told that it has waited in vain, and most of them for whom.
-pub async fn a_wait_in_vain_ends_as_one(locks: Locks) {
+/// Each waiter is told that it has waited in vain, and most of them which holder was in the way.
+pub async fn waits_in_vain_end_together(locks: Locks) {
     let held = locks.lock("a").unwrap().holder("the holder").acquire().await.unwrap();
     let (lock, start) = (locks.lock("a").unwrap().wait(LIMIT), Clock::Boot.now());
     let waits: Vec<_> = (0..WAITERS).map(|_| tokio::spawn(lock.acquire())).collect();

@@ -1,4 +1,4 @@
-//! From a shared grant to an exclusive one.
+//! Conversion of a shared grant to an exclusive one.
 
 use std::sync::Arc;
 
@@ -12,33 +12,29 @@ use crate::{
 };
 
 impl ZkLease {
-    /// An attempt to hold the same lock alone.
+    /// Makes an attempt to hold the same lock alone.
     pub(crate) fn upgrade(&self, old: &Attempt) -> Acquire {
-        let mut request = self.request.clone();
+        let mut request = old.request.clone();
         (request.kind, request.wait) = (Kind::Exclusive, Wait::Try);
         let directory = path(old).rsplit_once('/').map_or("", |(directory, _)| directory);
         let caller = lock_core::Attempt::new();
-        let attempt = Arc::new(Attempt::upgrade(old, caller.id(), &request));
+        let attempt = Arc::new(Attempt::upgrade(old, caller.id(), request.clone()));
         let (session, directory) = (self.session.clone(), directory.to_owned());
-        let mut acquire = Acquire::new(session, directory, self.acls, request, caller);
-        acquire.attempt = attempt;
-        acquire
+        Acquire { attempt, ..Acquire::new(session, directory, request, caller) }
     }
 }
 
 impl Acquire {
-    /// Takes the lock alone for whoever holds it shared by `old`, if nobody else is there: with a
-    /// new node, which takes the grant over, and the old one goes. Changes nothing otherwise.
+    /// Takes the lock alone for the holder that shares it by `old`, if no other attempt is there.
+    /// Creates a new node, which takes the grant over, and deletes the old one. Changes nothing
+    /// otherwise.
     ///
-    /// Whoever comes meanwhile stands behind the new node, and two who try at the same time see
-    /// each other's nodes.
+    /// An attempt that comes meanwhile stands behind the new node. Two holders that try at the same
+    /// time see each other's nodes.
     pub(crate) async fn replace(&self, old: &Attempt, validity: &Validity) -> Result<bool> {
         self.session.add(&self.attempt);
-        let result = tokio::select! {
-            biased;
-            result = self.succeed(old, validity) => result,
-            () = self.session.over() => Err(self.session.error("upgrade")),
-        };
+        let succeeded = self.session.over.run_until_cancelled(self.succeed(old, validity)).await;
+        let result = succeeded.unwrap_or_else(|| Err(self.session.error("upgrade")));
         if !matches!(result, Ok(true)) {
             self.leave().await;
         }
@@ -46,8 +42,9 @@ impl Acquire {
     }
 
     async fn succeed(&self, old: &Attempt, validity: &Validity) -> Result<bool> {
-        let mut ahead = Ahead::new(self.request.kind);
-        // A node of ours would make others wait for it. So none while anybody else is there.
+        let mut ahead = Ahead::new(self.attempt.request.kind);
+        // Other attempts would wait for a node of ours, so it makes none while any of them is
+        // there.
         ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
         if !self.is_alone(&ahead, old) {
             return Ok(false);
@@ -60,13 +57,13 @@ impl Acquire {
         if !ahead.see(children, node.name(), node.sequence) || !self.is_alone(&ahead, old) {
             return Ok(false);
         }
-        // From here on the old node's end is no loss, unless it was one already.
+        // From here on the end of the old node is no loss, unless it was lost before.
         if !self.attempt.hold(validity.clone()) || !old.pass() {
             return Ok(false);
         }
         let Some(before) = old.node() else { return Ok(false) };
         if !self.session.remove(&before.path).await? {
-            // Somebody else deleted it, and meant this grant; or the session is over.
+            // It was deleted from outside, which ends this grant; or the session is over.
             self.attempt.gone();
             return Ok(false);
         }
@@ -74,8 +71,8 @@ impl Acquire {
         Ok(true)
     }
 
-    /// Whether nobody but the old attempt is before this one. Who has given the lock up in this
-    /// process is as good as gone.
+    /// Whether only the old attempt is before this one. An attempt that was given up in this
+    /// process counts as gone.
     fn is_alone(&self, ahead: &Ahead, old: &Attempt) -> bool {
         let is_old = |name: &String| old.node().is_some_and(|node| node.name() == name);
         if !ahead.names().iter().any(is_old) {

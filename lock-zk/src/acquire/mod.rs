@@ -3,13 +3,16 @@
 mod convert;
 pub(crate) mod set;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    ops::ControlFlow::{Break, Continue},
+    sync::Arc,
+};
 
 use lock_core::{
     Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, deadline::safe_until,
     limit_conflict,
 };
-use zookeeper_client::{Acls, CreateMode, Error as ZkError};
+use zookeeper_client::{CreateMode, Error as ZkError};
 
 use crate::{
     error::{cancelled, vanished},
@@ -23,16 +26,15 @@ use crate::{
     session::{
         End, Session,
         attempt::{Attempt, Node},
+        leftover::Leftover,
     },
-    wire::turns::Turn,
+    wire::{requests::Exchange, turns::Turn},
 };
 
 /// One attempt in one session.
 pub(crate) struct Acquire {
     pub(crate) session: Arc<Session>,
     pub(crate) directory: String,
-    pub(crate) acls: Acls<'static>,
-    pub(crate) request: Request,
     pub(crate) caller: lock_core::Attempt,
     pub(crate) attempt: Arc<Attempt>,
     began: Instant,
@@ -42,22 +44,21 @@ impl Acquire {
     pub(crate) fn new(
         session: Arc<Session>,
         directory: String,
-        acls: Acls<'static>,
         request: Request,
         caller: lock_core::Attempt,
     ) -> Self {
-        let attempt = Arc::new(Attempt::new(caller.id(), &request));
+        let attempt = Arc::new(Attempt::new(caller.id(), request));
         let began = Clock::Boot.now();
-        Self { session, directory, acls, request, caller, attempt, began }
+        Self { session, directory, caller, attempt, began }
     }
 
-    /// Waits for the lock. Whatever the attempt left in the store is gone again when this fails.
+    /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
     pub(crate) async fn run(&self) -> Result<Box<dyn Lease>> {
         self.session.add(&self.attempt);
         let result = tokio::select! {
             biased;
             result = self.line_up() => result,
-            () = self.session.over() => Err(self.session.error("acquire")),
+            () = self.session.over.cancelled() => Err(self.session.error("acquire")),
             () = self.caller.cancelled() => Err(cancelled()),
         };
         if result.is_err() {
@@ -66,9 +67,9 @@ impl Acquire {
         result
     }
 
-    /// Whether the same attempt may begin again, before it had a place in the queue to lose: the token
-    /// floor was raised, or the session was over, and nobody had noticed. Somebody who has already
-    /// waited for a good part of the TTL is told of the outage instead.
+    /// Whether the same attempt may begin again, since it had no place in the queue to lose: the
+    /// token floor was raised, or the session ended unnoticed. An attempt that has waited for half
+    /// of the TTL returns the outage instead.
     pub(crate) fn may_begin_again(&self) -> bool {
         let ended_before = match self.session.end() {
             Some(End::Ended) => true,
@@ -79,27 +80,25 @@ impl Acquire {
         ended_before && self.attempt.node().is_none()
     }
 
-    /// The same attempt anew: whoever stands behind the old node knows that it is gone.
+    /// Makes the same attempt anew. A waiter behind the old node knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
-        Self::new(session, self.directory, self.acls, self.request, self.caller)
+        let again = Self::new(session, self.directory, self.attempt.request.clone(), self.caller);
+        again.attempt.begin_again();
+        again
     }
 
-    pub(crate) fn ttl(&self) -> Duration {
-        self.request.ttl
-    }
-
-    /// What its requests wait for.
+    /// Which turn its requests take.
     pub(crate) fn turn(&self) -> Turn {
-        match self.request.wait {
+        match self.attempt.request.wait {
             Wait::Try => Turn::Try,
             _ => Turn::Acquire,
         }
     }
 
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
-        let mut ahead = match self.request.wait {
+        let mut ahead = match self.attempt.request.wait {
             Wait::Try => self.look().await?,
-            _ => Ahead::new(self.request.kind),
+            _ => Ahead::new(self.attempt.request.kind),
         };
         let (node, mut children) = self.enter().await?;
         let mut waited = false;
@@ -107,7 +106,7 @@ impl Acquire {
             if !ahead.see(children, node.name(), node.sequence) {
                 return Err(vanished());
             }
-            match self.request.wait {
+            match self.attempt.request.wait {
                 Wait::Try => self.check_at_once(&mut ahead).await?,
                 _ if !waited => self.check_limit(&ahead)?,
                 _ => {}
@@ -120,7 +119,7 @@ impl Acquire {
                     return Ok(lease);
                 }
                 if !std::mem::replace(&mut waited, true) {
-                    self.caller.queued(&self.request.name, Some(ahead.names().len()));
+                    self.caller.queued(&self.attempt.request.name, Some(ahead.names().len()));
                 }
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
@@ -130,10 +129,10 @@ impl Acquire {
         }
     }
 
-    /// Whether a try would be admitted. A node of ours would make others wait for it, so there is
-    /// none before this look.
+    /// Whether a try would be admitted. Others would wait for a node of ours, so it looks before it
+    /// makes one.
     pub(crate) async fn look(&self) -> Result<Ahead> {
-        let mut ahead = Ahead::new(self.request.kind);
+        let mut ahead = Ahead::new(self.attempt.request.kind);
         ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
         self.check_at_once(&mut ahead).await?;
         Ok(ahead)
@@ -145,8 +144,8 @@ impl Acquire {
         loop {
             match ahead.duty() {
                 Duty::Hold => return Ok(()),
-                // The first one may share the lock by now, which its name does not tell.
-                Duty::After(0) if self.request.kind == Kind::Shared => {
+                // The first entry may share the lock by now, which its name does not tell.
+                Duty::After(0) if self.attempt.request.kind == Kind::Shared => {
                     let path = format!("{}/{}", self.directory, ahead.names()[0]);
                     let data = self.session.data(&path, self.turn()).await?.unwrap_or_default();
                     if Note::became(&data) != Some(Became::Shared) {
@@ -160,16 +159,14 @@ impl Acquire {
     }
 
     fn check_limit(&self, ahead: &Ahead) -> Result<()> {
-        match ahead.other_limit() {
-            Some(found) => Err(limit_conflict(&self.request, found)),
-            None => Ok(()),
-        }
+        let found = ahead.other_limit();
+        found.map_or(Ok(()), |found| Err(limit_conflict(&self.attempt.request, found)))
     }
 
-    /// Lets whoever may have seen this attempt waiting know that it holds its permits; nobody need
-    /// know who can only go on when they come back. Nobody waits for the answer.
+    /// Tells an attempt that may have seen this one waiting that it holds its permits now. Not
+    /// needed if others can only go on when these permits come back. Does not wait for the answer.
     fn tell_admission(&self, was_seen: bool) {
-        match self.request.kind {
+        match self.attempt.request.kind {
             Kind::Permit { weight, limit } if was_seen && weight < limit => {}
             _ => return,
         }
@@ -184,14 +181,14 @@ impl Acquire {
         });
     }
 
-    /// Creates the node and lists the queue in one flight: the server keeps the order of a
-    /// session's requests, so the list shows everybody who is before the node.
+    /// Creates the node and lists the queue in one flight. The server keeps the order of a
+    /// session's requests, so the list shows all entries before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
         let (stem, note) = self.wanted();
-        let options = CreateMode::EphemeralSequential.with_acls(self.acls);
+        let options = CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
-            // Not before its turn: a caller that leaves meanwhile has nothing to clean up.
+            // Not before its turn: a caller that leaves until then has nothing to clean up.
             self.attempt.ask();
             let create = exchange.create(&stem, &note, &options);
             let list = exchange.list(&self.directory);
@@ -207,7 +204,7 @@ impl Acquire {
                 }
                 Err(error) => {
                     self.session.again("create", error).await?;
-                    self.session.find(&self.directory, &self.attempt).await?
+                    self.find().await?
                 }
             };
             let Some(node) = node else { continue };
@@ -215,20 +212,34 @@ impl Acquire {
         }
     }
 
+    /// Finds the node that an unanswered creation may have left. Should there be two, the later one
+    /// is deleted.
+    pub(crate) async fn find(&self) -> Result<Option<Node>> {
+        let (session, directory) = (&self.session, &self.directory);
+        let mut own = session.nodes_of(directory, self.attempt.id).await?.into_iter();
+        let Some(name) = own.next() else { return Ok(None) };
+        for surplus in own {
+            session.remove(&format!("{directory}/{surplus}")).await?;
+        }
+        let path = format!("{directory}/{name}");
+        let Some(stat) = session.stat(&path).await? else { return Ok(None) };
+        session.own(&self.attempt, path, &stat).await
+    }
+
     /// The path of the node, without the sequence, and its data.
     pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
-        let stem = child::stem(self.caller.id(), self.request.kind);
-        let note = self.attempt.note(None, &Values::new(self.request.value.clone()));
+        let stem = child::stem(self.caller.id(), self.attempt.request.kind);
+        let note = self.attempt.note(None, &Values::new(self.attempt.request.value.clone()));
         (format!("{}/{stem}", self.directory), note)
     }
 
-    /// Writes down the node, and lists the queue if the list of the same flight does not show it.
+    /// Records the node, and lists the queue if the list of the same flight does not show the node.
     pub(crate) async fn entered(
         &self,
         node: Node,
         listed: Result<Vec<String>, ZkError>,
     ) -> Result<(&Node, Vec<String>)> {
-        let node = self.attempt.created(node);
+        let node = self.attempt.created(node).ok_or_else(vanished)?;
         self.session.unwatched.add(&self.attempt);
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
@@ -236,20 +247,16 @@ impl Acquire {
         }
     }
 
-    /// Makes the lock's directory. The server deletes containers that have become empty.
+    /// Makes the lock's directory, a container: the server deletes it when it has become empty.
     pub(crate) async fn make_directory(&self) -> Result<()> {
-        let exchange = self.session.begin_in_turn(self.turn()).await?;
-        let options = CreateMode::Container.with_acls(self.acls);
-        match exchange.mkdir(&self.directory, &options).await {
-            Ok(()) => Ok(()),
-            Err(error) => self.session.again("create the lock's directory", error).await,
-        }
+        let (op, turn) = ("create the lock's directory", self.turn());
+        self.session.make_directory(op, &self.directory, CreateMode::Container, turn).await
     }
 
-    /// Becomes the holder. While the session is not sure to live, it asks the leader.
+    /// Becomes the holder. Asks the leader as long as the session is not sure to live.
     pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
         let until = loop {
-            let until = self.session.safe_until();
+            let until = self.session.deadline.safe_until();
             if Clock::Boot.now() < until {
                 break until;
             }
@@ -257,52 +264,52 @@ impl Acquire {
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());
         self.attempt.set_term_end(term_end);
-        let validity = Validity::new(&self.request.name, until);
+        let validity = Validity::new(&self.attempt.request.name, until);
         if !self.attempt.hold(validity.clone()) {
             return Err(vanished());
         }
         if self.session.end().is_some() {
-            // It may have ended before it could tell this grant.
+            // It may have ended before it could tell this grant of its end.
             return Err(self.session.error("acquire"));
         }
-        let (session, request) = (self.session.clone(), self.request.clone());
-        Ok(Box::new(ZkLease::new(session, request, self.acls, self.attempt.clone(), validity)))
+        let (session, attempt) = (self.session.clone(), self.attempt.clone());
+        Ok(Box::new(ZkLease::new(session, attempt, validity)))
     }
 
-    /// Asks the leader whether the node is there. Returns after a while, in which other answers may
+    /// Asks the leader whether the node is there. Returns after a pause, in which other answers may
     /// come.
     async fn check_node(&self, node: &Node) -> Result<()> {
-        let exchange = self.session.begin()?;
-        match exchange.confirm(&node.path).await {
-            Ok(()) => tokio::time::sleep(self.session.deadline().pace()).await,
-            Err(ZkError::NoNode) => return Err(vanished()),
-            Err(error) => self.session.again("exists", error).await?,
+        let confirm = |exchange: Arc<Exchange>| async move { exchange.confirm(&node.path).await };
+        match self.session.once("exists", Turn::First, confirm).await? {
+            Break(Some(())) => tokio::time::sleep(self.session.deadline.pace()).await,
+            Break(None) => return Err(vanished()),
+            Continue(()) => {}
         }
         Ok(())
     }
 
-    /// Removes what the attempt may have left, or leaves it to the session's janitor if it is
-    /// refused.
+    /// Removes all that the attempt may have left. If the removal fails, the session's janitor does
+    /// it later.
     pub(crate) async fn leave(&self) {
         let (session, id) = (&self.session, self.caller.id());
-        let removed = match self.attempt.node() {
-            Some(node) => session.remove(&node.path).await.map(drop),
-            None if self.attempt.was_asked() => session.sweep(&self.directory, id).await,
-            None => Ok(()),
+        let leftover = match self.attempt.node() {
+            Some(node) => Leftover::Node(node.path.clone()),
+            None if self.attempt.was_asked() => Leftover::Attempt(self.directory.clone(), id),
+            None => return self.left(),
         };
-        if removed.is_err() && !session.is_over() {
-            session.departures.leave(self.attempt.node(), &self.directory, id);
+        if session.clear(&leftover).await.is_err() && !session.is_over() {
+            session.left.add(leftover);
         }
         self.left();
     }
 
-    /// Whatever the attempt left is gone.
+    /// Marks the attempt as gone: nothing of it is left in the store.
     pub(crate) fn left(&self) {
         self.session.forget(self.caller.id());
         self.attempt.gone();
     }
 
     fn contended(&self) -> Error {
-        Error::Contended { name: self.request.name.clone() }
+        Error::Contended { name: self.attempt.request.name.clone() }
     }
 }

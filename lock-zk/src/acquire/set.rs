@@ -12,39 +12,29 @@ use crate::{
     layout::values,
     queue::view::Ahead,
     session::{Session, attempt::Node},
-    wire::turns::Turn,
+    wire::{requests::Answer, turns::Turn},
 };
 
-/// The longest names make a request of about 100 KiB then, a tenth of what a server takes.
+/// With the longest names this makes a request of about 100 KiB, a tenth of what a server takes.
 pub(crate) const NAMES_AT_ONCE: usize = 64;
 
 /// Attempts of one caller in one session that enter their queues with one request, or not at all.
 pub(crate) struct AcquireSet {
-    session: Arc<Session>,
-    /// Any of the attempts: whoever cancels one cancels all.
-    caller: lock_core::Attempt,
-    all: Vec<Acquire>,
+    pub(crate) session: Arc<Session>,
+    /// That of any of the attempts: to cancel one cancels all.
+    pub(crate) caller: lock_core::Attempt,
+    pub(crate) all: Vec<Acquire>,
 }
 
-type Listed = Result<Vec<String>, ZkError>;
-
 impl AcquireSet {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        caller: lock_core::Attempt,
-        all: Vec<Acquire>,
-    ) -> Self {
-        Self { session, caller, all }
-    }
-
-    /// Takes all locks, or answers `None`. Whatever the attempts left in the store is gone again
-    /// then, and when it fails.
+    /// Takes all locks, or returns `None`. In that case, and if it fails, the attempts leave
+    /// nothing in the store.
     pub(crate) async fn run(&self) -> Result<Option<Vec<Box<dyn Lease>>>> {
         self.all.iter().for_each(|acquire| self.session.add(&acquire.attempt));
         let result = tokio::select! {
             biased;
             result = self.take() => result,
-            () = self.session.over() => Err(self.session.error("acquire")),
+            () = self.session.over.cancelled() => Err(self.session.error("acquire")),
             () = self.caller.cancelled() => Err(cancelled()),
         };
         if result.is_err() {
@@ -57,11 +47,17 @@ impl AcquireSet {
         }
     }
 
-    /// As [`Acquire::may_begin_again`].
+    /// Same as [`Acquire::may_begin_again`], for all attempts.
     pub(crate) fn may_begin_again(&self) -> bool {
-        // One request makes all nodes: if one of them is too old, all are.
+        // One request makes all nodes: if one of them is older than the token floor, all are.
         self.all.iter().any(Acquire::may_begin_again)
             && self.all.iter().all(|acquire| acquire.attempt.node().is_none())
+    }
+
+    /// Makes the same attempts anew: see [`Acquire::again`].
+    pub(crate) fn again(self) -> Self {
+        self.all.iter().for_each(|acquire| acquire.attempt.begin_again());
+        self
     }
 
     async fn take(&self) -> Result<Vec<Box<dyn Lease>>> {
@@ -71,12 +67,12 @@ impl AcquireSet {
         let checks = self.all.iter().zip(&nodes).zip(lists);
         let checks = checks.map(|((acquire, node), list)| acquire.check_place(node, list));
         try_join_all(checks).await?;
-        // All are first by now: a grant is only given up again by an error.
+        // All are first by now, and only an error ends a grant again.
         let grants = self.all.iter().zip(nodes).map(|(acquire, node)| acquire.hold(node));
         try_join_all(grants).await
     }
 
-    /// Whether all fit into one request: holders may say much about themselves.
+    /// Checks that all nodes fit into one request: descriptions of holders may be long.
     fn check_size(&self) -> Result<()> {
         let size = |(path, data): (String, Vec<u8>)| path.len() + data.len();
         let bytes: usize = self.all.iter().map(|acquire| size(acquire.wanted())).sum();
@@ -89,7 +85,7 @@ impl AcquireSet {
         })
     }
 
-    /// As [`Acquire::enter`], with all nodes or none.
+    /// Same as [`Acquire::enter`], with all nodes or none.
     async fn enter(&self) -> Result<Vec<(&Node, Vec<String>)>> {
         loop {
             let (created, lists) = self.create_and_list().await?;
@@ -114,13 +110,14 @@ impl AcquireSet {
     /// Creates all nodes with one request, and lists their directories in the same flight.
     async fn create_and_list(
         &self,
-    ) -> Result<(Result<Vec<MultiWriteResult>, ZkError>, Vec<Listed>)> {
+    ) -> Result<(Answer<Vec<MultiWriteResult>>, Vec<Answer<Vec<String>>>)> {
         let exchange = &self.session.begin_in_turn(Turn::Try).await?;
         let mut multi = exchange.transaction();
         for acquire in &self.all {
             acquire.attempt.ask();
             let (stem, note) = acquire.wanted();
-            let options = CreateMode::EphemeralSequential.with_acls(acquire.acls);
+            let options =
+                CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
             let added = multi.add_create(&stem, &note, &options);
             added.map_err(|error| error::write_failed("create", error))?;
         }
@@ -129,14 +126,14 @@ impl AcquireSet {
         Ok(tokio::join!(create, join_all(lists)))
     }
 
-    async fn make_directories(&self, lists: &[Listed]) -> Result<()> {
+    async fn make_directories(&self, lists: &[Answer<Vec<String>>]) -> Result<()> {
         let missing = self.all.iter().zip(lists);
         let missing = missing.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
         try_join_all(missing.map(|(acquire, _)| acquire.make_directory())).await.map(drop)
     }
 
-    /// The nodes that one transaction has created, so that all are told by the stat of any. Servers
-    /// before 3.9 answer with none (ZOOKEEPER-4026), and are asked for it.
+    /// Returns the nodes that one transaction has created. The stat of one holds for all. Servers
+    /// before 3.9 send none in their answer (ZOOKEEPER-4026), so it is read then.
     async fn own(&self, results: Vec<MultiWriteResult>) -> Result<Vec<Node>> {
         let created = |result| match result {
             MultiWriteResult::Create { path, stat } => Some((path, stat)),
@@ -154,17 +151,13 @@ impl AcquireSet {
         try_join_all(nodes).await?.into_iter().collect::<Option<_>>().ok_or_else(vanished)
     }
 
-    /// Finds the nodes that an unanswered creation may have left: all or none, unless somebody has
-    /// deleted one since.
+    /// Finds the nodes that an unanswered creation may have left: all or none, unless one was
+    /// deleted since.
     async fn find(&self) -> Result<Option<Vec<Node>>> {
-        let find = |acquire: &Acquire| {
-            let (directory, attempt) = (acquire.directory.clone(), acquire.attempt.clone());
-            async move { self.session.find(&directory, &attempt).await }
-        };
-        let mut found = try_join_all(self.all.iter().map(find)).await?;
+        let mut found = try_join_all(self.all.iter().map(Acquire::find)).await?;
         if found.iter().any(Option::is_none) {
-            // It may have come between the looks.
-            found = try_join_all(self.all.iter().map(find)).await?;
+            // The transaction may have come between the looks.
+            found = try_join_all(self.all.iter().map(Acquire::find)).await?;
         }
         if found.iter().all(Option::is_none) {
             return Ok(None);
@@ -172,7 +165,7 @@ impl AcquireSet {
         found.into_iter().collect::<Option<_>>().map(Some).ok_or_else(vanished)
     }
 
-    /// As [`Acquire::leave`], with one request if all nodes are there.
+    /// Same as [`Acquire::leave`], with one request if all nodes are known.
     async fn leave(&self) {
         let nodes: Option<Vec<_>> =
             self.all.iter().map(|acquire| Some(&*acquire.attempt.node()?.path)).collect();
@@ -186,9 +179,9 @@ impl AcquireSet {
 }
 
 impl Acquire {
-    /// Whether a try is admitted by the list that shows its node.
+    /// Checks that a try is admitted by the list that shows its node.
     async fn check_place(&self, node: &Node, children: Vec<String>) -> Result<()> {
-        let mut ahead = Ahead::new(self.request.kind);
+        let mut ahead = Ahead::new(self.attempt.request.kind);
         if !ahead.see(children, node.name(), node.sequence) {
             return Err(vanished());
         }

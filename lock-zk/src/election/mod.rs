@@ -1,3 +1,3 @@
-//! Who leads, as its observers are told.
+//! Elections: the leader and its values, as observers are told of them.
 
 pub(crate) mod observe;

@@ -1,16 +1,21 @@
-//! Who leads, told to those who observe.
+//! Tells observers of the leader and its values.
 //!
-//! Whoever has the lowest sequence leads, and no lower one ever appears. So one watch is enough: on
-//! the data of that entry's node, which tells of its end, too; on the directory while there is no
-//! entry; on the directory's creation while there is no directory.
+//! The entry with the lowest sequence leads, and no lower one ever appears. So one watch is enough:
+//! on the data of that entry's node, which also tells of its end; on the directory while there is
+//! no entry; on the directory's creation while there is no directory.
 
 use std::{
+    ops::ControlFlow::Break,
     pin::pin,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use lock_core::{Error, FencingToken, Holder, Kind, Leader, Observed, Result};
+use futures_util::future::OptionFuture;
+use lock_core::{
+    Error, FencingToken, Holder, Kind, Leader, Observed, Result,
+    keep::{self, limits::UNREAD},
+};
 use tokio::sync::mpsc;
 use zookeeper_client::{Error as ZkError, EventType, Stat};
 
@@ -18,15 +23,13 @@ use crate::{
     error::STORE,
     layout::{floor::Above, listing, values},
     session::{Session, pool::Sessions},
-    wire::{turns::Turn, watches::Watch},
+    wire::{requests::Exchange, turns::Turn, watches::Watch},
 };
 
-/// How many changes may wait for an observer that does not look.
-const UNREAD: usize = 64;
-/// Before another try to reach the store.
+/// The pause before another try to reach the store.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Looks who leads, and starts a task that tells it and each change until the receiver or the
+/// Looks for the leader, and starts a task that sends it and each change until the receiver or the
 /// client is gone.
 pub(crate) async fn observe(
     sessions: &Arc<Sessions>,
@@ -34,19 +37,16 @@ pub(crate) async fn observe(
     directory: String,
 ) -> Result<mpsc::Receiver<Observed>> {
     let session = sessions.any(ttl).await?;
-    // A new question must not get an old answer, whatever server this session talks to.
+    // A new call must not get an old answer, whichever server this session talks to.
     let first = first_of(session.list_after_sync(&directory, Turn::Look).await?);
     let sight = look(&session, &directory, first).await?;
+    let mut told = Told::default();
+    let news = told.news(sight.leader);
+    let (weak, watched) = (Arc::downgrade(sessions), Some((sight.first, sight.watch)));
+    let observer = Observer { sessions: weak, session, ttl, directory, told, watched };
     let (out, changes) = mpsc::channel(UNREAD);
-    let (gone, closed) = (out.clone(), sessions.closed());
-    let observer = Observer { sessions: Arc::downgrade(sessions), session, ttl, directory };
-    sessions.spawn(async move {
-        tokio::select! {
-            () = gone.closed() => {}
-            () = closed.cancelled() => {}
-            () = observer.run(sight, out) => {}
-        }
-    });
+    let tell = keep::observe::tell(observer, news, out);
+    sessions.runtime.spawn(sessions.closed.clone().run_until_cancelled_owned(tell));
     Ok(changes)
 }
 
@@ -55,9 +55,12 @@ struct Observer {
     session: Arc<Session>,
     ttl: Duration,
     directory: String,
+    told: Told,
+    /// The entry that was the first one at the last look, and the watch that tells of a change.
+    watched: Option<(Option<String>, Watch)>,
 }
 
-/// What was seen, and the watch on whatever changes it.
+/// The leader that was seen, and the watch that tells of a change.
 struct Sight {
     /// The entry that is watched.
     first: Option<String>,
@@ -65,7 +68,7 @@ struct Sight {
     watch: Watch,
 }
 
-/// Who leads, and what it says and said before, each with its number.
+/// The leader, with its newest and earlier values, each with its number.
 #[derive(Clone)]
 struct Seen {
     /// The transaction that made its node.
@@ -76,68 +79,52 @@ struct Seen {
     values: Vec<(u64, Vec<u8>)>,
 }
 
-impl Observer {
-    async fn run(mut self, mut sight: Sight, out: mpsc::Sender<Observed>) {
-        let mut told = Told::default();
-        loop {
-            for news in told.news(sight.leader) {
-                if out.send(Ok(news)).await.is_err() {
-                    return;
-                }
-            }
-            // Dropped only after the next look: a watch on the same node is not taken off then.
-            let mut changed = pin!(sight.watch.changed());
-            let event = tokio::select! {
-                biased;
-                () = self.session.over() => None,
-                event = &mut changed => Some(event),
-                // An event that never comes must not leave an observer with an old leader for ever.
-                () = tokio::time::sleep(self.session.ttl()) => None,
-            };
-            let first = sight.first.filter(|_| event != Some(EventType::NodeDeleted));
-            sight = match self.look_again(first).await {
-                Ok(sight) => sight,
-                Err(Error::Closed { .. }) => return,
-                Err(error) => {
-                    let _ = out.send(Err(error)).await;
-                    return;
-                }
-            };
-        }
+impl keep::observe::Observer for Observer {
+    async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
+        let (first, watch) = self.watched.take().unzip();
+        // Dropped only after the next look, so that a watch on the same node is not removed in
+        // between.
+        let mut changed = pin!(OptionFuture::from(watch.map(Watch::changed)));
+        let event = tokio::select! {
+            biased;
+            () = self.session.over.cancelled() => None,
+            event = &mut changed => event,
+            // An event that never comes must not leave an observer with an old leader for ever.
+            () = tokio::time::sleep(self.session.ttl()) => None,
+        };
+        let first = first.flatten().filter(|_| event != Some(EventType::NodeDeleted));
+        let sight = self.look_again(first).await?;
+        self.watched = Some((sight.first, sight.watch));
+        Ok(self.told.news(sight.leader))
     }
+}
 
-    /// Looks until the store answers.
+impl Observer {
+    /// Looks until the store answers. A known first entry stays the first until its node is gone.
     async fn look_again(&mut self, known: Option<String>) -> Result<Sight> {
         loop {
-            let looked = match self.first(known.clone()).await {
-                Ok(first) => look(&self.session, &self.directory, first).await,
-                Err(error) => Err(error),
-            };
-            match looked {
+            match self.look_once(known.clone()).await {
                 Err(Error::Unavailable { .. }) => tokio::time::sleep(PAUSE).await,
                 looked => return looked,
             }
         }
     }
 
-    /// Who is first, as the next session sees it if this one is over. Who is known to have been
-    /// first still is, unless its node is gone.
-    async fn first(&mut self, known: Option<String>) -> Result<Option<String>> {
+    /// Looks in the next session if this one is over.
+    async fn look_once(&mut self, mut first: Option<String>) -> Result<Sight> {
         if self.session.is_over() {
             let sessions = self.sessions.upgrade().ok_or_else(|| Error::closed(STORE))?;
             let session = sessions.any(self.ttl).await?;
-            let first = first_of(session.list_after_sync(&self.directory, Turn::Look).await?);
+            first = first_of(session.list_after_sync(&self.directory, Turn::Look).await?);
             self.session = session;
-            return Ok(first);
+        } else if first.is_none() {
+            first = first_of(self.session.list(&self.directory, Turn::Look).await?);
         }
-        match known {
-            None => Ok(first_of(self.session.list(&self.directory, Turn::Look).await?)),
-            known => Ok(known),
-        }
+        look(&self.session, &self.directory, first).await
     }
 }
 
-/// Who leads, if this entry is the first one, or whoever has become the first.
+/// Looks at this entry if it is still the first one, or at the one that has become the first.
 async fn look(session: &Session, directory: &str, mut first: Option<String>) -> Result<Sight> {
     loop {
         let sight = match first {
@@ -155,44 +142,39 @@ fn first_of(children: Vec<String>) -> Option<String> {
     listing::in_order(children).into_iter().next()
 }
 
-/// `None` if the node is gone.
+/// Reads and watches the first entry; returns `None` if its node is gone.
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
-    let exchange = session.begin_in_turn(Turn::Look).await?;
-    let path = format!("{directory}/{name}");
-    let armed = session.watches.watch_data(&exchange, &path).await;
-    // The client ends its session when nobody has a copy of it.
-    drop(exchange);
-    match armed {
-        Ok(((data, stat), watch)) => {
+    let path = &format!("{directory}/{name}");
+    let watch = |exchange: Arc<Exchange>| async move { exchange.watch_data(path).await };
+    match session.once("observe", Turn::Look, watch).await? {
+        Break(Some(((data, stat), watch))) => {
             let leader = leader(&name, &data, &stat, session.above().await?);
             Ok(Some(Sight { first: Some(name), leader, watch }))
         }
-        Err(ZkError::NoNode) => Ok(None),
-        Err(error) => session.again("observe", error).await.map(|()| None),
+        _ => Ok(None),
     }
 }
 
-/// `None` if somebody is there meanwhile.
+/// Watches an empty directory; returns `None` if it has an entry by now.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
-    let exchange = session.begin_in_turn(Turn::Look).await?;
-    let armed = session.watches.watch_children(&exchange, directory).await;
-    let armed = match armed {
-        Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
-        Err(ZkError::NoNode) => {
-            let asked = session.watches.watch_stat(&exchange, directory).await;
-            asked.map(|(stat, watch)| (stat.is_none(), watch))
+    let watch = |exchange: Arc<Exchange>| async move {
+        match exchange.watch_children(directory).await {
+            Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
+            Err(ZkError::NoNode) => {
+                let asked = exchange.watch_stat(directory).await;
+                asked.map(|(stat, watch)| (stat.is_none(), watch))
+            }
+            Err(error) => Err(error),
         }
-        Err(error) => Err(error),
     };
-    drop(exchange);
-    match armed {
-        Ok((true, watch)) => Ok(Some(Sight { first: None, leader: None, watch })),
-        Ok((false, _)) => Ok(None),
-        Err(error) => session.again("observe", error).await.map(|()| None),
+    match session.once("observe", Turn::Look, watch).await? {
+        Break(Some((true, watch))) => Ok(Some(Sight { first: None, leader: None, watch })),
+        _ => Ok(None),
     }
 }
 
-/// Who leads if this entry is the first one: nobody if it shares the lock or holds permits.
+/// Returns the leader if this entry is the first one: `None` if it shares the lock or holds
+/// permits.
 fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
     let entry = listing::read(name, data, stat, above);
     let token = above.token(stat);
@@ -201,18 +183,18 @@ fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
     (entry.kind == Kind::Exclusive).then_some(Seen { id, token, holder: entry.holder, values })
 }
 
-/// What was told last.
+/// The last news that was told.
 #[derive(Default)]
 struct Told {
-    /// Whether anything was, who leads, and the number of its next value.
+    /// `None` before anything was told. Then the leader, if any, and the number of its next value.
     last: Option<Option<(i64, u64)>>,
-    /// What the last leader's token counts from.
+    /// The number from which the last leader's token counts.
     above: u64,
 }
 
 impl Told {
-    /// What is new. Of a leader that was not seen before all values that are left, but at the very
-    /// beginning only the newest.
+    /// Returns what is new: of a new leader all values that its node still has, but at the first
+    /// look only the newest one.
     fn news(&mut self, now: Option<Seen>) -> Vec<Option<Leader>> {
         let Some(Seen { id, token, holder, values }) = now else {
             let known = self.last.replace(None) == Some(None);
@@ -230,8 +212,8 @@ impl Told {
         news.map(|(_, value)| Some(Leader::new(token, value, holder.clone()))).collect()
     }
 
-    /// The token of who leads now. One that is not known any more counts as the one before: no later
-    /// leader's is below it.
+    /// Returns the leader's token. If it is not known any more, it counts from the same number as
+    /// the last one: no later leader's token is below it.
     fn token(&mut self, id: i64, known: Option<FencingToken>) -> FencingToken {
         let id = id.unsigned_abs();
         if let Some(token) = known {
@@ -252,7 +234,7 @@ mod tests {
         Some(Seen { id, token, holder: Holder::default(), values })
     }
 
-    /// What is told of the last of several sights.
+    /// Returns what is told of the last of several sights.
     fn news(sights: &[Option<Seen>]) -> Vec<Option<String>> {
         let mut told = Told::default();
         let news = sights.iter().map(|now| told.news(now.clone())).last().unwrap_or_default();
@@ -271,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_told_in_order_and_nothing_twice() {
+    fn missed_values_are_told_in_order_and_none_twice() {
         let first = seen(1, 0, &["a"]);
         assert_eq!(news(&[first.clone(), seen(1, 0, &["a", "b", "c"])]), some(&["b", "c"]));
         assert_eq!(news(&[first.clone(), first.clone()]), some(&[]));
@@ -288,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_there_before_a_raise_keeps_its_token() {
+    fn a_leader_from_before_a_raise_keeps_its_token() {
         let mut told = Told::default();
         let mut token = |id, above: Option<u64>, value: &[&str]| {
             let token = above.map(|above| FencingToken::new(above + i64::unsigned_abs(id)));

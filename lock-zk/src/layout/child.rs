@@ -1,14 +1,14 @@
-//! What the name of a lock directory's child says. Pure.
+//! The meaning of the names of a lock directory's children. Pure.
 //!
-//! Everything but the sequence stands before `-lock-`: Curator sorts by what follows it, so it sees
-//! an entry of every kind, and takes it for a lock of its own.
+//! Everything but the sequence stands before `-lock-`. Curator sorts by the text after it, so it
+//! sees an entry of every kind, and takes it for a lock of its own.
 
 use lock_core::Kind;
 use uuid::Uuid;
 
 const PREFIX: &str = "_c_";
 const MARK: &str = "-lock-";
-/// What kazoo puts before its sequences.
+/// Kazoo puts this before its sequences.
 const KAZOO: &str = "__lock__";
 /// The length of a UUID with its hyphens.
 const ID: usize = 36;
@@ -18,17 +18,18 @@ pub(crate) fn stem(attempt: Uuid, kind: Kind) -> String {
     match kind {
         Kind::Shared => format!("{PREFIX}{attempt}-r{MARK}"),
         Kind::Permit { weight, limit } => format!("{PREFIX}{attempt}-p{weight}.{limit}{MARK}"),
-        // Also what lock-core may add one day.
+        // Also for kinds that lock-core may add later.
         _ => format!("{PREFIX}{attempt}{MARK}"),
     }
 }
 
-/// The attempt that made an entry, if the name has our syntax (for exclusive locks Curator's too).
+/// Returns the attempt that made an entry, if the name has our syntax (for exclusive locks
+/// Curator's too).
 pub(crate) fn attempt(child: &str) -> Option<Uuid> {
     Some(parse(child)?.0)
 }
 
-/// What an entry asks for. Whoever does not say so in our syntax wants the lock alone.
+/// Returns what an entry asks for. A name in any other syntax counts as exclusive.
 pub(crate) fn kind(child: &str) -> Kind {
     parse(child).map_or(Kind::Exclusive, |(_, kind)| kind)
 }
@@ -51,7 +52,7 @@ fn parse_kind(text: &str) -> Option<Kind> {
     }
 }
 
-/// The sequence at the end of a child's name. A child without one is no entry of the queue.
+/// Returns the sequence at the end of a child's name. A child without one is no entry of the queue.
 ///
 /// The server counts in an `i32` and prints it as `%010d`, so after two thousand million entries
 /// there is a minus in front of it.
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_of_all_clients() {
+    fn sequences_of_all_clients_are_read() {
         let id = Uuid::new_v4();
         for (child, expected) in [
             (format!("_c_{id}-lock-0000000007"), Some(7)),
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_else_is_exclusive() {
+    fn names_of_other_clients_are_exclusive() {
         let id = Uuid::new_v4();
         for child in [
             format!("{}__lock__0000000012", id.simple()),

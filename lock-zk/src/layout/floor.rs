@@ -1,21 +1,21 @@
-//! The record of the token floor: what is added to transaction ids.
+//! The record of the token floor: the number that is added to transaction ids.
 
-use lock_core::{Effect, Error, FencingToken, Result};
+use lock_core::{Effect, Error, FencingToken, Result, keep::errors::rejected};
 use zookeeper_client::Stat;
 
 use crate::error::STORE;
 
-/// What is added, and to what; the default is nothing, to all.
+/// The number that is added to the transaction ids of newer nodes. By default 0, for all nodes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Above {
     pub(crate) number: u64,
-    /// The transaction that wrote it.
+    /// The transaction that wrote the record.
     pub(crate) since: i64,
 }
 
 impl Above {
-    /// The token of this node; `None` if it was made before, and counts from a floor that is not
-    /// known any more.
+    /// Returns the token of a node; `None` if the node is older than the record, and counts from a
+    /// floor that is not known any more.
     pub(crate) fn token(self, stat: &Stat) -> Option<FencingToken> {
         (!self.is_after(stat)).then(|| self.token_of(stat.czxid))
     }
@@ -30,11 +30,12 @@ impl Above {
         FencingToken::new(self.number.saturating_add(id.unsigned_abs()))
     }
 
-    /// By what was read of the node.
+    /// Reads the record from its node.
     ///
     /// # Errors
     ///
-    /// If somebody else has written there. What was made without data and never written is no record.
+    /// If the data is no record. A node that was made without data and never written has no record
+    /// yet.
     pub(crate) fn read(path: &str, data: &[u8], stat: &Stat) -> Result<Self> {
         if data.is_empty() && stat.version == 0 {
             return Ok(Self::default());
@@ -47,7 +48,7 @@ impl Above {
     }
 }
 
-/// Something else is where the record belongs.
+/// The error if something else is in the record's place.
 pub(crate) fn broken(why: String) -> Error {
-    Error::Rejected { store: STORE, op: "token floor", effect: Effect::None, source: why.into() }
+    rejected(STORE, "token floor", Effect::None, why)
 }

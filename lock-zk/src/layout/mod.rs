@@ -1,4 +1,4 @@
-//! What stands in the store: directories, nodes, what lies in them, and how it is read back. Pure.
+//! The data in the store: directories, nodes and their contents, and how they are read back. Pure.
 
 pub(crate) mod child;
 pub(crate) mod floor;

@@ -1,35 +1,36 @@
-//! What an entry's node says besides its name: who made it, and what has become of it since.
+//! The data of an entry's node: which client made the node, and what the entry became since.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The data of a node, up to the first newline. Curator's and kazoo's nodes have none that reads like
-/// this.
-#[derive(Debug, Deserialize, Serialize)]
+/// The data of a node, up to the first newline. The data of Curator's and kazoo's nodes does not
+/// read like this.
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Note<S = String> {
     pub(crate) holder: S,
     /// Milliseconds since 1970.
     pub(crate) since: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) became: Option<Became>,
-    /// Whose grant it is, if not that of the attempt in the node's name: an upgrade's.
+    /// The attempt to which the grant belongs, if it is not the one in the node's name: an
+    /// upgrade's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) attempt: Option<Uuid>,
-    /// The number of the first of the values that lie behind the note.
+    /// The number of the first value behind the note.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) first: u64,
-    /// Their lengths.
+    /// The lengths of the values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) values: Vec<usize>,
 }
 
-/// What an entry became without a new name, so that it keeps its place. Never taken back.
+/// A change of an entry that keeps its name, and so its place. Never taken back.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Became {
-    /// Its holder shares the lock from now on, whatever the name says.
+    /// Its holder shares the lock from now on, although its name says otherwise.
     Shared,
-    /// It holds its permits. Written by those only whom somebody behind may have seen waiting.
+    /// It holds its permits. Written only if an attempt behind may have seen it waiting.
     Admitted,
 }
 
@@ -38,14 +39,9 @@ impl Note {
         serde_json::from_slice(data.split(|byte| *byte == b'\n').next()?).ok()
     }
 
-    /// What has become of the entry with this data.
+    /// Returns what the entry with this data became.
     pub(crate) fn became(data: &[u8]) -> Option<Became> {
         Self::read(data)?.became
-    }
-
-    /// Whose grant the node with this data stands for, if not that of the attempt in its name.
-    pub(crate) fn attempt(data: &[u8]) -> Option<Uuid> {
-        Self::read(data)?.attempt
     }
 }
 
@@ -65,12 +61,11 @@ mod tests {
     use super::*;
 
     fn note(became: Option<Became>) -> Note<&'static str> {
-        let (holder, values) = ("the \"importer\"", Vec::new());
-        Note { holder, since: 7, became, attempt: None, first: 0, values }
+        Note { holder: "the \"importer\"", since: 7, became, ..Note::default() }
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_note_is_read_back() {
         assert_eq!(note(None).write(), br#"{"holder":"the \"importer\"","since":7}"#);
         for became in [Became::Shared, Became::Admitted] {
             let mut data = note(Some(became)).write();
@@ -80,11 +75,12 @@ mod tests {
             assert_eq!(Note::became(&data), Some(became));
         }
         let attempt = Some(Uuid::new_v4());
-        assert_eq!(Note::attempt(&Note { attempt, ..note(None) }.write()), attempt);
+        let data = Note { attempt, ..note(None) }.write();
+        assert_eq!(Note::read(&data).unwrap().attempt, attempt);
     }
 
     #[test]
-    fn what_others_write_is_no_note() {
+    fn data_of_other_clients_is_no_note() {
         for data in [&b"10.0.0.1"[..], b"", b"{}", b"\xff"] {
             assert!(Note::read(data).is_none());
         }

@@ -1,38 +1,24 @@
-//! Which directory is which lock. Pure.
+//! The directory of each lock. Pure.
 
-use lock_core::{Error, LockName, Result};
+use lock_core::{Error, Layout, LockName, Result};
 
 use crate::layout::child;
 
-/// How names become directories.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Layout {
-    /// One directory per name, percent-encoded; any name works.
-    #[default]
-    Escaped,
-    /// The name is a path, as Curator and kazoo take it.
-    Native,
-}
-
-/// The directory of a lock, as a path without the chroot.
+/// Returns the directory of a lock, as a path without the chroot.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidName`] if ZooKeeper forbids the name, or if it would collide with another's.
+/// [`Error::InvalidName`] if ZooKeeper forbids the name, or if it would collide with other nodes.
 pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result<String> {
     let path = match layout {
         Layout::Escaped => name.escaped(),
-        Layout::Native => {
+        _ => {
             check_native(name.as_str()).map_err(|reason| invalid(name, reason))?;
             name.as_str().into()
         }
     };
-    let directory = match prefix {
-        "/" => format!("/{path}"),
-        prefix => format!("{prefix}/{path}"),
-    };
-    // Also not below it, nor where a look at it may make a node for a moment.
+    let directory = below(prefix, &path);
+    // Also no name below it, nor of the nodes that a look at the floor makes for a moment.
     let first = path.split('/').next().unwrap_or_default();
     if first == FLOOR || first.strip_prefix(FLOOR).is_some_and(|rest| rest.starts_with('-')) {
         return Err(invalid(name, format!("names from {FLOOR} on are the token floor's")));
@@ -43,15 +29,17 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
     Ok(directory)
 }
 
-/// What the names of the token floor's nodes start with.
+/// The start of the names of the token floor's nodes.
 const FLOOR: &str = "%floor";
 
-/// The node of the [token floor](crate::layout::floor). No name is escaped to this.
+/// Returns the node of the [token floor](crate::layout::floor). No name is escaped to this.
 pub(crate) fn floor(prefix: &str) -> String {
-    match prefix {
-        "/" => format!("/{FLOOR}"),
-        prefix => format!("{prefix}/{FLOOR}"),
-    }
+    below(prefix, FLOOR)
+}
+
+/// Only the prefix `/` ends in a slash.
+fn below(prefix: &str, path: &str) -> String {
+    format!("{}/{path}", prefix.trim_end_matches('/'))
 }
 
 fn invalid(name: &LockName, reason: String) -> Error {
@@ -119,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn native_refuses_what_zookeeper_forbids_and_what_collides() {
+    fn native_refuses_forbidden_and_colliding_names() {
         assert_eq!(directory("/", Layout::Native, "a/b").unwrap(), "/a/b");
         assert_eq!(directory("/l", Layout::Native, "a0000000001").unwrap(), "/l/a0000000001");
         for name in ["/a", "a/", "a//b", ".", "a/..", "a\u{1}", "\u{fff5}", "a/x-0000000001"] {

@@ -1,22 +1,24 @@
-//! What a leader says to everybody, as it lies in its node. Pure.
+//! The values of a leader, as its node keeps them. Pure.
 //!
 //! A watch tells that a node has changed, but not how often. So the node keeps some of the earlier
-//! values beside the newest one, and numbers them: whoever looks too late finds what it missed.
+//! values beside the newest one, and numbers them: an observer that looks late finds what it
+//! missed.
 
 use std::sync::Arc;
 
-use lock_core::{Error, Result};
+use lock_core::Result;
 
-use crate::layout::note::Note;
+use crate::{error::invalid, layout::note::Note};
 
-/// How many values a node keeps at most, the newest one included.
+/// The most values that a node keeps, the newest one included.
 const MOST: usize = 16;
-/// How many bytes the earlier ones may have together.
+/// The most bytes of the earlier values together.
 const MOST_BYTES: usize = 16 * 1024;
-/// A server breaks the connection of whoever sends more than 1 MiB at once (`jute.maxbuffer`).
+/// A server breaks the connection of a client that sends more than 1 MiB at once
+/// (`jute.maxbuffer`).
 pub(crate) const LONGEST: usize = 900_000;
 
-/// The newest values of a leader, the newest one last; none if it holds a plain lock.
+/// The newest values of a leader, in order; none if it holds a plain lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     first: u64,
@@ -28,48 +30,36 @@ impl Values {
         Self { first: 0, kept: value.into_iter().collect() }
     }
 
-    /// The same with a newer one.
+    /// Returns the same values with a newer one.
     pub(crate) fn with(&self, value: &[u8]) -> Self {
         let mut all = self.clone();
         if all.kept.is_empty() {
             // The holder of a plain lock led with an empty value, which had the number 0.
             all.first = 1;
         }
-        let mut bytes: usize = all.kept.iter().map(|earlier| earlier.len()).sum();
-        let mut forgotten = 0;
-        for earlier in &all.kept {
-            if all.kept.len() - forgotten < MOST && bytes <= MOST_BYTES {
-                break;
-            }
-            bytes -= earlier.len();
-            forgotten += 1;
+        let bytes = |kept: &[Arc<[u8]>]| kept.iter().map(|earlier| earlier.len()).sum::<usize>();
+        while all.kept.len() >= MOST || bytes(&all.kept) > MOST_BYTES {
+            all.kept.remove(0);
             all.first += 1;
         }
-        all.kept.drain(..forgotten);
         all.kept.push(value.into());
         all
     }
 
-    /// The number of the first one that is kept.
-    pub(crate) fn first(&self) -> u64 {
-        self.first
-    }
-
-    pub(crate) fn lengths(&self) -> Vec<usize> {
-        self.kept.iter().map(|value| value.len()).collect()
-    }
-
-    /// Appends them to a node's note.
-    pub(crate) fn append_to(&self, data: &mut Vec<u8>) {
+    /// Returns the data of a node: its note, and then the values.
+    pub(crate) fn after(&self, note: Note<&str>) -> Vec<u8> {
+        let values = self.kept.iter().map(|value| value.len()).collect();
+        let mut data = Note { first: self.first, values, ..note }.write();
         if !self.kept.is_empty() {
             data.push(b'\n');
             self.kept.iter().for_each(|value| data.extend_from_slice(value));
         }
+        data
     }
 }
 
-/// The values in a node's data, the newest one last, each with its number. What is not ours is one
-/// value as a whole, and its number is how often the node was written to.
+/// Returns the values in a node's data, the newest one last, each with its number. Data that is not
+/// ours is one value as a whole; its number is how often the node was written to.
 pub(crate) fn read(data: &[u8], version: i32) -> Vec<(u64, Vec<u8>)> {
     read_ours(data).unwrap_or_else(|| vec![(version.unsigned_abs().into(), data.to_vec())])
 }
@@ -94,16 +84,13 @@ fn read_ours(data: &[u8]) -> Option<Vec<(u64, Vec<u8>)>> {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOption`].
+/// [`Error::InvalidOption`](lock_core::Error::InvalidOption).
 pub(crate) fn check(value: &[u8]) -> Result<()> {
     if value.len() <= LONGEST {
         return Ok(());
     }
-    Err(Error::InvalidOption {
-        option: "value".to_owned(),
-        value: format!("{} bytes", value.len()),
-        allowed: format!("ZooKeeper takes at most {LONGEST} bytes"),
-    })
+    let allowed = format!("ZooKeeper takes at most {LONGEST} bytes");
+    Err(invalid("value", format!("{} bytes", value.len()), allowed))
 }
 
 #[cfg(test)]
@@ -111,20 +98,11 @@ mod tests {
     use super::*;
 
     fn data(values: &Values) -> Vec<u8> {
-        let (first, lengths) = (values.first(), values.lengths());
-        let note =
-            Note { holder: "h", since: 7, became: None, attempt: None, first, values: lengths };
-        let mut data = note.write();
-        values.append_to(&mut data);
-        data
-    }
-
-    fn newest(data: &[u8]) -> (u64, Vec<u8>) {
-        read(data, 0).pop().unwrap()
+        values.after(Note { holder: "h", since: 7, ..Note::default() })
     }
 
     #[test]
-    fn what_was_said_is_read_in_order() {
+    fn said_values_are_read_in_order() {
         let values = Values::new(Some(b"a\nb"[..].into())).with(b"").with(b"\0{}");
         let data = data(&values);
         assert_eq!(data, b"{\"holder\":\"h\",\"since\":7,\"values\":[3,0,3]}\na\nb\0{}");
@@ -151,7 +129,7 @@ mod tests {
         let kept = read(&data(&values), 0);
         assert_eq!(kept.len(), MOST);
         assert!(kept.iter().all(|(n, value)| n.to_string().as_bytes() == value), "{kept:?}");
-        assert_eq!(newest(&data(&values)), (39, b"39".to_vec()));
+        assert_eq!(kept.last(), Some(&(39, b"39".to_vec())));
     }
 
     #[test]
@@ -165,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_one_value() {
+    fn data_of_other_clients_is_one_value() {
         for data in
             [&b"10.0.0.1"[..], b"", b"{}", b"\n", br#"{"holder":"h","since":1,"values":[9]}"#]
         {

@@ -1,4 +1,4 @@
-//! Who is before an attempt, and how it hears of them.
+//! The entries before an attempt, and how it learns of their ends.
 
 pub(crate) mod view;
 mod wait;

@@ -1,4 +1,4 @@
-//! Who stands where, and who waits for whom. Pure; the rule is lock-core's.
+//! The order of the queue, and which entry an attempt waits for. Pure; the rule is lock-core's.
 
 use lock_core::queue::{Kind, Verdict, admitted, judge, other_limit};
 
@@ -7,37 +7,37 @@ use crate::{
     session::attempt::Ending,
 };
 
-/// What an attempt knows of those before it. They only ever leave, so an old view may delay the
-/// attempt but never admits it wrongly.
+/// An attempt's view of the entries before it. Entries only ever leave, so an old view may
+/// delay the attempt but never admits it wrongly.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     mine: Kind,
     names: Vec<String>,
     kinds: Vec<Kind>,
     followed: bool,
-    /// What the names do not tell: who shares the lock by now.
+    /// The entry that shares the lock by now, which its name does not tell.
     shared: Option<String>,
-    /// What the names do not tell yet: who holds its permits.
+    /// The entry that holds its permits by now, which its name does not tell.
     admitted: Option<String>,
 }
 
-/// What an attempt does next.
+/// The next step of an attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Duty {
     /// It holds the lock.
     Hold,
-    /// It waits until the entry at this index is gone, or lets it in otherwise: it cannot enter
-    /// before, and nobody else needs to wake it.
+    /// It waits until the entry at this index is gone or lets it in otherwise. It cannot enter
+    /// before, and no other entry needs to wake it.
     After(usize),
-    /// It waits its turn to be the first who waits for permits: until the entry at this index, which
-    /// is right before it and waits too, holds its permits or is gone. So a release wakes one of
-    /// those who wait for permits, and not all.
+    /// It waits to become the first waiter for permits: until the entry at this index, which is
+    /// right before it and waits too, holds its permits or is gone. So a release wakes one waiter
+    /// for permits, and not all.
     Turn(usize),
-    /// It is the first who waits, and any departure before it may give it enough permits.
+    /// It is the first waiter, and any departure before it may give it enough permits.
     AfterAny,
 }
 
-/// What a waiter does next.
+/// The next step of a waiter.
 pub(crate) enum Next {
     /// Judge again by what it knows.
     Judge,
@@ -46,13 +46,13 @@ pub(crate) enum Next {
 }
 
 impl Ahead {
-    /// Nobody, so far.
+    /// No entry is known so far.
     pub(crate) fn new(mine: Kind) -> Self {
         let (names, kinds) = (Vec::new(), Vec::new());
         Self { mine, names, kinds, followed: false, shared: None, admitted: None }
     }
 
-    /// Takes in who is in the directory; answers whether the own entry is.
+    /// Takes in the entries of the directory. Returns whether the own entry is there.
     pub(crate) fn see(&mut self, children: Vec<String>, own: &str, mine: i32) -> bool {
         self.followed = false;
         let mut found = false;
@@ -75,7 +75,7 @@ impl Ahead {
         found
     }
 
-    /// Takes in a directory in which the attempt has no entry yet.
+    /// Takes in the entries of a directory in which the attempt has none yet.
     pub(crate) fn see_all(&mut self, children: Vec<String>) {
         self.replace(in_order(children));
     }
@@ -93,21 +93,22 @@ impl Ahead {
         &self.names
     }
 
-    /// Whether somebody stood behind the own entry when the directory was seen.
+    /// Whether an entry stood behind the own one when the directory was seen.
     pub(crate) fn is_followed(&self) -> bool {
         self.followed
     }
 
-    /// The number of permits that others count with, if it is another one.
+    /// Returns the number of permits that other entries count with, if it differs.
     ///
-    /// The first one says: whoever else names another number is about to be refused, too.
+    /// The first entry for permits sets it: any other entry with another number is about to be
+    /// refused, too.
     pub(crate) fn other_limit(&self) -> Option<u32> {
         let first = self.kinds.iter().find(|kind| matches!(kind, Kind::Permit { .. }));
         other_limit(first.copied(), self.mine)
     }
 
     pub(crate) fn duty(&self) -> Duty {
-        // Whoever I cannot stand beside must go first, and so must everybody whom that one waits for.
+        // An entry that excludes mine must go first, and so must all entries that it waits for.
         let last = self.kinds.iter().rposition(|other| excludes(*other, self.mine));
         let rest = &self.kinds[last.map_or(0, |i| i + 1)..];
         if judge(rest, self.mine) == Verdict::Admitted {
@@ -120,14 +121,14 @@ impl Ahead {
         }
     }
 
-    /// The entry at an index has ended.
+    /// Removes an entry that has ended, and with it all entries that must be gone, too.
     pub(crate) fn ended(&mut self, index: usize, ending: Ending) {
         let name = self.names.remove(index);
         self.kinds.remove(index);
         if ending == Ending::Gone {
             return;
         }
-        // It held the lock: those whom it had to wait for were gone by then.
+        // It held the lock: the entries that it had to wait for were gone by then.
         let held = child::kind(&name);
         let outlasted = |other: Kind| match held {
             // An exclusive entry before a reader that holds has not gone but become shared.
@@ -142,7 +143,7 @@ impl Ahead {
         }
     }
 
-    /// The entry at an index is not what its name says.
+    /// Records that the entry at an index is not what its name says.
     pub(crate) fn became(&mut self, index: usize, became: Became) {
         let name = Some(self.names[index].clone());
         match became {
@@ -152,7 +153,7 @@ impl Ahead {
     }
 }
 
-/// Whether two entries cannot hold the lock together, whoever else does.
+/// Whether two entries can never hold the lock together.
 fn excludes(other: Kind, mine: Kind) -> bool {
     judge(&[other], mine) != Verdict::Admitted || other_limit([other], mine).is_some()
 }

@@ -6,13 +6,13 @@ fn children(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// A queue of such entries, first comer first.
+/// Returns a queue of such entries, first comer first.
 fn queue(kinds: &[Kind]) -> Vec<String> {
     let name = |(i, kind): (usize, &Kind)| format!("{}{i:010}", child::stem(Uuid::new_v4(), *kind));
     kinds.iter().enumerate().map(name).collect()
 }
 
-/// What the last one of a queue knows.
+/// Returns the view of the last entry of a queue.
 fn last_of(queue: &[String]) -> Ahead {
     let own = queue.last().unwrap();
     let mut ahead = Ahead::new(child::kind(own));
@@ -27,7 +27,7 @@ fn permit(weight: u32) -> Kind {
     Kind::Permit { weight, limit: 3 }
 }
 
-/// Every queue of at most four entries.
+/// Returns every queue of at most four entries.
 fn all_queues() -> Vec<Vec<Kind>> {
     let (mut all, mut longest) = (Vec::new(), vec![Vec::new()]);
     for _ in 0..4 {
@@ -59,7 +59,7 @@ fn the_counter_may_wrap() {
     assert!(ahead.see(list.clone(), &list[2], -2147483647));
     assert_eq!(ahead.names(), &list[..2]);
     assert_eq!(in_order(children(&[&list[1], &list[2], "dir", &list[0]])), list);
-    // Numbers that no server ever has in one directory are in some order.
+    // Numbers that no server ever has in one directory have some order.
     let odd = ["a-lock-0000000000", "b-lock-1600000000", "c-lock--1600000000"];
     assert_eq!(in_order(children(&odd)).len(), 3);
 }
@@ -73,7 +73,7 @@ fn a_foreign_entry_with_my_number_is_before_me() {
 }
 
 #[test]
-fn whoever_the_rule_admits_holds_and_nobody_else() {
+fn only_entries_that_the_rule_admits_hold() {
     for kinds in all_queues() {
         let (mine, before) = kinds.split_last().unwrap();
         let holds = last_of(&queue(&kinds)).duty() == Duty::Hold;
@@ -82,7 +82,7 @@ fn whoever_the_rule_admits_holds_and_nobody_else() {
 }
 
 #[test]
-fn whoever_is_admitted_by_a_departure_is_woken_by_it() {
+fn a_departure_wakes_each_entry_that_it_admits() {
     for kinds in all_queues() {
         let queue = queue(&kinds);
         let duty = last_of(&queue).duty();
@@ -96,7 +96,7 @@ fn whoever_is_admitted_by_a_departure_is_woken_by_it() {
             let woken = match duty {
                 Duty::After(index) => gone == index,
                 Duty::AfterAny => true,
-                // By the one before, which is admitted too and says so.
+                // By the entry before, which is admitted, too, and says so.
                 Duty::Turn(index) => gone == index || without(index + 1) == Duty::Hold,
                 Duty::Hold => false,
             };
@@ -106,7 +106,7 @@ fn whoever_is_admitted_by_a_departure_is_woken_by_it() {
 }
 
 #[test]
-fn nobody_enters_before_the_one_it_follows_is_gone() {
+fn no_entry_enters_before_the_followed_one_is_gone() {
     for kinds in all_queues() {
         let (mine, before) = kinds.split_last().unwrap();
         let Duty::After(followed) = last_of(&queue(&kinds)).duty() else { continue };
@@ -119,7 +119,7 @@ fn nobody_enters_before_the_one_it_follows_is_gone() {
     }
 }
 
-/// Who the last one waits for, and then when an entry has ended.
+/// Returns the duty of the last entry, before and after an entry has ended.
 fn duties(kinds: &[Kind], index: usize, ending: Ending) -> (Duty, Duty) {
     let mut ahead = last_of(&queue(kinds));
     let duty = ahead.duty();
@@ -154,7 +154,7 @@ fn a_reader_that_left_does_not_hide_a_downgraded_writer() {
 }
 
 #[test]
-fn what_an_entry_became_is_remembered() {
+fn a_change_of_an_entry_is_remembered() {
     let queue = queue(&[X, S, S]);
     let mut ahead = last_of(&queue);
     assert_eq!(ahead.duty(), Duty::After(0));
@@ -165,14 +165,14 @@ fn what_an_entry_became_is_remembered() {
 }
 
 #[test]
-fn only_the_first_who_waits_for_permits_follows_all_holders() {
+fn only_the_first_waiter_for_permits_follows_all_holders() {
     let queue = queue(&[permit(2), permit(1), permit(1), permit(1)]);
     assert_eq!(last_of(&queue[..3]).duty(), Duty::AfterAny);
     let mut ahead = last_of(&queue);
     assert_eq!(ahead.duty(), Duty::Turn(2));
     ahead.became(2, Became::Admitted);
     assert_eq!(ahead.duty(), Duty::AfterAny);
-    // Also if the list is older than what has been said.
+    // Also if the list is older than the news.
     assert!(ahead.see(queue.clone(), &queue[3], 3));
     assert_eq!(ahead.duty(), Duty::AfterAny);
     ahead.ended(0, Ending::Gone);
@@ -183,7 +183,7 @@ fn only_the_first_who_waits_for_permits_follows_all_holders() {
 fn the_first_permit_says_how_many_there_are() {
     let other = Kind::Permit { weight: 1, limit: 5 };
     assert_eq!(last_of(&queue(&[X, permit(1), other])).other_limit(), Some(3));
-    // The one in the middle is about to be refused; until then it is in the way.
+    // The one in the middle is about to be refused. Until then it is in the way.
     let ahead = last_of(&queue(&[permit(1), other, permit(1)]));
     assert_eq!((ahead.other_limit(), ahead.duty()), (None, Duty::After(1)));
 }

@@ -5,17 +5,15 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, deadline::safe_until};
+use lock_core::{Clock, Instant, deadline::safe_until, keep::poison::lock};
 
-use super::{
-    poison::lock,
-    proof::{self, Evidence, Proof},
-};
+use super::proof::{self, Evidence};
+use crate::wire::requests::Answers;
 
-/// Until when one session lives, as proven. Requests hold it without holding the session.
+/// The proven life of one session. Requests hold it without holding the session.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    ttl: Duration,
+    pub(crate) ttl: Duration,
     tick: Duration,
     state: Mutex<State>,
 }
@@ -33,17 +31,8 @@ struct State {
     used: Option<Instant>,
 }
 
-impl State {
-    /// The only way to a later deadline.
-    fn confirm(&mut self, proof: Option<Proof>) {
-        if let Some(proof) = proof {
-            self.confirmed = self.confirmed.max(proof.since());
-        }
-    }
-}
-
 impl Deadline {
-    /// The life of a session whose handshake began at `sent`, with servers of this tick.
+    /// The life of a session whose handshake began at `sent`. The servers have this tick.
     pub(crate) fn new(ttl: Duration, tick: Duration, sent: Instant) -> Self {
         let (evidence, proof) = Evidence::of_handshake(tick, sent);
         let confirmed = proof.since();
@@ -55,37 +44,17 @@ impl Deadline {
         lock(&self.state)
     }
 
-    pub(crate) fn ttl(&self) -> Duration {
-        self.ttl
-    }
-
-    /// Counts the answer to a read.
-    pub(crate) fn answered_read(&self, sent: Instant) {
-        let mut state = self.state();
-        let proof = state.evidence.read(sent, Clock::Boot.now());
-        state.heard = state.heard.max(sent);
-        state.confirm(proof);
-    }
-
-    /// Counts the answer to a write.
-    pub(crate) fn answered_write(&self, sent: Instant) {
-        let mut state = self.state();
-        let proof = state.evidence.committed(sent, Clock::Boot.now());
-        (state.heard, state.wrote) = (state.heard.max(sent), state.wrote.max(sent));
-        state.confirm(proof);
-    }
-
-    /// Whether the server of this connection stands alone.
+    /// Records whether the server of this connection stands alone.
     pub(crate) fn set_standalone(&self, standalone: bool) {
         self.state().evidence.set_standalone(standalone);
     }
 
-    /// Whether there are attempts, which need proofs.
+    /// Records whether there are attempts, which need proofs.
     pub(crate) fn set_used(&self, used: bool) {
         self.state().used = used.then(|| Clock::Boot.now());
     }
 
-    /// When the next renewal is due, and whether it is to be a write: only a write proves
+    /// Returns when the next renewal is due, and whether it must be a write: only a write proves
     /// something beside an ensemble.
     pub(crate) fn due(&self) -> (Instant, bool) {
         let state = self.state();
@@ -95,7 +64,7 @@ impl Deadline {
         }
     }
 
-    /// How often a used session writes.
+    /// The time between two writes of a used session.
     pub(crate) fn pace(&self) -> Duration {
         proof::pace(self.ttl, self.tick)
     }
@@ -105,11 +74,11 @@ impl Deadline {
         safe_until(self.state().confirmed, self.ttl)
     }
 
-    /// Waits until the session is given up: for one TTL no write was answered, or nothing at all
+    /// Waits until the session is given up: for one TTL no write was answered, or no request at all
     /// while there were no attempts.
     ///
     /// Writes may be answered too slowly to prove anything. Then each holder is told by its own
-    /// deadline, which stays once it has passed, and waiters need not leave.
+    /// deadline, which stays once it has passed, and waiters can stay.
     pub(crate) async fn silence(&self) {
         while Clock::Boot.now() < self.last_moment() {
             Clock::Boot.sleep_until(self.last_moment()).await;
@@ -120,6 +89,22 @@ impl Deadline {
         let state = self.state();
         let of_used = |used: Instant| used.max(state.confirmed).max(state.wrote);
         state.used.map_or(state.heard, of_used) + self.ttl
+    }
+}
+
+impl Answers for Deadline {
+    fn count(&self, sent: Instant, writes: bool) {
+        let mut state = self.state();
+        let proof = match writes {
+            true => {
+                state.wrote = state.wrote.max(sent);
+                state.evidence.committed(sent, Clock::Boot.now())
+            }
+            false => state.evidence.read(sent, Clock::Boot.now()),
+        };
+        state.heard = state.heard.max(sent);
+        // Nothing else moves the deadline.
+        state.confirmed = proof.map_or(state.confirmed, |proof| state.confirmed.max(proof.since()));
     }
 }
 
@@ -134,7 +119,7 @@ mod tests {
         deadline.set_used(true);
         Clock::Boot.sleep_until(begun + ttl).await;
         let sent = Clock::Boot.now();
-        deadline.answered_write(sent);
+        deadline.count(sent, true);
         assert_eq!(deadline.last_moment(), sent + ttl);
         assert_eq!(deadline.safe_until(), safe_until(begun, ttl), "holders are told");
     }

@@ -1,47 +1,38 @@
-//! What the servers say about themselves: how many vote, whether one stands alone, and whether this
-//! login may read the locks.
+//! Answers of the servers about themselves: how many vote, whether one stands alone, and whether
+//! this login may read the locks.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
-use lock_core::{Effect, Error, Result};
+use lock_core::{Effect, Result, keep::errors::rejected};
 use zookeeper_client::Error as ZkError;
 
 use crate::{
-    config::ZkConfig,
     error::{self, STORE},
     session::Session,
-    wire::probe,
+    wire::{probe, requests::Answers},
 };
 
-/// How many servers vote; none if the server does not know of others. `None` if the server does not
-/// say: it is older than 3.5, or forbids it.
+/// Returns how many servers vote; 0 if the server does not know of others. `None` if the server
+/// does not say: it is older than 3.5, or forbids it.
 pub(crate) async fn members(session: &Session) -> Option<usize> {
     let (config, _) = session.begin().ok()?.config().await.ok()?;
-    Some(voters(&String::from_utf8_lossy(&config)))
-}
-
-fn voters(config: &str) -> usize {
+    let config = String::from_utf8_lossy(&config);
     let servers = config.lines().filter(|line| line.starts_with("server."));
-    servers.filter(|line| !line.contains(":observer")).count()
+    Some(servers.filter(|line| !line.contains(":observer")).count())
 }
 
-/// A wrong password is no error in ZooKeeper: the login is then just somebody else, and is refused
-/// where permissions are set. So this looks at once whether the directory of the locks is readable:
-/// behind a `sync`, as a server that lags behind the others may not know a new chroot yet.
-pub(crate) async fn check_access(session: &Session, config: &ZkConfig) -> Result<()> {
-    let exchange = session.begin()?;
+/// Checks that this login may read the directory of the locks. A wrong password is no error in
+/// ZooKeeper: the client then has another login, and is refused only where permissions are set. The
+/// check follows a `sync`, since a server that lags behind the others may not know a new chroot
+/// yet.
+pub(crate) async fn check_access(session: &Session) -> Result<()> {
+    let (config, exchange) = (&session.config, session.begin()?);
     let (synced, root, prefix) =
         tokio::join!(exchange.sync("/"), exchange.stat("/"), exchange.data(&config.prefix));
-    if let Err(error) = synced {
-        return Err(error::read_failed("connect", error));
-    }
+    synced.map_err(|error| error::read_failed("connect", error))?;
     if let Ok(None) = root {
-        return Err(Error::Rejected {
-            store: STORE,
-            op: "connect",
-            effect: Effect::None,
-            source: format!("the chroot {} does not exist; create it first", config.chroot).into(),
-        });
+        let why = format!("the chroot {} does not exist; create it first", config.chroot);
+        return Err(rejected(STORE, "connect", Effect::None, why));
     }
     match prefix {
         Ok(_) | Err(ZkError::NoNode) => Ok(()),
@@ -51,22 +42,23 @@ pub(crate) async fn check_access(session: &Session, config: &ZkConfig) -> Result
 
 /// Asks whether the server of this connection stands alone: it says so, and has no members.
 ///
-/// Either alone does not suffice: an ensemble that began as a standalone server may have lost the
+/// One of the two does not suffice. An ensemble that began as a standalone server may have lost the
 /// list of its members, and behind one address there may be several servers.
-pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
+pub(crate) async fn ask_deployment(session: Weak<Session>) {
     let Some(alive) = session.upgrade() else { return };
-    let (deadline, Ok(exchange)) = (alive.deadline().clone(), alive.begin()) else { return };
+    let Ok(exchange) = alive.begin() else { return };
+    let (deadline, config) = (alive.deadline.clone(), alive.config.clone());
     drop(alive);
-    let sent = exchange.sent();
-    let members = tokio::time::timeout(deadline.ttl() / 2, exchange.config()).await;
+    let sent = exchange.sent;
+    let members = tokio::time::timeout(deadline.ttl / 2, exchange.config()).await;
     if let Ok(Ok((members, _))) = members
         && members.is_empty()
-        && probe::stands_alone(&hosts).await
+        && probe::stands_alone(&config.hosts).await
     {
         deadline.set_standalone(true);
-        // Only now the answer is known to prove something: after an outage there may be no time for
-        // another one.
-        deadline.answered_read(sent);
+        // Only now the answer is known to prove something. After an outage there may be no time for
+        // another answer.
+        deadline.count(sent, false);
         let _ = session.upgrade().inspect(|session| session.renew_all());
     }
 }

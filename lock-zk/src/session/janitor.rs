@@ -1,92 +1,76 @@
-//! Removes what could not be removed at once: nodes whose removal the server refused, and those of
-//! grants that were lost in an outage. One task per session, several nodes per request.
+//! Removes nodes that could not be removed at once: the server refused it, or their grants were
+//! lost in an outage. One task per session, several nodes per request.
 
 use std::{
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
-use lock_core::deadline::jitter;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use lock_core::{
+    Clock,
+    keep::{leftovers::Leftovers, pool::WeakPool},
+};
+use zookeeper_client::Error as ZkError;
 
-use super::{End, Session, departures::Departure, poison::lock, slots::Slots};
+use crate::session::{End, Session, leftover::Leftover};
 
 /// How many nodes one request removes.
 const AT_ONCE: usize = 64;
-/// Before the first try, so that losses of the same moment go together.
+/// The pause before a try, so that one request removes all losses of the same moment.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes what attempts have left until the session is over or dropped, which removes all nodes.
+/// Removes what attempts have left until the session is dropped. Dropping the future ends the work:
+/// the end of a session removes all of its nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
-    slots: Weak<Mutex<Slots>>,
-    over: CancellationToken,
-    more: Arc<Notify>,
+    pool: WeakPool<Session, ZkError>,
+    left: Arc<Leftovers<Leftover>>,
 ) {
-    let work = async {
-        loop {
-            more.notified().await;
-            let mut pause = PAUSE;
-            while {
-                tokio::time::sleep(pause).await;
-                !end_if_lost(&session, &slots) && round(&session).await
-            } {
-                // Refused. Other locks of this session live on; new ones get another session, so
-                // that this one can end, and with it the node, when its last lock is released.
-                let Some(alive) = session.upgrade() else { return };
-                let _ = slots.upgrade().inspect(|slots| lock(slots).retire(&alive));
-                pause = jitter(alive.ttl().clamp(Duration::from_secs(1), Duration::from_secs(10)));
-            }
+    loop {
+        left.wait().await;
+        tokio::time::sleep(PAUSE).await;
+        if end_if_lost(&session, &pool) {
+            return;
         }
-    };
-    tokio::select! {
-        () = over.cancelled() => {}
-        () = work => {}
+        let due = left.take(Clock::Boot.now());
+        let refused = remove(&session, [due.again, due.new].concat()).await;
+        if !refused.is_empty() {
+            // Other locks of this session live on, and new ones get another session. So this
+            // session can end when its last lock is released, and its end removes the node.
+            let Some(alive) = session.upgrade() else { return };
+            pool.retire(&alive);
+        }
+        left.refused(refused, Clock::Boot.now());
     }
 }
 
-/// Ends a session all of whose many locks were lost: one request removes what is left of it.
-/// Returns whether it did.
-fn end_if_lost(session: &Weak<Session>, slots: &Weak<Mutex<Slots>>) -> bool {
+/// Ends a session that has lost many locks and has no others: one request removes all nodes.
+/// Returns whether it is over.
+fn end_if_lost(session: &Weak<Session>, pool: &WeakPool<Session, ZkError>) -> bool {
     let Some(alive) = session.upgrade() else { return true };
-    if alive.departures.len() <= AT_ONCE || alive.is_used() {
+    if alive.left.count() <= AT_ONCE || alive.is_used() {
         return false;
     }
-    // An acquire that is about to begin in it begins again in another one.
-    let _ = slots.upgrade().inspect(|slots| lock(slots).retire(&alive));
+    // An acquire that is about to begin in it begins again in another session.
+    pool.retire(&alive);
     alive.finish(End::Ended);
     true
 }
 
-/// Tries to remove each once. Returns whether any is left.
-async fn round(session: &Weak<Session>) -> bool {
-    let Some(departures) = session.upgrade().map(|alive| alive.departures.take()) else {
-        return false;
-    };
+/// Tries to remove each leftover once. Returns the refused ones.
+async fn remove(session: &Weak<Session>, leftovers: Vec<Leftover>) -> Vec<Leftover> {
     let mut refused = Vec::new();
-    for some in departures.chunks(AT_ONCE) {
-        let Some(alive) = session.upgrade() else { return false };
-        let nodes: Vec<_> = some.iter().filter_map(Departure::path).collect();
+    for some in leftovers.chunks(AT_ONCE) {
+        let Some(alive) = session.upgrade() else { break };
+        let nodes: Vec<_> = some.iter().filter_map(Leftover::path).collect();
         let all_are_nodes = nodes.len() == some.len();
         if all_are_nodes && nodes.len() > 1 && alive.remove_all(&nodes).await {
             continue;
         }
-        for departure in some {
-            if departure.is_refused(&alive).await {
-                refused.push(departure.clone());
-            }
+        for leftover in some {
+            let cleared = alive.clear(leftover).await;
+            refused.extend(cleared.is_err().then(|| leftover.clone()));
         }
     }
-    session.upgrade().is_some_and(|alive| alive.departures.put_back(refused))
-}
-
-impl Departure {
-    async fn is_refused(&self, session: &Session) -> bool {
-        let done = match self {
-            Self::Node(path) => session.remove(path).await.map(drop),
-            Self::Attempt(directory, attempt) => session.sweep(directory, *attempt).await,
-        };
-        done.is_err()
-    }
+    refused
 }

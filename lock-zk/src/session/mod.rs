@@ -2,17 +2,14 @@
 
 pub(crate) mod attempt;
 pub(crate) mod deadline;
-mod departures;
 pub(crate) mod deployment;
-mod floor;
 mod janitor;
+pub(crate) mod leftover;
 mod own_nodes;
-pub(crate) mod poison;
 pub(crate) mod pool;
 mod proof;
 mod renewal;
 mod retry;
-mod slots;
 mod unwatched;
 
 use std::{
@@ -22,19 +19,24 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, duration::shown, trace};
+use futures_util::future::BoxFuture;
+use lock_core::{
+    Clock, Effect, Error, Instant, LossReason, Result,
+    deadline::jitter,
+    duration::shown,
+    keep::{leftovers::Leftovers, limits, poison::lock},
+    trace,
+};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use zookeeper_client::{Client, Error as ZkError};
+use zookeeper_client::{Client, Error as ZkError, WatchedEvent};
 
 use crate::{
+    config::ZkConfig,
     error::{self, Meaning, STORE},
-    layout::child,
-    session::{
-        attempt::Attempt, deadline::Deadline, departures::Departures, floor::Floor, poison::lock,
-        unwatched::Unwatched,
-    },
+    layout::{child, floor::Above},
+    session::{attempt::Attempt, deadline::Deadline, leftover::Leftover, unwatched::Unwatched},
     wire::{
         requests::Exchange,
         turns::{Turn, Turns},
@@ -42,27 +44,28 @@ use crate::{
     },
 };
 
-/// How long the server may take to confirm the end of a session.
-const CLOSE_LIMIT: Duration = Duration::from_secs(4);
-
-/// One ZooKeeper session. All attempts of a client with the same TTL live in it.
+/// One ZooKeeper session. All attempts of a client with the same TTL are in it.
 pub(crate) struct Session {
+    /// The owner of our ephemeral nodes.
     id: i64,
-    deadline: Arc<Deadline>,
+    pub(crate) config: Arc<ZkConfig>,
+    pub(crate) deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
     client: Mutex<Option<Client>>,
     turns: Turns,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
-    /// What is left to remove.
-    pub(crate) departures: Departures,
-    pub(crate) watches: Watches,
-    pub(crate) floor: Floor,
+    /// Nodes that are still to be removed.
+    pub(crate) left: Arc<Leftovers<Leftover>>,
+    watches: Watches,
+    /// The token floor's record, and the end of its watch.
+    floor: tokio::sync::Mutex<Option<(Above, BoxFuture<'static, WatchedEvent>)>>,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
-    over: CancellationToken,
-    /// The client crate has reached a final state: the server confirmed the end, or will by itself.
+    /// Cancelled when the session is over for us.
+    pub(crate) over: CancellationToken,
+    /// The client crate has reached a final state: the server confirmed the end, or ends it itself.
     pub(crate) terminated: CancellationToken,
 }
 
@@ -71,10 +74,10 @@ pub(crate) struct Session {
 pub(crate) enum End {
     /// By [`DistributedLock::close`](lock_core::DistributedLock::close).
     Closed,
-    /// The store's word.
+    /// The server ended it, or all of its locks were lost.
     Ended,
-    /// Nothing was heard for one TTL: every holder has been told by its deadline, so nothing is
-    /// left to save.
+    /// No answer came for one TTL: every holder has been told by its deadline, so nothing is left
+    /// to save.
     Silent,
 }
 
@@ -82,19 +85,22 @@ impl Session {
     /// Takes over a session whose handshake began at `sent`, with servers of this tick.
     pub(crate) fn new(
         client: Client,
-        ttl: Duration,
+        config: Arc<ZkConfig>,
         tick: Duration,
         sent: Instant,
-        floor: Floor,
     ) -> Self {
+        let ttl = client.session_timeout();
+        // The pause before a refused removal is tried again.
+        let again = jitter(ttl.clamp(Duration::from_secs(1), Duration::from_secs(10)));
         Self {
             id: client.session_id().0,
+            config,
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             turns: Turns::new(),
             attempts: Mutex::default(),
-            departures: Departures::default(),
+            left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
-            floor,
+            floor: tokio::sync::Mutex::default(),
             client: Mutex::new(Some(client)),
             unwatched: Unwatched::default(),
             end: OnceLock::new(),
@@ -103,20 +109,11 @@ impl Session {
         }
     }
 
-    /// The owner of our ephemeral nodes.
-    pub(crate) fn id(&self) -> i64 {
-        self.id
-    }
-
     pub(crate) fn ttl(&self) -> Duration {
-        self.deadline.ttl()
+        self.deadline.ttl
     }
 
-    pub(crate) fn deadline(&self) -> &Arc<Deadline> {
-        &self.deadline
-    }
-
-    /// Starts an exchange at once: a renewal, a release, a revoke.
+    /// Starts an exchange at once, for a renewal, a release or a revoke.
     ///
     /// # Errors
     ///
@@ -125,8 +122,8 @@ impl Session {
         self.exchange(None)
     }
 
-    /// Starts an exchange when it is its turn, so that a burst of acquires or looks waits in this
-    /// process, and the requests of those that hold do not wait behind it.
+    /// Starts an exchange when it is its turn. So a burst of acquires or looks waits in this
+    /// process, and the requests of holders do not wait behind it.
     ///
     /// # Errors
     ///
@@ -136,20 +133,13 @@ impl Session {
     }
 
     fn exchange(&self, turn: Option<OwnedSemaphorePermit>) -> Result<Exchange> {
-        // Before the sending: a request is as old as that.
+        // Taken before the sending: a request must not count as younger than it is.
         let sent = Clock::Boot.now();
-        match &*lock(&self.client) {
-            Some(client) => Ok(Exchange::new(self.deadline.clone(), client.clone(), sent, turn)),
-            None => Err(self.error("acquire")),
-        }
+        let client = lock(&self.client).clone().ok_or_else(|| self.error("acquire"))?;
+        Ok(Exchange::new(self.deadline.clone(), client, sent, self.watches.clone(), turn))
     }
 
-    /// Until when the holders of this session may work.
-    pub(crate) fn safe_until(&self) -> Instant {
-        self.deadline.safe_until()
-    }
-
-    /// Adds an attempt before its node is asked for.
+    /// Adds an attempt before the request for its node.
     pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
         let mut attempts = lock(&self.attempts);
         if attempts.is_empty() {
@@ -158,17 +148,11 @@ impl Session {
         attempts.insert(attempt.id, attempt.clone());
     }
 
-    /// Whether anything is held or has a place in a queue. What was lost and is not released yet
-    /// does not count, and what has no place yet can begin again in another session.
+    /// Whether an attempt holds a lock or has a place in a queue. A lock that was lost and is not
+    /// released yet does not count. An attempt without a place does not count: it can begin again
+    /// in another session.
     pub(crate) fn is_used(&self) -> bool {
         !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
-    }
-
-    /// Whether all that was held in it was lost by its deadline. New locks get another session, so
-    /// that one request can end this one.
-    pub(crate) fn has_lost_all(&self) -> bool {
-        let passed = Clock::Boot.now() >= self.safe_until();
-        passed && !lock(&self.attempts).is_empty() && !self.is_used()
     }
 
     /// Forgets an attempt whose node is gone.
@@ -180,15 +164,15 @@ impl Session {
         }
     }
 
-    /// The attempt of this session behind a child's name.
+    /// Returns the attempt of this session to which a child's name belongs.
     pub(crate) fn own_attempt(&self, child: &str) -> Option<Arc<Attempt>> {
         let attempt = lock(&self.attempts).get(&child::attempt(child)?)?.clone();
-        attempt.node().is_none_or(|node| node.name() == child).then_some(attempt)
+        attempt.may_own(child).then_some(attempt)
     }
 
-    /// Moves the deadlines of all locks that have not passed theirs.
+    /// Moves the deadlines of all locks, except those that have passed.
     pub(crate) fn renew_all(&self) {
-        let (now, until) = (Clock::Boot.now(), self.safe_until());
+        let (now, until) = (Clock::Boot.now(), self.deadline.safe_until());
         let attempts = lock(&self.attempts);
         let count = attempts.values().filter(|attempt| attempt.renew(now, until)).count();
         if count > 0 {
@@ -225,27 +209,17 @@ impl Session {
         self.over.is_cancelled()
     }
 
-    /// Waits until the session is over for us.
-    pub(crate) async fn over(&self) {
-        self.over.cancelled().await;
-    }
-
-    pub(crate) fn over_token(&self) -> CancellationToken {
-        self.over.clone()
-    }
-
     pub(crate) fn end(&self) -> Option<End> {
         self.end.get().copied()
     }
 
-    /// What a call is told after the end.
+    /// The error of a call after the end.
     pub(crate) fn error(&self, op: &'static str) -> Error {
         match self.end() {
             Some(End::Closed) => Error::closed(STORE),
             Some(End::Silent) => {
-                let source =
-                    format!("no answer for {}; the session is given up", shown(self.ttl()));
-                error::unavailable(op, Effect::None, source)
+                let why = format!("no answer for {}; the session is given up", shown(self.ttl()));
+                error::unavailable(op, Effect::None, why)
             }
             Some(End::Ended) | None => {
                 error::unavailable(op, Effect::None, "the server ended the session")
@@ -260,20 +234,15 @@ impl Session {
     /// [`Error::Unavailable`] if it did not within 4 s.
     pub(crate) async fn close(&self) -> Result<()> {
         self.finish(End::Closed);
-        match tokio::time::timeout(CLOSE_LIMIT, self.terminated.cancelled()).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(error::unavailable(
-                "close",
-                Effect::Unknown,
-                "the server did not confirm the end of the session; it ends with its TTL",
-            )),
-        }
+        let ended = tokio::time::timeout(limits::CLOSE, self.terminated.cancelled()).await;
+        let why = "the server did not confirm the end of the session; it ends with its TTL";
+        ended.map_err(|_| error::unavailable("close", Effect::Unknown, why))
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Its tasks end.
+        // This ends its tasks.
         self.over.cancel();
     }
 }

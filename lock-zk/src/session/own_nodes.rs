@@ -1,21 +1,20 @@
-//! Watches our own nodes, so that an operator who deletes one is noticed.
+//! Watches our own nodes, so that their deletion by an operator is noticed.
 //!
-//! A watch costs a request, and most locks are held for a moment only. So a node is watched once
-//! it is [100 ms](super::unwatched) old, whether its attempt waits or holds: an uncontended
-//! acquire and release stay at three requests, and a deletion is told within about that time. A
-//! waiter behind another client's entry is watched at once: the end of that entry would admit it,
-//! even if its own node were gone. Where there is no room for a watch, one look per second finds
-//! all nodes that are gone.
+//! A watch costs a request, and most locks are held for a moment only. So a node is watched once it
+//! is [100 ms](super::unwatched) old, whether its attempt waits or holds. An uncontended acquire
+//! and release stay at three requests, and a deletion is noticed within about that time. A waiter
+//! behind another client's entry is watched at once: the end of that entry would admit it, even if
+//! its own node were gone. Where there is no room for a watch, one look per second finds all nodes
+//! that are gone.
 
 use std::{
     collections::HashSet,
     sync::{Arc, Weak},
 };
 
-use futures_util::{StreamExt, future, stream::FuturesUnordered};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::Clock;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::Notify, time::timeout};
 use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
@@ -24,9 +23,9 @@ use crate::{
     wire::watches::{LOOK, Watch},
 };
 
-/// Looks after the nodes for which there was no room, with one request for all of them. A server
-/// before 3.6 does not know it: their ends are noticed by their releases. Returns whether there are
-/// such nodes.
+/// Looks for the nodes that got no watch, with one request for all of them. A server before 3.6
+/// does not know this request: there only a release notices that its node is gone. Returns whether
+/// there are nodes without a watch.
 async fn look_after(session: &Weak<Session>) -> bool {
     let Some(alive) = session.upgrade() else { return false };
     let unwatched = alive.unwatched.left_out();
@@ -45,24 +44,18 @@ async fn look_after(session: &Weak<Session>) -> bool {
     true
 }
 
-/// Looks after the nodes for which there was no room until the session is over or dropped.
-pub(crate) async fn look(session: Weak<Session>, over: CancellationToken, crowded: Arc<Notify>) {
-    let looks = async {
-        loop {
-            crowded.notified().await;
-            while look_after(&session).await {
-                tokio::time::sleep(LOOK).await;
-            }
+/// Looks for the nodes that got no watch. Ends only by being dropped.
+pub(crate) async fn look(session: Weak<Session>, crowded: Arc<Notify>) {
+    loop {
+        crowded.notified().await;
+        while look_after(&session).await {
+            tokio::time::sleep(LOOK).await;
         }
-    };
-    tokio::select! {
-        () = over.cancelled() => {}
-        () = looks => {}
     }
 }
 
-/// Watches the own nodes of a session until it is over or dropped.
-pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first: Arc<Notify>) {
+/// Watches the own nodes of a session until the session is dropped.
+pub(crate) async fn watch(session: Weak<Session>, first: Arc<Notify>) {
     let mut watched = FuturesUnordered::new();
     loop {
         let Some(alive) = session.upgrade() else { return };
@@ -71,23 +64,11 @@ pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first
         for attempt in grown {
             watched.push(watch_one(session.clone(), attempt));
         }
-        let more = async {
-            let pause = async {
-                match pause {
-                    Some(pause) => tokio::time::sleep(pause).await,
-                    None => future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = pause => {}
-                () = first.notified() => {}
-            }
-        };
+        let more = timeout(pause, first.notified());
         tokio::pin!(more);
         loop {
             tokio::select! {
-                () = over.cancelled() => return,
-                () = &mut more => break,
+                _ = &mut more => break,
                 Some(()) = watched.next() => {}
             }
         }
@@ -97,9 +78,9 @@ pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first
 async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
     let weak = Arc::downgrade(&attempt);
     let mut attempt = Some(attempt);
-    // Held only for the time of a request: a lock's memory is not a watch's business.
+    // Held only during a request: a watch must not keep a lock's memory.
     while let Some(alive) = attempt.take().or_else(|| weak.upgrade()) {
-        // Boxed, since it is over soon, and what is left here stays as long as the lock is held.
+        // Boxed, since it is over soon, but this future stays as long as the lock is held.
         match Box::pin(arm(&session, &alive)).await {
             Ok(Some(watch)) if !watch.is_armed() => {
                 let Some(session) = session.upgrade() else { return };
@@ -119,7 +100,7 @@ async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
                 }
             }
             Err(ZkError::NoNode) => return alive.gone(),
-            // As in `Session::again`: a loop without a pause might hold up a shutdown.
+            // Same as in `Session::again`: a loop without a pause might hold up a shutdown.
             Err(error) if error::may_succeed_later(&error) => tokio::time::sleep(STEP).await,
             Ok(None) => return,
             Err(error) => {
@@ -137,5 +118,5 @@ async fn arm(session: &Weak<Session>, attempt: &Attempt) -> Result<Option<Watch>
     if attempt.has_ended() {
         return Ok(None);
     }
-    Ok(Some(session.watches.watch_end(&exchange, &node.path).await?))
+    Ok(Some(exchange.watch_end(&node.path).await?))
 }

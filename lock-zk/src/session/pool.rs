@@ -1,67 +1,73 @@
 //! A client's sessions: one per TTL, since ZooKeeper's timeout belongs to the session.
 
-use std::{
-    ops::RangeInclusive,
-    sync::{Arc, Mutex, MutexGuard, Weak},
-    time::Duration,
-};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
-use futures_util::FutureExt;
-use lock_core::{Clock, Effect, Error, Reach, Result, duration::shown};
+use lock_core::{
+    Clock, Effect, Error, Reach, Result,
+    duration::shown,
+    keep::{
+        poison::lock,
+        pool::{Found, Maker, Pool, Pooled, other_ttl},
+    },
+};
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
     config::ZkConfig,
-    error::{self, STORE},
-    session::{
-        Session, deployment,
-        floor::Floor,
-        janitor, own_nodes,
-        poison::lock,
-        renewal,
-        slots::{Opening, Slot, Slots},
-    },
+    error::{self, STORE, invalid},
+    session::{Session, deployment, janitor, own_nodes, renewal},
     wire::{connection::connect, nodelay},
 };
+
+/// More distinct TTLs than a program needs; each costs a connection and a renewal.
+const MOST_SESSIONS: usize = 8;
 
 /// A client's sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    config: ZkConfig,
+    pub(crate) config: Arc<ZkConfig>,
     tick: Duration,
-    runtime: Handle,
-    ports: Arc<[u16]>,
-    hosts: Arc<[String]>,
-    slots: Arc<Mutex<Slots>>,
+    pub(crate) runtime: Handle,
+    pool: Pool<Session, ZkError>,
     pub(crate) reach: Reach,
-    /// For what works in the background: the client is closed or dropped.
-    closed: CancellationToken,
+    /// Cancelled when the client is closed or dropped, for background tasks.
+    pub(crate) closed: CancellationToken,
+}
+
+impl Pooled for Session {
+    fn ttl(&self) -> Duration {
+        Self::ttl(self)
+    }
+
+    fn is_over(&self) -> bool {
+        Self::is_over(self)
+    }
+
+    /// Whether all of its locks were lost by its deadline. New locks get another session then, so
+    /// that one request can end this one.
+    fn is_spent(&self) -> bool {
+        let passed = Clock::Boot.now() >= self.deadline.safe_until();
+        passed && !lock(&self.attempts).is_empty() && !self.is_used()
+    }
 }
 
 impl Sessions {
-    /// No session yet. Their tasks will run in the current runtime. `tick` is that of the servers,
-    /// or longer.
+    /// Makes a pool without sessions. Their tasks will run in the current runtime. `tick` is that
+    /// of the servers, or longer.
     pub(crate) fn new(config: ZkConfig, tick: Duration) -> Arc<Self> {
-        let ports = config.hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
         Arc::new(Self {
-            ports: ports.collect(),
-            hosts: config.hosts.clone().into(),
-            config,
+            config: Arc::new(config),
             tick,
             runtime: Handle::current(),
-            slots: Arc::default(),
+            pool: Pool::new(STORE, MOST_SESSIONS),
             reach: Reach::default(),
             closed: CancellationToken::new(),
         })
     }
 
-    pub(crate) fn config(&self) -> &ZkConfig {
-        &self.config
-    }
-
-    /// The live session of a TTL; opens one if there is none.
+    /// Returns the live session of a TTL; opens one if there is none.
     ///
     /// # Errors
     ///
@@ -70,169 +76,105 @@ impl Sessions {
     pub(crate) async fn get(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
         // The server counts in milliseconds.
         let ttl = Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        let opening = {
-            let mut slots = self.slots();
-            if slots.closed {
-                return Err(Error::closed(STORE));
-            }
-            slots.retire_if(ttl, |session| session.has_lost_all());
-            match slots.by_ttl.get(&ttl) {
-                Some(Slot::Open(session)) if !session.is_over() => return Ok(session.clone()),
-                Some(Slot::Opening(opening)) => opening.clone(),
-                _ => {
-                    slots.make_room(ttl)?;
-                    let opening = self.open(ttl);
-                    slots.by_ttl.insert(ttl, Slot::Opening(opening.clone()));
-                    opening
-                }
+        let mut told = match self.pool.get(ttl)? {
+            Found::Open(session) => return Ok(session),
+            Found::Opening(told) => told,
+            Found::Wanted { maker, told, .. } => {
+                self.open(ttl, maker);
+                told
             }
         };
-        match opening.await {
-            Ok(session) if session.ttl() != ttl => Err(clamped(ttl, session.ttl())),
-            Ok(session) => Ok(session),
-            Err(ZkError::ClientClosed) => Err(Error::closed(STORE)),
-            Err(ZkError::Timeout) => {
+        match told.outcome().await {
+            Some(Ok(session)) if session.ttl() != ttl => Err(other_ttl(ttl, session.ttl())),
+            Some(Ok(session)) => Ok(session),
+            // The client is closed, or dropped, or its runtime is gone.
+            None => Err(Error::closed(STORE)),
+            Some(Err(ZkError::Timeout)) => {
                 let source = format!("no server opened a session within {}", shown(ttl));
                 Err(error::unavailable("connect", Effect::None, source))
             }
-            Err(error) => Err(error::read_failed("connect", error)),
+            Some(Err(error)) => Err(error::read_failed("connect", error)),
         }
     }
 
-    /// Any live session, for questions; opens one of this TTL if there is none.
+    /// Returns any live session, for requests that hold nothing; opens one of this TTL if there is
+    /// none.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// Same as [`get`](Self::get).
     pub(crate) async fn any(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
-        let open = self.slots().by_ttl.values().find_map(|slot| match slot {
-            Slot::Open(session) if !session.is_over() => Some(session.clone()),
-            _ => None,
-        });
-        match open {
-            Some(session) => Ok(session),
-            None => self.get(ttl).await,
-        }
-    }
-
-    /// Cancelled when the client is closed or dropped.
-    pub(crate) fn closed(&self) -> CancellationToken {
-        self.closed.clone()
-    }
-
-    /// Starts something in the client's runtime.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(task);
+        if let Some(session) = self.pool.any() { Ok(session) } else { self.get(ttl).await }
     }
 
     /// Ends all sessions, and lets no new ones begin.
     ///
     /// # Errors
     ///
-    /// The last session's that the server did not confirm.
+    /// The error of the first session whose end the server did not confirm.
     pub(crate) async fn close(&self) -> Result<()> {
         self.closed.cancel();
-        let open: Vec<_> = {
-            let mut slots = self.slots();
-            slots.closed = true;
-            let retired: Vec<_> = slots.retired.drain(..).collect();
-            let open = slots.by_ttl.drain().filter_map(|(_, slot)| slot.open());
-            open.chain(retired.iter().filter_map(Weak::upgrade)).collect()
-        };
+        let open = self.pool.close();
         let ends = futures_util::future::join_all(open.iter().map(|session| session.close()));
         ends.await.into_iter().collect()
     }
 
-    /// Opens a session in a task of its own: whoever asked first may leave.
-    fn open(self: &Arc<Self>, ttl: Duration) -> Opening {
+    /// Opens a session in a task of its own: the caller that asked first may leave.
+    fn open(self: &Arc<Self>, ttl: Duration, maker: Maker<Session, ZkError>) {
         let client = connect(self.config.clone(), ttl);
         let weak = Arc::downgrade(self);
-        let task = self.runtime.spawn(async move {
+        self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
-            let opened = match tokio::time::timeout(ttl, client).await {
-                Ok(opened) => opened,
-                Err(_) => Err(ZkError::Timeout),
-            };
-            let Some(sessions) = weak.upgrade() else { return Err(ZkError::ClientClosed) };
-            let session = match opened {
+            let opened = tokio::time::timeout(ttl, client).await;
+            let Some(sessions) = weak.upgrade() else { return };
+            let opened = match opened.unwrap_or(Err(ZkError::Timeout)) {
                 Ok(client) => Ok(sessions.start(client, sent).await),
                 Err(error) => Err(error),
             };
-            sessions.opened(ttl, session)
+            if opened.is_ok() {
+                sessions.reach.works();
+            }
+            // A session that the pool does not take ends when its waiters have seen it.
+            maker.done(opened);
         });
-        async { task.await.unwrap_or(Err(ZkError::ClientClosed)) }.boxed().shared()
-    }
-
-    fn opened(
-        &self,
-        ttl: Duration,
-        session: Result<Arc<Session>, ZkError>,
-    ) -> Result<Arc<Session>, ZkError> {
-        let mut slots = self.slots();
-        slots.by_ttl.remove(&ttl);
-        let session = session?;
-        self.reach.works();
-        if slots.closed {
-            return Err(ZkError::ClientClosed);
-        }
-        if session.ttl() == ttl {
-            slots.by_ttl.insert(ttl, Slot::Open(session.clone()));
-        }
-        Ok(session)
     }
 
     /// Starts the tasks of a session. They hold it weakly and end with it.
     async fn start(self: &Arc<Self>, client: Client, sent: lock_core::Instant) -> Arc<Session> {
-        nodelay::set(&self.ports).await;
+        nodelay::set(&self.config.hosts).await;
         let states = client.state_watcher();
-        let ttl = client.session_timeout();
-        let floor = Floor::new(&self.config.prefix);
-        let session = Arc::new(Session::new(client, ttl, self.tick, sent, floor));
-        let weak: Weak<_> = Arc::downgrade(&session);
+        let session = Arc::new(Session::new(client, self.config.clone(), self.tick, sent));
+        let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
-        let over = session.over_token();
-        let departures = session.departures.more();
-        self.runtime.spawn(janitor::work(
-            weak.clone(),
-            Arc::downgrade(&self.slots),
-            over.clone(),
-            departures,
-        ));
-        self.runtime.spawn(renewal::renew(weak.clone(), over.clone(), reconnected.clone()));
-        self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.unwatched.first()));
-        self.runtime.spawn(own_nodes::look(weak.clone(), over, session.unwatched.crowded()));
-        // A break meanwhile is told below.
-        deployment::ask_deployment(weak.clone(), self.hosts.clone()).await;
-        // So that the first acquire need not. If it fails, that one does.
-        drop(tokio::time::timeout(ttl / 4, session.above()).await);
+        let (pool, left) = (self.pool.downgrade(), session.left.clone());
+        self.spawn(&session, janitor::work(weak.clone(), pool, left));
+        self.spawn(&session, renewal::renew(weak.clone(), reconnected.clone()));
+        self.spawn(&session, own_nodes::watch(weak.clone(), session.unwatched.first.clone()));
+        self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
+        // `renewal::follow` below is told of a break meanwhile.
+        deployment::ask_deployment(weak.clone()).await;
+        // So that the first acquire need not read it. If this fails, that acquire reads it.
+        drop(tokio::time::timeout(session.ttl() / 4, session.above()).await);
         self.runtime.spawn(renewal::follow(
             weak,
             states,
             session.terminated.clone(),
             reconnected,
-            self.ports.clone(),
-            self.hosts.clone(),
+            self.config.clone(),
             self.reach.clone(),
         ));
         session
     }
 
-    fn slots(&self) -> MutexGuard<'_, Slots> {
-        lock(&self.slots)
+    /// Starts a task that ends with a session.
+    fn spawn(&self, session: &Session, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(session.over.clone().run_until_cancelled_owned(task));
     }
 }
 
 impl Drop for Sessions {
     fn drop(&mut self) {
         self.closed.cancel();
-    }
-}
-
-fn clamped(wish: Duration, granted: Duration) -> Error {
-    Error::InvalidOption {
-        option: "ttl".to_owned(),
-        value: shown(wish).to_string(),
-        allowed: format!("the server grants {} instead", shown(granted)),
     }
 }
 
@@ -245,11 +187,8 @@ pub(crate) fn checked_ttl(ttl: Duration, range: &RangeInclusive<Duration>) -> Re
     if range.contains(&ttl) {
         return Ok(ttl);
     }
-    Err(Error::InvalidOption {
-        option: "URL option ttl".to_owned(),
-        value: shown(ttl).to_string(),
-        allowed: format!("this server takes {} to {}", shown(*range.start()), shown(*range.end())),
-    })
+    let allowed = format!("this server takes {} to {}", shown(*range.start()), shown(*range.end()));
+    Err(invalid("URL option ttl", shown(ttl).to_string(), allowed))
 }
 
 #[cfg(test)]

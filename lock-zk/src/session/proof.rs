@@ -1,4 +1,4 @@
-//! Which answers prove until when a session lives. Pure.
+//! The answers that prove how long a session lives. Pure.
 //!
 //! Only the leader of an ensemble ends sessions. It counts from the last time it was *told* that a
 //! session is alive, so an answer proves something only if it shows that the leader was told. What
@@ -13,25 +13,25 @@
 //! - When a session is opened, or moves to another server, the leader is asked, and counts.
 //! - A read is answered by the server that gets it, and proves nothing about the leader: a follower
 //!   goes on answering for `syncLimit` ticks after it was cut off.
-//! - `sync` is answered by whoever takes itself for the leader, without asking the others: a leader
-//!   that was cut off goes on for up to `syncLimit` + 1 ticks, and for longer if its followers
-//!   still reach it. By then the others may have another leader, and may have ended the session.
+//! - `sync` is answered by any server that takes itself for the leader, without asking the others:
+//!   a leader that was cut off goes on for up to `syncLimit` + 1 ticks, and for longer if its
+//!   followers still reach it. By then the others may have another leader, and may have ended the
+//!   session.
 //! - A write is answered when a majority has it. So no later leader had begun to count when the
 //!   write was sent: a new leader gives each session its whole timeout again. A write of a session
 //!   that is being closed fails. But it does not move the end of the session on the leader.
 //!
-//! From this follows the rule for an ensemble: an answered request that was sent at `s` and
-//! answered at `a`; then a write that was sent at `a` plus a tick or later, and answered at `b`;
-//! and then a write that was sent at `b` or later and is answered: these prove `s`. Between the
-//! first two the leader has sent a ping, and the confirmation of the first write comes behind it:
-//! so the server had answered the ping, with `s` in its table, before `b`. What it sends to the
-//! leader arrives in order: the table before the second write. That one shows that the leader was
-//! the leader, and still had the session.
+//! From this follows the rule for an ensemble. It takes an answered request that was sent at `s`
+//! and answered at `a`; then a write that was sent at `a` plus a tick or later, and answered at
+//! `b`; and then a write that was sent at `b` or later and is answered. These prove `s`. Between
+//! the first two the leader has sent a ping, and the confirmation of the first write comes behind
+//! it. So the server had answered the ping, with `s` in its table, before `b`. What it sends to the
+//! leader arrives in order: the table before the second write. The second write shows that the
+//! leader was the leader, and still had the session.
 //!
-//! So it does not matter how long anything is on its way. What matters is that the leader pings by
-//! its own clock: one that stalls may confirm both writes before it pings again. What is left is in
-//! the documentation of the crate. `tests/model` tries the rule, and weaker ones, against all
-//! orders of events.
+//! So delays of packets do not matter. But the leader pings by its own clock: a leader that stalls
+//! may confirm both writes before it pings again. The crate's documentation says what this leaves
+//! open. `tests/model` tries the rule, and weaker ones, against all orders of events.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -48,27 +48,27 @@ impl Proof {
     }
 }
 
-/// What a session's answers have shown so far.
+/// The evidence of a session's answers so far.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Evidence {
     tick: Duration,
-    /// The server of this connection has no leader over it.
+    /// The server of this connection stands alone: no leader is over it.
     standalone: bool,
     /// Send and answer times, in order. All but the first were answered within a tick before the
     /// newest was sent.
     touches: VecDeque<(Instant, Instant)>,
-    /// Answered writes: when they were answered, and the send time of the touch that is proven if a
-    /// write that was sent after that is answered. In order; only the first was answered before the
-    /// newest write was sent.
+    /// Answered writes: the time of the answer, and the send time of the touch that the write
+    /// proves. It proves it once a write that is sent after this answer is answered. In order; only
+    /// the first was answered before the newest write was sent.
     writes: VecDeque<(Instant, Instant)>,
 }
 
-/// Touches are kept this many times per tick at the most.
+/// At most this many touches are kept per tick, and as many writes.
 const PER_TICK: u32 = 16;
 
 impl Evidence {
-    /// The evidence of a session that was opened by a handshake sent at `sent`: the leader knows
-    /// it.
+    /// The evidence of a session that was opened by a handshake sent at `sent`. The leader knows
+    /// the session then.
     pub(crate) fn of_handshake(tick: Duration, sent: Instant) -> (Self, Proof) {
         (
             Self { tick, standalone: false, touches: VecDeque::new(), writes: VecDeque::new() },
@@ -76,7 +76,7 @@ impl Evidence {
         )
     }
 
-    /// The server said whether it is alone.
+    /// Records whether the server stands alone.
     pub(crate) fn set_standalone(&mut self, standalone: bool) {
         self.standalone = standalone;
     }
@@ -85,7 +85,7 @@ impl Evidence {
         self.standalone
     }
 
-    /// A read was sent at `sent` and answered at `answered`.
+    /// Records a read that was sent at `sent` and answered at `answered`.
     pub(crate) fn read(&mut self, sent: Instant, answered: Instant) -> Option<Proof> {
         if self.standalone {
             return Some(Proof(sent));
@@ -94,7 +94,8 @@ impl Evidence {
         None
     }
 
-    /// A write was sent at `sent` and carried out, or refused by the leader, at `answered`.
+    /// Records a write that was sent at `sent`, and carried out or refused by the leader at
+    /// `answered`.
     pub(crate) fn committed(&mut self, sent: Instant, answered: Instant) -> Option<Proof> {
         if self.standalone {
             return Some(Proof(sent));
@@ -113,7 +114,7 @@ impl Evidence {
         if self.writes.back().is_none_or(|(last, _)| *last + self.tick / PER_TICK <= answered) {
             self.writes.push_back((answered, touched));
         }
-        // Later writes are sent later: of those that were answered by now one is enough.
+        // Later writes are sent later: of the writes that were answered by now one is enough.
         while self.writes.get(1).is_some_and(|(second, _)| *second <= sent) {
             self.writes.pop_front();
         }
@@ -123,15 +124,15 @@ impl Evidence {
         if self.touches.back().is_none_or(|(last, _)| *last + self.tick / PER_TICK <= sent) {
             self.touches.push_back((sent, answered));
         }
-        // Later writes are sent later: of those that are a tick older one is enough.
+        // Later writes are sent later: of the touches that are a tick older one is enough.
         while self.touches.get(1).is_some_and(|(_, second)| *second + self.tick <= sent) {
             self.touches.pop_front();
         }
     }
 }
 
-/// How long after a write the next one is due in a session that holds or waits: 8 to 16 per TTL if
-/// the TTL is short, so that what a write proves is not much older than a tick.
+/// Returns how long after a write the next one is due in a session that holds or waits: 8 to 16 per
+/// TTL if the TTL is short, so that what a write proves is not much older than a tick.
 pub(crate) fn pace(ttl: Duration, tick: Duration) -> Duration {
     let (eighth, lag) = (ttl / 8, tick + tick / 10);
     if lag <= eighth || eighth.is_zero() {
@@ -224,7 +225,7 @@ mod tests {
         for ttl in [3, 4, 6, 8, 10, 20, 100].map(|ticks| TICK * ticks) {
             let pace = pace(ttl, TICK);
             assert!(pace >= ttl / 17 && pace <= ttl / 8, "{ttl:?}: {pace:?}");
-            // What the last write proves is this old when it was sent.
+            // How old the last write's proof is when the write is sent.
             let lag = (1..).map(|steps| pace * steps).find(|lag| *lag > TICK).unwrap();
             let least = ttl - lag - pace * 2;
             assert!(least >= ttl / 4, "{ttl:?}: {least:?}");

@@ -1,4 +1,4 @@
-//! What keeps a session's deadlines moving, and notices its end.
+//! Keeps a session's deadlines moving, and notices its end.
 //!
 //! The client crate pings the server by itself, but a ping proves nothing (see `proof.rs`), and it
 //! reports `Expired` long after the server has given our nodes to others (7/5 of the timeout). So
@@ -16,50 +16,37 @@ use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 
 use crate::{
+    config::ZkConfig,
     error::STORE,
     session::{End, Session, deployment::ask_deployment},
     wire::nodelay,
 };
 
-/// Renews the locks of a session until it is over or dropped.
-pub(crate) async fn renew(
-    session: Weak<Session>,
-    over: CancellationToken,
-    reconnected: Arc<Notify>,
-) {
-    loop {
-        let Some((due, write)) = session.upgrade().map(|alive| alive.deadline().due()) else {
-            return;
-        };
+/// Renews the locks of a session until the session is dropped.
+pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
+    while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {
         let mut pause = due.since(Clock::Boot.now());
-        let answer = if pause.is_zero() { ask(&session, write, &over).await } else { None };
+        let answer = if pause.is_zero() { ask(&session, write).await } else { None };
         let Some(alive) = session.upgrade() else { return };
         if let Some(Err(error)) = answer {
             trace::renewal_failed(STORE, &error);
             alive.hear_of_end(&error);
-            // A request that is sent while the connection is down waits for the next one.
+            // A request that is sent while the connection is down waits for the next connection.
             pause = alive.ttl() / 100;
         }
         alive.renew_all();
         drop(alive);
-        tokio::select! {
-            () = over.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-            () = reconnected.notified() => {}
-        }
+        let _ = tokio::time::timeout(pause, reconnected.notified()).await;
     }
 }
 
-/// Sends a renewal; `None` if the session's last moment passed before the answer.
+/// Sends a renewal; returns `None` if the session's last moment passed before the answer.
 ///
-/// Whoever counts the references to a session must not take this one for a user of it.
-async fn ask(
-    session: &Weak<Session>,
-    write: bool,
-    over: &CancellationToken,
-) -> Option<Result<(), ZkError>> {
+/// Holds no reference to the session while it waits: a count of references must not take it for a
+/// user.
+async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>> {
     let alive = session.upgrade()?;
-    let (deadline, exchange) = (alive.deadline().clone(), alive.begin().ok()?);
+    let (deadline, exchange) = (alive.deadline.clone(), alive.begin().ok()?);
     drop(alive);
     let answer = async {
         match write {
@@ -70,7 +57,6 @@ async fn ask(
     tokio::select! {
         biased;
         answer = answer => Some(answer),
-        () = over.cancelled() => None,
         () = deadline.silence() => {
             session.upgrade()?.finish(End::Silent);
             None
@@ -84,11 +70,10 @@ pub(crate) async fn follow(
     mut states: StateWatcher,
     terminated: CancellationToken,
     reconnected: Arc<Notify>,
-    ports: Arc<[u16]>,
-    hosts: Arc<[String]>,
+    config: Arc<ZkConfig>,
     reach: Reach,
 ) {
-    let ask = || ask_deployment(session.clone(), hosts.clone()).boxed().fuse();
+    let ask = || ask_deployment(session.clone()).boxed().fuse();
     let mut asking = Fuse::terminated();
     loop {
         let state = tokio::select! {
@@ -96,9 +81,10 @@ pub(crate) async fn follow(
             state = states.changed() => state,
             () = &mut asking => continue,
         };
-        // The next connection may lead to a member of an ensemble; a short break is told as one.
+        // The next connection may lead to a member of an ensemble. A short break is told as a new
+        // connection only.
         asking = Fuse::terminated();
-        let _ = session.upgrade().inspect(|session| session.deadline().set_standalone(false));
+        let _ = session.upgrade().inspect(|session| session.deadline.set_standalone(false));
         match state {
             SessionState::Disconnected => {
                 let what = "the connection broke; the session is kept";
@@ -106,13 +92,13 @@ pub(crate) async fn follow(
                 reach.broke(&what);
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
-                nodelay::set(&ports).await;
+                nodelay::set(&config.hosts).await;
                 trace::connected(STORE);
                 reach.works();
                 asking = ask();
                 reconnected.notify_one();
             }
-            // `Closed` comes after our own end of it, and that counted first.
+            // `Closed` follows our own end of the session, which counted first.
             SessionState::AuthFailed | SessionState::Closed | SessionState::Expired => break,
         }
     }

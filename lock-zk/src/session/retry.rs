@@ -2,101 +2,124 @@
 //!
 //! All of them end: with an answer, or with the session, which takes its ephemeral nodes along.
 
-use std::time::Duration;
+use std::{
+    ops::ControlFlow::{self, Break, Continue},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use lock_core::{Error, Result};
 use uuid::Uuid;
-use zookeeper_client::{Error as ZkError, Stat};
+use zookeeper_client::{CreateMode, Error as ZkError, Stat};
 
 use crate::{
     error::{self, Meaning, vanished},
-    layout::{child, floor::Above, listing},
+    layout::{child, floor::Above, listing, path},
     session::{
         Session,
         attempt::{Attempt, Node},
-        floor::Seen,
+        leftover::Leftover,
     },
-    wire::turns::Turn,
+    wire::{
+        requests::{Answer, Exchange},
+        turns::Turn,
+    },
 };
 
-/// Before a request is repeated.
+/// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Session {
-    /// The children of a lock's directory; none if it does not exist.
-    pub(crate) async fn list(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
+    /// Sends a request when it is its turn. Breaks with the answer, or with `None` if there is no
+    /// such node. Continues after a pause if the request is to be repeated.
+    ///
+    /// # Errors
+    ///
+    /// If it is useless to repeat the request.
+    pub(crate) async fn once<T, F: Future<Output = Answer<T>>>(
+        &self,
+        op: &'static str,
+        turn: Turn,
+        request: impl FnOnce(Arc<Exchange>) -> F,
+    ) -> Result<ControlFlow<Option<T>>> {
+        // It keeps its turn for the pause, too: a server that is busy must not get the next ones.
+        let exchange = Arc::new(self.begin_in_turn(turn).await?);
+        match request(exchange.clone()).await {
+            Ok(answer) => Ok(Break(Some(answer))),
+            Err(ZkError::NoNode) => Ok(Break(None)),
+            Err(error) => self.again(op, error).await.map(Continue),
+        }
+    }
+
+    /// Sends a read until it is answered; returns `None` if there is no such node.
+    pub(crate) async fn read<T, F: Future<Output = Answer<T>>>(
+        &self,
+        op: &'static str,
+        turn: Turn,
+        read: impl Fn(Arc<Exchange>) -> F,
+    ) -> Result<Option<T>> {
         loop {
-            let exchange = self.begin_in_turn(turn).await?;
-            match exchange.list(directory).await {
-                Ok(children) => return Ok(children),
-                Err(ZkError::NoNode) => return Ok(Vec::new()),
-                Err(error) => self.again("list", error).await?,
+            if let Break(answer) = self.once(op, turn, &read).await? {
+                return Ok(answer);
             }
         }
+    }
+
+    /// Returns the children of a lock's directory; none if it does not exist.
+    pub(crate) async fn list(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
+        let list = |exchange: Arc<Exchange>| async move { exchange.list(directory).await };
+        Ok(self.read("list", turn, list).await?.unwrap_or_default())
     }
 
     /// Like [`list`](Self::list), but sees every write that was sent before, also over a connection
-    /// that has broken since: the `sync` overtakes none of them on its way through the leader.
+    /// that is broken by now: the `sync` overtakes none of them on its way through the leader.
     pub(crate) async fn list_after_sync(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
-        loop {
-            let exchange = self.begin_in_turn(turn).await?;
-            let (sync, list) = (exchange.sync(directory), exchange.list(directory));
-            let (synced, listed) = tokio::join!(sync, list);
-            match (synced, listed) {
-                // Also after the end of the client's runtime, so it must not be tried again at once.
-                (Err(error), _) if error::is_unanswered(&error) => {
-                    self.again("list", error).await?
-                }
-                (_, Ok(children)) => return Ok(children),
-                (_, Err(ZkError::NoNode)) => return Ok(Vec::new()),
-                (_, Err(error)) => self.again("list", error).await?,
+        let list = |exchange: Arc<Exchange>| async move {
+            match tokio::join!(exchange.sync(directory), exchange.list(directory)) {
+                // Also the answer after the end of the client's runtime, so it must not be tried
+                // again at once.
+                (Err(error), _) if error::is_unanswered(&error) => Err(error),
+                (_, listed) => listed,
             }
-        }
+        };
+        Ok(self.read("list", turn, list).await?.unwrap_or_default())
     }
 
-    /// Finds the node that an unanswered creation may have left. Should there be two, the later one
-    /// is deleted.
-    pub(crate) async fn find(&self, directory: &str, attempt: &Attempt) -> Result<Option<Node>> {
-        let mut own = self.nodes_of(directory, attempt.id).await?.into_iter();
-        let Some(name) = own.next() else { return Ok(None) };
-        for surplus in own {
-            self.remove(&format!("{directory}/{surplus}")).await?;
-        }
-        let path = format!("{directory}/{name}");
-        let Some(stat) = self.stat(&path).await? else { return Ok(None) };
-        self.own(attempt, path, &stat).await
-    }
-
-    /// Deletes whatever an attempt may have left.
-    pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<()> {
+    /// Deletes the nodes that an attempt may have left.
+    pub(crate) async fn clear(&self, leftover: &Leftover) -> Result<()> {
+        let (directory, attempt) = match leftover {
+            Leftover::Node(path) => return self.remove(path).await.map(drop),
+            Leftover::Attempt(directory, attempt) => (directory, *attempt),
+        };
         for name in self.nodes_of(directory, attempt).await? {
             self.remove(&format!("{directory}/{name}")).await?;
         }
         Ok(())
     }
 
-    async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
+    /// Returns the names of all nodes of an attempt, first comer first.
+    pub(crate) async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
         let mut children = self.list_after_sync(directory, Turn::First).await?;
         children.retain(|child| child::attempt(child) == Some(attempt));
         Ok(listing::in_order(children))
     }
 
-    /// The node as the attempt's, if it is ours: a node of a session that came before this one is
-    /// as good as gone.
+    /// Returns the attempt's node, if this session owns it. A node of an earlier session counts as
+    /// gone.
     ///
     /// # Errors
     ///
     /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the attempt is
-    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as those behind
-    /// it do: with the new one its token would be above theirs.
+    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as the nodes
+    /// behind it do: with the new floor its token would be above theirs.
     pub(crate) async fn own(
         &self,
         attempt: &Attempt,
         path: String,
         stat: &Stat,
     ) -> Result<Option<Node>> {
-        if stat.ephemeral_owner != self.id() {
+        if stat.ephemeral_owner != self.id {
             return Ok(None);
         }
         let Some(sequence) = child::sequence(&path) else { return Ok(None) };
@@ -107,8 +130,14 @@ impl Session {
         Ok(Some(Node { path, sequence, token }))
     }
 
-    /// What to add for nodes that answers before this call have told of: at least what counts for
-    /// each of them. A request is sent only for the first call, and after a raise.
+    /// Returns the token floor's record for nodes that earlier answers have told of. It is at least
+    /// as new as the one that counts for each of them. Only the first call sends a request, and the
+    /// first after a raise.
+    ///
+    /// The record is the data of one node, which each session watches. A server applies
+    /// transactions in order, and tells a session of a change before any later answer. So a session
+    /// that gets an answer about a node from after a raise has been told of the raise: that costs
+    /// no request.
     ///
     /// # Errors
     ///
@@ -118,18 +147,18 @@ impl Session {
     ///
     /// Dropping the future leaves nothing.
     pub(crate) async fn above(&self) -> Result<Above> {
-        let mut seen = self.floor.seen.lock().await;
-        if let Some(Seen { above, changed }) = &mut *seen
+        let mut seen = self.floor.lock().await;
+        if let Some((above, changed)) = &mut *seen
             && changed.now_or_never().is_none()
         {
             return Ok(*above);
         }
         *seen = None;
+        let path = &path::floor(&self.config.prefix);
         loop {
             let exchange = self.begin()?;
-            let path = &*self.floor.path;
-            // In this order: what changes after the read is told.
-            let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
+            // In this order, so that the watch tells of each change after the read.
+            let (watched, data) = tokio::join!(exchange.watch_always(path), exchange.data(path));
             let above = match data {
                 Ok((data, stat)) => Ok(Above::read(path, &data, &stat)?),
                 Err(ZkError::NoNode) => Ok(Above::default()),
@@ -137,7 +166,7 @@ impl Session {
             };
             match (watched, above) {
                 (Ok((_, watcher)), Ok(above)) => {
-                    *seen = Some(Seen { above, changed: Box::pin(watcher.changed()) });
+                    *seen = Some((above, Box::pin(watcher.changed())));
                     return Ok(above);
                 }
                 (Err(error), _) | (_, Err(error)) => self.again("token floor", error).await?,
@@ -145,42 +174,28 @@ impl Session {
         }
     }
 
-    /// The state of a node; `None` if it does not exist.
+    /// Returns the state of a node; `None` if it does not exist.
     pub(crate) async fn stat(&self, path: &str) -> Result<Option<Stat>> {
-        loop {
-            let exchange = self.begin()?;
-            match exchange.stat(path).await {
-                Ok(stat) => return Ok(stat),
-                Err(error) => self.again("exists", error).await?,
-            }
-        }
+        let stat = |exchange: Arc<Exchange>| async move { exchange.stat(path).await };
+        Ok(self.read("exists", Turn::First, stat).await?.flatten())
     }
 
-    /// The data of a node; `None` if it does not exist.
+    /// Returns the data of a node; `None` if it does not exist.
     pub(crate) async fn data(&self, path: &str, turn: Turn) -> Result<Option<Vec<u8>>> {
-        loop {
-            let exchange = self.begin_in_turn(turn).await?;
-            match exchange.data(path).await {
-                Ok((data, _)) => return Ok(Some(data)),
-                Err(ZkError::NoNode) => return Ok(None),
-                Err(error) => self.again("read", error).await?,
-            }
-        }
+        let data = |exchange: Arc<Exchange>| async move { Ok(exchange.data(path).await?.0) };
+        self.read("read", turn, data).await
     }
 
-    /// Writes into an attempt's node what has become of it; answers whether it is still there.
+    /// Writes a note into an attempt's node. Returns whether the node is still there.
     pub(crate) async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<bool> {
         loop {
             let (Some(node), false) = (attempt.node(), attempt.has_ended()) else {
                 return Ok(false);
             };
             let exchange = self.begin()?;
-            let written = tokio::select! {
-                biased;
-                written = exchange.set_data(&node.path, note) => written,
-                () = self.over() => return Err(self.error("write")),
-            };
-            match written {
+            let written = exchange.set_data(&node.path, note, None);
+            let written = self.over.run_until_cancelled(written).await;
+            match written.ok_or_else(|| self.error("write"))? {
                 Ok(_) => return Ok(true),
                 Err(ZkError::NoNode) => return Ok(false),
                 Err(error) => self.again("write", error).await?,
@@ -188,20 +203,17 @@ impl Session {
         }
     }
 
-    /// Deletes a node. A node of ours is gone afterwards, or goes with the session. Answers whether
-    /// it was there, as far as anybody knows.
+    /// Deletes a node. A node of ours is gone afterwards, or goes with the session. Returns whether
+    /// the node was there, as far as is known.
     pub(crate) async fn remove(&self, path: &str) -> Result<bool> {
         let mut unanswered = false;
         loop {
             let Ok(exchange) = self.begin() else { return Ok(unanswered) };
-            let deleted = tokio::select! {
-                biased;
-                deleted = exchange.delete(path) => deleted,
-                () = self.over() => return Ok(unanswered),
-            };
+            let deleted = self.over.run_until_cancelled(exchange.delete(path)).await;
+            let Some(deleted) = deleted else { return Ok(unanswered) };
             match deleted {
                 Ok(()) => return Ok(true),
-                // By the request that was not answered, maybe.
+                // Perhaps the request that was not answered has deleted it.
                 Err(ZkError::NoNode) => return Ok(unanswered),
                 Err(error) if error::meaning(&error) == Meaning::Over => return Ok(unanswered),
                 Err(error) => {
@@ -212,27 +224,38 @@ impl Session {
         }
     }
 
-    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are
-    /// gone for sure.
+    /// Deletes several nodes with one request, and does not repeat it. Returns whether they are
+    /// certainly gone.
     pub(crate) async fn remove_all(&self, paths: &[&str]) -> bool {
         let Ok(exchange) = self.begin() else { return false };
         let mut multi = exchange.transaction();
         if paths.iter().any(|path| multi.add_delete(path, None).is_err()) {
             return false;
         }
-        let delete = exchange.commit(multi);
-        tokio::select! {
-            biased;
-            deleted = delete => deleted.is_ok(),
-            () = self.over() => false,
+        let deleted = self.over.run_until_cancelled(exchange.commit(multi)).await;
+        deleted.is_some_and(|deleted| deleted.is_ok())
+    }
+
+    /// Makes a directory and those above it. Returns also after a pause if it is to be tried again.
+    pub(crate) async fn make_directory(
+        &self,
+        op: &'static str,
+        path: &str,
+        mode: CreateMode,
+        turn: Turn,
+    ) -> Result<()> {
+        let exchange = self.begin_in_turn(turn).await?;
+        match exchange.mkdir(path, &mode.with_acls(self.config.access.acls())).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.again(op, error).await,
         }
     }
 
-    /// Returns if the request shall be repeated.
+    /// Returns after a pause if the request is to be repeated.
     ///
-    /// With a pause: a request that is sent while the connection is down waits in the client for
-    /// the next one, but a client whose runtime is shutting down answers at once, and a loop
-    /// without a pause would never let go of the runtime.
+    /// A request that is sent while the connection is down waits in the client for the next
+    /// connection. But a client whose runtime is shutting down answers at once, and a loop without
+    /// a pause would keep the runtime from its end.
     pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<(), Error> {
         self.hear_of_end(&error);
         match error::meaning(&error) {

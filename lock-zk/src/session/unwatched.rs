@@ -6,23 +6,25 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant};
+use lock_core::{Clock, Instant, keep::poison::lock};
 use tokio::sync::Notify;
 
-use super::{attempt::Attempt, poison::lock};
+use super::attempt::Attempt;
 
 /// How old a node gets before it is watched.
 const YOUTH: Duration = Duration::from_millis(100);
-/// The task looks at most this often.
+/// The shortest time between two looks of the task.
 pub(super) const STEP: Duration = Duration::from_millis(50);
 
-/// Attempts in order of age, all of which have the same time to go; and those that found no room.
+/// Attempts in order of age, each of which waits equally long; and attempts that found no room.
 #[derive(Debug, Default)]
 pub(crate) struct Unwatched {
     queue: Mutex<VecDeque<(Instant, Weak<Attempt>)>>,
     left_out: Mutex<Vec<Weak<Attempt>>>,
-    crowded: Arc<Notify>,
-    first: Arc<Notify>,
+    /// Rings when an attempt finds no room.
+    pub(super) crowded: Arc<Notify>,
+    /// Rings when the first attempt in the queue is another one.
+    pub(super) first: Arc<Notify>,
 }
 
 impl Unwatched {
@@ -43,16 +45,9 @@ impl Unwatched {
         }
     }
 
-    pub(crate) fn crowded(&self) -> Arc<Notify> {
-        self.crowded.clone()
-    }
-
-    pub(crate) fn first(&self) -> Arc<Notify> {
-        self.first.clone()
-    }
-
-    /// Takes those that are old enough; answers when to come back, if anybody is left.
-    pub(super) fn grown_up(&self, now: Instant) -> (Vec<Arc<Attempt>>, Option<Duration>) {
+    /// Takes the attempts that are old enough. Returns also when to come back if no attempt comes
+    /// meanwhile.
+    pub(super) fn grown_up(&self, now: Instant) -> (Vec<Arc<Attempt>>, Duration) {
         let mut queue = lock(&self.queue);
         let mut grown = Vec::new();
         while queue.front().is_some_and(|(due, _)| *due <= now) {
@@ -62,7 +57,7 @@ impl Unwatched {
         if queue.is_empty() {
             queue.shrink_to(64);
         }
-        (grown, queue.front().map(|(due, _)| due.since(now).max(STEP)))
+        (grown, queue.front().map_or(Duration::MAX, |(due, _)| due.since(now).max(STEP)))
     }
 
     /// Adds an attempt for which there was no room.
@@ -71,7 +66,7 @@ impl Unwatched {
         self.crowded.notify_one();
     }
 
-    /// Those without a watch that still wait or hold: whoever was told of a loss needs no look.
+    /// Returns the attempts without a watch that wait or hold. After a loss no look is needed.
     pub(super) fn left_out(&self) -> Vec<Arc<Attempt>> {
         let mut left_out = lock(&self.left_out);
         let matters = |attempt: Arc<Attempt>| !attempt.has_ended() && !attempt.is_lost();

@@ -1,6 +1,6 @@
 //! How a session's connection is made.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use zookeeper_client::{Client, Error as ZkError};
@@ -8,16 +8,17 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::config::ZkConfig;
 
 /// How long a try to connect may take before another one starts beside it, if there are several
-/// hosts; and how many there may be.
+/// hosts; and the most tries at the same time.
 const HEDGE: Duration = Duration::from_millis(200);
 const MOST_TRIES: usize = 16;
 
-/// How many hosts to tell the client crate at least.
+/// Returns the least number of hosts to give to the client crate.
 ///
-/// When no host can be reached, its pauses double from one round over all hosts to the next, so a
+/// When no host can be reached, its pauses double from one round over all hosts to the next. So a
 /// single host that was away for a moment longer than half the TTL would be tried again too late
-/// for the session. Within a round the pauses grow slowly. So each host is told several times: this
-/// many keep the longest pause within a TTL short, and outages of up to 3/4 of it are survived.
+/// for the session. Within a round the pauses grow slowly. So each host is given several times:
+/// this many keep the longest pause within a TTL short, and outages of up to 3/4 of the TTL are
+/// survived.
 fn pacing(ttl: Duration) -> usize {
     // A TTL is at most some minutes.
     6 + usize::try_from(ttl.as_secs() / 2).unwrap_or(0).min(30)
@@ -25,10 +26,10 @@ fn pacing(ttl: Duration) -> usize {
 
 /// Opens a session at any of the hosts.
 ///
-/// The client crate tries them one after the other in random order, and gives one that swallows
-/// packets two fifths of the timeout. So if there are several, more tries start beside a slow one.
-/// The first to succeed wins, and the sessions of the others are closed.
-pub(crate) async fn connect(config: ZkConfig, ttl: Duration) -> Result<Client, ZkError> {
+/// The client crate tries them one after the other in random order, and waits for one that swallows
+/// packets for two fifths of the timeout. So if there are several, more tries start beside a slow
+/// one. The first to succeed wins, and the sessions of the others are closed.
+pub(crate) async fn connect(config: Arc<ZkConfig>, ttl: Duration) -> Result<Client, ZkError> {
     let ensemble = config.ensemble(pacing(ttl));
     let mut tries = FuturesUnordered::new();
     loop {

@@ -1,5 +1,5 @@
-//! The way to the servers: their addresses, requests and answers, watches, and what they are asked
-//! before there is a session.
+//! The way to the servers: their addresses, requests and answers, watches, and questions before
+//! there is a session.
 
 pub(crate) mod connection;
 pub(crate) mod nodelay;

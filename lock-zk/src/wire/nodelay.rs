@@ -1,21 +1,22 @@
 //! Switches off Nagle's algorithm.
 //!
-//! An acquire sends two requests at once. The client crate writes them one by one, and does not set
-//! TCP_NODELAY nor let anybody else do it, so the second would wait in the kernel for the answer to
-//! the first: one network round trip more per acquire. Linux lets a process duplicate its own
-//! descriptors by number, so we find the connection and set the option on a duplicate, which is the
-//! same socket. Where that is not allowed, nothing breaks and the round trip stays.
+//! An acquire sends two requests at once. The client crate writes them one by one. It does not set
+//! TCP_NODELAY, and lets no caller set it. So the second request would wait in the kernel for the
+//! answer to the first: one network round trip more per acquire. Linux lets a process duplicate its
+//! own descriptors by number, so we find the connection and set the option on a duplicate, which is
+//! the same socket. Where that is not allowed, nothing breaks and the round trip stays.
 
-/// Sets TCP_NODELAY on this process's connections to one of `ports`.
-pub(crate) async fn set(ports: &std::sync::Arc<[u16]>) {
+/// Sets TCP_NODELAY on this process's connections to the ports of these hosts.
+pub(crate) async fn set(hosts: &[String]) {
     #[cfg(target_os = "linux")]
     {
-        let ports = ports.clone();
+        let ports = hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
+        let ports: Vec<u16> = ports.collect();
         // A process with many descriptors has a long list to read.
         let _ = tokio::task::spawn_blocking(move || linux::set(&ports)).await;
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = ports;
+    let _ = hosts;
 }
 
 #[cfg(target_os = "linux")]
@@ -44,11 +45,11 @@ mod linux {
             let Some(number) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
                 continue;
             };
-            // It may have been closed since; then the number is nobody's, or another socket's.
+            // It may have been closed since; then the number is unused, or another socket's.
             if let Ok(socket) = pidfd_getfd(&this, number, PidfdGetfdFlags::empty())
                 && peer_port(&socket).is_some_and(|port| ports.contains(&port))
             {
-                // Fails for a socket that is no TCP connection, and so not the one we look for.
+                // Fails for a socket that is no TCP connection, and so not the wanted one.
                 let _ = sockopt::set_tcp_nodelay(&socket, true);
             }
         }

@@ -1,26 +1,26 @@
-//! A client of the caller's: its connect string, and what of its connector locks cannot use.
+//! The caller's own client: its connect string, and which connectors cannot keep locks.
 
 use lock_core::{Error, Result};
 use zookeeper_client::Connector;
 
-use crate::layout::path;
+use crate::{error::invalid, layout::path};
 
-/// Of a host that names none.
+/// The port of a host that names none.
 pub(crate) const DEFAULT_PORT: u16 = 2181;
-/// In front of a host that is reached by TLS.
+/// Stands before a host that is reached by TLS.
 pub(crate) const TLS: &str = "tcp+tls://";
-/// The client crate tells these by `Debug` alone; a test says so if that changes.
+/// The client crate shows these by `Debug` only; a test fails if that changes.
 const UNFIT: [(&str, &str); 3] = [
     ("session: Some(", "it continues a session, which would be taken away from its client"),
     ("detached: true", "it is detached: its sessions, and so its locks, would stay after close"),
     ("fail_eagerly: true", "it fails eagerly: a session would not survive a lost connection"),
 ];
 
-/// The hosts, each with a port and perhaps [`TLS`] in front, and the chroot or nothing.
+/// Returns the hosts, each with a port and perhaps [`TLS`] before it, and the chroot or nothing.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidUrl`] that names what is wrong.
+/// [`Error::InvalidUrl`] that names the mistake.
 pub(crate) fn parse(cluster: &str) -> Result<(Vec<String>, String)> {
     let wrong = |reason: String| Error::InvalidUrl { url: cluster.to_owned(), reason };
     let (first, last) = cluster.rsplit_once(',').map_or((None, cluster), |(f, l)| (Some(f), l));
@@ -38,7 +38,7 @@ pub(crate) fn parse(cluster: &str) -> Result<(Vec<String>, String)> {
     Ok((hosts, chroot.to_owned()))
 }
 
-fn host_of(host: &str) -> Result<String, String> {
+pub(crate) fn host_of(host: &str) -> Result<String, String> {
     let (tls, addr) = match host.strip_prefix(TLS) {
         Some(addr) => (TLS, addr),
         None => ("", host.strip_prefix("tcp://").unwrap_or(host)),
@@ -65,11 +65,10 @@ pub(crate) fn check(connector: &Connector) -> Result<()> {
     let shown = format!("{connector:?}");
     match UNFIT.iter().find(|(what, _)| shown.contains(what)) {
         None => Ok(()),
-        Some((_, why)) => Err(Error::InvalidOption {
-            option: "connector".to_owned(),
-            value: (*why).to_owned(),
-            allowed: "one that makes sessions of its own, with Client::connector()".to_owned(),
-        }),
+        Some((_, why)) => {
+            let allowed = "one that makes sessions of its own, with Client::connector()";
+            Err(invalid("connector", *why, allowed))
+        }
     }
 }
 

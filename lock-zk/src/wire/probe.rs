@@ -1,12 +1,13 @@
 //! Asks a server which session timeouts it grants, and for its tick.
 //!
 //! The command `conf` tells both, where the server permits it. Otherwise ZooKeeper does not say; it
-//! clamps what a client asks for. So two short-lived sessions ask for the least and the most. The
-//! client crate cannot do that (a timeout of 1 ms is also its time to connect), and the handshake
-//! is 45 bytes. It is also the first contact, and tells why there is none.
+//! clamps the timeout that a client asks for. So two short-lived sessions ask for the least and the
+//! most. The client crate cannot do that (a timeout of 1 ms is also its time to connect), and the
+//! handshake is 45 bytes. It is also the first contact, and its error says why there is none.
 
 use std::{io, ops::RangeInclusive, time::Duration};
 
+use lock_core::duration::shown;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpStream, ToSocketAddrs, lookup_host},
@@ -14,22 +15,24 @@ use tokio::{
 };
 
 const CLOSE_SESSION: i32 = -11;
+const FOREIGN: &str = "this does not answer like a ZooKeeper server";
+const CLOSED: &str = "it closed the connection: it does not serve";
 /// Longer than any answer to a handshake.
 const MOST_BYTES: usize = 1024;
 /// Longer than any answer to `conf` or `srvr`.
 const MOST_WORD_BYTES: u64 = 64 * 1024;
-/// How long all hosts may take together, and each of them at least.
+/// The time for all hosts together, and the least that each of them gets.
 const LIMIT: Duration = Duration::from_secs(3);
 const HOST_LIMIT: Duration = Duration::from_millis(200);
-/// How long the question may take whether a server stands alone.
+/// The most time for the question whether a server stands alone.
 const MODE_LIMIT: Duration = Duration::from_secs(1);
-/// How long the end of a session that was asked for may take.
+/// The most time for the answer to a handshake, and then for the end of that session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The tick of a server that is not configured (`ZooKeeperServer.DEFAULT_TICK_TIME`).
 const USUAL_TICK: Duration = Duration::from_secs(3);
 
-/// What a server says about its time.
+/// A server's timeouts and tick.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Timing {
     /// The session timeouts that it grants.
@@ -39,8 +42,8 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Unless configured otherwise, timeouts are 2 to 20 ticks. Bounds of another ratio were
-    /// configured: one of them may still tell the tick, or neither, so the tick is not taken for
+    /// Guesses the tick. Unless configured otherwise, timeouts are 2 to 20 ticks. Bounds of another
+    /// ratio were configured: one of them may still tell the tick, or neither, so the guess is not
     /// shorter than a server's own default.
     fn of_timeouts(least: Duration, most: Duration) -> Self {
         let guess = (least / 2).max(most / 20);
@@ -59,13 +62,10 @@ pub(crate) async fn timing(hosts: &[String]) -> io::Result<Timing> {
     let limit = share.max(HOST_LIMIT);
     let mut failure = io::Error::other("no host to connect to");
     for host in hosts {
-        let silent = || {
-            io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("no answer in {}", lock_core::duration::shown(limit)),
-            )
-        };
-        let answer = timeout(limit, timing_of(host)).await.unwrap_or_else(|_| Err(silent()));
+        let answer = timeout(limit, timing_of(host)).await.unwrap_or_else(|_| {
+            let silent = format!("no answer in {}", shown(limit));
+            Err(io::Error::new(io::ErrorKind::TimedOut, silent))
+        });
         match answer {
             Ok(timing) => return Ok(timing),
             Err(error) => failure = io::Error::new(error.kind(), format!("{host}: {error}")),
@@ -81,8 +81,8 @@ async fn timing_of(host: &str) -> io::Result<Timing> {
     Ok(Timing::of_timeouts(grant(host, 1).await?, grant(host, i32::MAX).await?))
 }
 
-/// Whether whatever serves at these hosts says that it stands alone. Servers permit the question
-/// (`srvr`) unless they are configured not to; what is not known counts as an ensemble.
+/// Whether all servers at these hosts say that they stand alone. Servers permit the question
+/// (`srvr`) unless they are configured not to; without an answer they count as an ensemble.
 pub(crate) async fn stands_alone(hosts: &[String]) -> bool {
     let answers = async {
         let mut answers = Vec::new();
@@ -135,11 +135,11 @@ async fn grant(host: &str, wish: i32) -> io::Result<Duration> {
     // In a task: if the caller leaves, the session must not stay for its whole timeout.
     let granted = tokio::spawn(async move {
         let answer = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await??;
-        let granted = parse(&answer)
-            .ok_or_else(|| io::Error::other("this does not answer like a ZooKeeper server"))?;
+        let granted = parse(&answer).ok_or_else(|| io::Error::other(FOREIGN))?;
         let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
         stream.write_all(&frame(&close)).await?;
-        // So that the session is gone when we are; some servers close the connection instead.
+        // So that the session is gone on return; some servers close the connection instead of an
+        // answer.
         let _ = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
         Ok(granted)
     });
@@ -152,19 +152,12 @@ fn frame(body: &[u8]) -> Vec<u8> {
 }
 
 async fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let length = match stream.read_i32().await {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(io::Error::new(
-                error.kind(),
-                "it closed the connection: it does not serve",
-            ));
-        }
-        length => length?,
-    };
+    let length = stream.read_i32().await.map_err(|error| match error.kind() {
+        kind @ io::ErrorKind::UnexpectedEof => io::Error::new(kind, CLOSED),
+        _ => error,
+    })?;
     let length = usize::try_from(length).ok().filter(|length| *length <= MOST_BYTES);
-    let length =
-        length.ok_or_else(|| io::Error::other("this does not answer like a ZooKeeper server"))?;
-    let mut body = vec![0; length];
+    let mut body = vec![0; length.ok_or_else(|| io::Error::other(FOREIGN))?];
     stream.read_exact(&mut body).await?;
     Ok(body)
 }
@@ -192,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_handshake_is_what_zookeeper_reads() {
+    fn the_handshake_has_the_format_of_zookeeper() {
         let bytes = frame(&handshake(0x0102_0304));
         assert_eq!(bytes.len(), 4 + 45);
         assert_eq!(&bytes[..4], 45_i32.to_be_bytes());

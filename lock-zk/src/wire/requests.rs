@@ -11,48 +11,55 @@ use zookeeper_client::{
     OneshotWatcher, Stat,
 };
 
-use crate::{error, session::deadline::Deadline};
+use crate::{
+    error,
+    wire::watches::{Watch, Watches},
+};
+
+/// Counts the answers of a session's requests.
+pub(crate) trait Answers: Send + Sync {
+    /// Counts a request that was sent at `sent` and is answered now.
+    fn count(&self, sent: Instant, writes: bool);
+}
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
 /// counts when the future returns it.
 pub(crate) struct Exchange {
-    deadline: Arc<Deadline>,
+    answers: Arc<dyn Answers>,
     client: Client,
-    sent: Instant,
+    /// When the requests are sent, at the earliest.
+    pub(crate) sent: Instant,
+    watches: Watches,
     /// The place of an acquire or a look among the requests in flight.
     _turn: Option<OwnedSemaphorePermit>,
 }
 
-type Answer<T> = Result<T, ZkError>;
+pub(crate) type Answer<T> = Result<T, ZkError>;
 
 impl Exchange {
     /// Requests that are sent after `sent`.
     pub(crate) fn new(
-        deadline: Arc<Deadline>,
+        answers: Arc<dyn Answers>,
         client: Client,
         sent: Instant,
+        watches: Watches,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        Self { deadline, client, sent, _turn: turn }
+        Self { answers, client, sent, watches, _turn: turn }
     }
 
-    /// When the requests are sent, at the earliest.
-    pub(crate) fn sent(&self) -> Instant {
-        self.sent
+    fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
+        self.count(reply, false)
     }
 
-    async fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> Answer<T> {
+    fn write<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
+        self.count(reply, true)
+    }
+
+    async fn count<T>(&self, reply: impl Future<Output = Answer<T>>, writes: bool) -> Answer<T> {
         let reply = reply.await;
         if reply.as_ref().err().is_none_or(error::is_an_answer) {
-            self.deadline.answered_read(self.sent);
-        }
-        reply
-    }
-
-    async fn written<T>(&self, reply: impl Future<Output = Answer<T>>) -> Answer<T> {
-        let reply = reply.await;
-        if reply.as_ref().err().is_none_or(error::is_an_answer) {
-            self.deadline.answered_write(self.sent);
+            self.answers.count(self.sent, writes);
         }
         reply
     }
@@ -61,8 +68,8 @@ impl Exchange {
         self.read(self.client.list_children(directory))
     }
 
-    /// Lets the requests after it see every write that was sent before, over whatever connection.
-    /// It is not counted as an answer.
+    /// Lets the requests after it see every write that was sent before, over any connection. It is
+    /// not counted as an answer.
     pub(crate) fn sync(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
         self.client.sync(path)
     }
@@ -75,35 +82,72 @@ impl Exchange {
         self.read(self.client.get_data(path))
     }
 
-    /// The paths of all ephemeral nodes of this session. Not before ZooKeeper 3.6.
+    /// Returns the paths of all ephemeral nodes of this session. Not before ZooKeeper 3.6.
     pub(crate) fn own_nodes(&self) -> impl Future<Output = Answer<Vec<String>>> + Send {
         self.read(self.client.list_ephemerals("/"))
     }
 
-    /// The members of the ensemble; nothing from a standalone server.
+    /// Returns the members of the ensemble; empty on a standalone server.
     pub(crate) fn config(&self) -> impl Future<Output = Answer<(Vec<u8>, Stat)>> + Send {
         self.read(self.client.get_config())
     }
 
-    pub(crate) fn watch_stat(
+    /// Watches the end of an ephemeral node. Such a node has no children, so a watch on them tells
+    /// of nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if it has ended.
+    pub(crate) async fn watch_end(&self, path: &str) -> Answer<Watch> {
+        let Some(room) = self.watches.take(path) else {
+            return self.stat(path).await?.map(|_| Watch(None)).ok_or(ZkError::NoNode);
+        };
+        let (_, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
+        Ok(Watch(Some((watcher, room))))
+    }
+
+    /// Reads a node, and watches its data and its end.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if it has ended.
+    pub(crate) async fn watch_data(&self, path: &str) -> Answer<((Vec<u8>, Stat), Watch)> {
+        let Some(room) = self.watches.take(path) else {
+            return Ok((self.data(path).await?, Watch(None)));
+        };
+        let (data, stat, watcher) = self.read(self.client.get_and_watch_data(path)).await?;
+        Ok(((data, stat), Watch(Some((watcher, room)))))
+    }
+
+    /// Lists a directory, and watches which entries come and go.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if there is none.
+    pub(crate) async fn watch_children(&self, path: &str) -> Answer<(Vec<String>, Watch)> {
+        let Some(room) = self.watches.take(path) else {
+            return Ok((self.list(path).await?, Watch(None)));
+        };
+        let (children, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
+        Ok((children, Watch(Some((watcher, room)))))
+    }
+
+    /// Looks whether a node exists, and watches its creation or end.
+    pub(crate) async fn watch_stat(&self, path: &str) -> Answer<(Option<Stat>, Watch)> {
+        let Some(room) = self.watches.take(path) else {
+            return Ok((self.stat(path).await?, Watch(None)));
+        };
+        let (stat, watcher) = self.watch_always(path).await?;
+        Ok((stat, Watch(Some((watcher, room)))))
+    }
+
+    /// Same as [`watch_stat`](Self::watch_stat), for a node that is watched as long as the session
+    /// lives, and so also without room.
+    pub(crate) fn watch_always(
         &self,
         path: &str,
-    ) -> impl Future<Output = Answer<(Option<Stat>, OneshotWatcher)>> + Send {
+    ) -> impl Future<Output = Answer<(Option<Stat>, OneshotWatcher)>> {
         self.read(self.client.check_and_watch_stat(path))
-    }
-
-    pub(crate) fn watch_data(
-        &self,
-        path: &str,
-    ) -> impl Future<Output = Answer<(Vec<u8>, Stat, OneshotWatcher)>> + Send {
-        self.read(self.client.get_and_watch_data(path))
-    }
-
-    pub(crate) fn watch_children(
-        &self,
-        path: &str,
-    ) -> impl Future<Output = Answer<(Vec<String>, OneshotWatcher)>> + Send {
-        self.read(self.client.list_and_watch_children(path))
     }
 
     pub(crate) fn create<'f>(
@@ -112,37 +156,29 @@ impl Exchange {
         data: &'f [u8],
         options: &'f CreateOptions<'f>,
     ) -> impl Future<Output = Answer<(Stat, CreateSequence)>> + Send + 'f {
-        self.written(self.client.create(path, data, options))
+        self.write(self.client.create(path, data, options))
     }
 
     pub(crate) fn delete(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
-        self.written(self.client.delete(path, None))
+        self.write(self.client.delete(path, None))
     }
 
+    /// Writes data if the node has this version; without one, whichever it has.
     pub(crate) fn set_data(
         &self,
         path: &str,
         data: &[u8],
+        version: Option<i32>,
     ) -> impl Future<Output = Answer<Stat>> + Send {
-        self.written(self.client.set_data(path, data, None))
+        self.write(self.client.set_data(path, data, version))
     }
 
-    /// Writes data if they are still of this version.
-    pub(crate) fn replace_data(
-        &self,
-        path: &str,
-        data: &[u8],
-        version: i32,
-    ) -> impl Future<Output = Answer<Stat>> + Send {
-        self.written(self.client.set_data(path, data, Some(version)))
-    }
-
-    /// Makes a directory and those above it, one after the other.
+    /// Makes a directory and all directories above it, one after the other.
     pub(crate) async fn mkdir(&self, path: &str, options: &CreateOptions<'_>) -> Answer<()> {
         self.read(self.client.mkdir(path, options)).await
     }
 
-    /// A write that changes nothing: it asks the leader and a majority whether a node is there.
+    /// A write that changes nothing: it asks the leader and a majority whether a node exists.
     pub(crate) fn confirm(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
         let mut multi = self.client.new_multi_writer();
         let added = multi.add_check_version(path, -1);
@@ -158,14 +194,14 @@ impl Exchange {
         self.client.new_multi_writer()
     }
 
-    /// Sends a transaction, all of which is done or nothing.
+    /// Sends a transaction, which is done as a whole or not at all.
     pub(crate) fn commit(
         &self,
         mut multi: MultiWriter<'_>,
     ) -> impl Future<Output = Answer<Vec<MultiWriteResult>>> + Send {
         let reply = multi.commit();
-        // If the leader found one of the writes impossible, a majority knows. But it refuses each
-        // of them if the session is over.
-        self.written(async { reply.await.map_err(ZkError::from) })
+        // If the leader found one of the writes impossible, a majority knows. But it also refuses
+        // each write if the session is over.
+        self.write(async { reply.await.map_err(ZkError::from) })
     }
 }

@@ -1,7 +1,7 @@
-//! How much of a session is in flight at a time, and what goes first.
+//! How many requests of a session are in flight at a time, and which go first.
 //!
-//! A server answers a session in order, so what is sent waits for all that was sent before. What
-//! can come in bursts takes a turn first, in order and in this process. Renewals, releases and
+//! A server answers a session in order, so a request waits for all that were sent before. Requests
+//! that can come in bursts take a turn first, in order and in this process. Renewals, releases and
 //! revokes take none.
 
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many acquires may wait for answers at the same time.
 const ACQUIRES: usize = 128;
-/// How many tries, which do not stand behind what may wait.
+/// How many tries. They do not wait behind acquires, which may wait themselves.
 const TRIES: usize = 32;
-/// How many looks: what operators and observers ask, and why waits were in vain.
+/// How many looks: requests of operators and observers, and diagnoses of waits in vain.
 const LOOKS: usize = 64;
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Turn {
-    /// What goes before all others.
+    /// Goes before all others.
     First,
     Acquire,
     Try,
@@ -27,25 +27,21 @@ pub(crate) enum Turn {
 
 /// The turns of a session.
 #[derive(Debug)]
-pub(crate) struct Turns {
-    acquires: Arc<Semaphore>,
-    tries: Arc<Semaphore>,
-    looks: Arc<Semaphore>,
-}
+pub(crate) struct Turns([Arc<Semaphore>; 3]);
 
 impl Turns {
     pub(crate) fn new() -> Self {
-        let turns = |count| Arc::new(Semaphore::new(count));
-        Self { acquires: turns(ACQUIRES), tries: turns(TRIES), looks: turns(LOOKS) }
+        Self([ACQUIRES, TRIES, LOOKS].map(|count| Arc::new(Semaphore::new(count))))
     }
 
-    /// Waits for a turn, which lasts until it is dropped. What goes first needs none.
+    /// Waits for a turn, which lasts until it is dropped. `Turn::First` needs none.
     pub(crate) async fn take(&self, turn: Turn) -> Option<OwnedSemaphorePermit> {
+        let Self([acquires, tries, looks]) = self;
         let turns = match turn {
             Turn::First => return None,
-            Turn::Acquire => &self.acquires,
-            Turn::Try => &self.tries,
-            Turn::Look => &self.looks,
+            Turn::Acquire => acquires,
+            Turn::Try => tries,
+            Turn::Look => looks,
         };
         // They are never closed.
         turns.clone().acquire_owned().await.ok()

@@ -1,11 +1,11 @@
 //! Watches, and the room for them.
 //!
-//! After a reconnect the client crate tells the server again what is watched. Its version 0.11.2
-//! does so in frames of 128 KiB, and gives all of them the same number: when the second one is
-//! answered it breaks the connection, and so after every reconnect, until the session is dead. (It
-//! also repeats the watches on children in each frame, until a server refuses it.) So only as many
-//! watches exist in a session as fit into one frame. Whatever else is to be watched is looked at
-//! now and then.
+//! After a reconnect the client crate tells the server again which paths are watched. Its version
+//! 0.11.2 does so in frames of 128 KiB, and gives all of them the same number. When the second one
+//! is answered it breaks the connection, and so after every reconnect, until the session is dead.
+//! (It also repeats the watches on children in each frame, until a server refuses it.) So only as
+//! many watches exist in a session as fit into one frame. All other nodes are looked at now and
+//! then.
 
 use std::{
     future::poll_fn,
@@ -14,17 +14,16 @@ use std::{
 };
 
 use futures_util::{
-    FutureExt, TryFutureExt,
+    FutureExt,
     future::{BoxFuture, Shared},
 };
+use lock_core::keep::poison::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
+use zookeeper_client::{EventType, OneshotWatcher};
 
-use crate::{session::poison::lock, wire::requests::Exchange};
-
-/// How long all watched paths of a session may be together. The client crate's limit is 128 KiB.
+/// The most bytes of all watched paths of a session together. The client crate's limit is 128 KiB.
 const MOST_BYTES: usize = 112 * 1024;
-/// How often whatever found no room is looked at.
+/// How often a node without a watch is looked at.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// The watches of a session, as many as there is room for.
@@ -34,11 +33,8 @@ pub(crate) struct Watches {
     chroot: usize,
 }
 
-/// A watch, or none where there is no room.
-pub(crate) struct Watch {
-    watcher: Option<OneshotWatcher>,
-    _room: Option<OwnedSemaphorePermit>,
-}
+/// A watch and its room, or none where there is no room.
+pub(crate) struct Watch(pub(super) Option<(OneshotWatcher, OwnedSemaphorePermit)>);
 
 /// The event of a watch, for several tasks to see. The client crate passes events on in the
 /// server's order, but the tasks run in any order: a task that sees one event asks here whether
@@ -50,92 +46,17 @@ pub(crate) struct Told {
     one_asks: Arc<Mutex<()>>,
 }
 
-type Answer<T> = Result<T, ZkError>;
-
 impl Watches {
-    /// All room is free. Paths are longer by that of the chroot than we know them.
+    /// Makes the watches of a session; all room is free. The server's paths are longer by the
+    /// chroot.
     pub(crate) fn new(chroot: &str) -> Self {
         Self { free: Arc::new(Semaphore::new(MOST_BYTES)), chroot: chroot.len() }
     }
 
-    fn take(&self, path: &str) -> Option<OwnedSemaphorePermit> {
+    /// Takes room for a path, if there is enough.
+    pub(super) fn take(&self, path: &str) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(self.chroot + path.len()).ok()?;
         self.free.clone().try_acquire_many_owned(bytes).ok()
-    }
-
-    /// Watches what there is room for, and looks at the rest.
-    async fn watch<T, W, L>(
-        &self,
-        path: &str,
-        watched: impl FnOnce() -> W,
-        looked: impl FnOnce() -> L,
-    ) -> Answer<(T, Watch)>
-    where
-        W: Future<Output = Answer<(T, OneshotWatcher)>>,
-        L: Future<Output = Answer<T>>,
-    {
-        match self.take(path) {
-            Some(room) => {
-                let (seen, watcher) = watched().await?;
-                Ok((seen, Watch { watcher: Some(watcher), _room: Some(room) }))
-            }
-            None => Ok((looked().await?, Watch { watcher: None, _room: None })),
-        }
-    }
-
-    /// Watches the end of an ephemeral node: it has no children, so a watch on them tells of
-    /// nothing else.
-    ///
-    /// # Errors
-    ///
-    /// [`ZkError::NoNode`] if it has ended.
-    pub(crate) async fn watch_end(&self, exchange: &Exchange, path: &str) -> Answer<Watch> {
-        let watched = || exchange.watch_children(path).map_ok(|(_, watcher)| ((), watcher));
-        let looked = async || exchange.stat(path).await?.map(drop).ok_or(ZkError::NoNode);
-        Ok(self.watch(path, watched, looked).await?.1)
-    }
-
-    /// Reads a node, and watches its data and its end.
-    ///
-    /// # Errors
-    ///
-    /// [`ZkError::NoNode`] if it has ended.
-    pub(crate) async fn watch_data(
-        &self,
-        exchange: &Exchange,
-        path: &str,
-    ) -> Answer<((Vec<u8>, Stat), Watch)> {
-        let watched = || {
-            let data = exchange.watch_data(path);
-            data.map_ok(|(data, stat, watcher)| ((data, stat), watcher))
-        };
-        self.watch(path, watched, || exchange.data(path)).await
-    }
-
-    /// Lists a directory, and watches who comes and goes.
-    ///
-    /// # Errors
-    ///
-    /// [`ZkError::NoNode`] if there is none.
-    pub(crate) async fn watch_children(
-        &self,
-        exchange: &Exchange,
-        path: &str,
-    ) -> Answer<(Vec<String>, Watch)> {
-        self.watch(path, || exchange.watch_children(path), || exchange.list(path)).await
-    }
-
-    /// Looks whether a node exists, and watches its creation or end.
-    ///
-    /// # Errors
-    ///
-    /// Those of the client crate.
-    pub(crate) async fn watch_stat(
-        &self,
-        exchange: &Exchange,
-        path: &str,
-    ) -> Answer<(Option<Stat>, Watch)> {
-        self.watch(path, || exchange.watch_stat(path), || exchange.stat(path)).await
     }
 }
 
@@ -170,14 +91,14 @@ impl Watch {
 
     /// Whether there was room.
     pub(crate) fn is_armed(&self) -> bool {
-        self.watcher.is_some()
+        self.0.is_some()
     }
 
-    /// Waits for an event. Without room it returns after a while as if the data had changed: it is
-    /// time to look again.
+    /// Waits for an event. Without room it returns after a while as if the data had changed, since
+    /// it is time to look again.
     pub(crate) async fn changed(self) -> EventType {
-        match self.watcher {
-            Some(watcher) => watcher.changed().await.event_type,
+        match self.0 {
+            Some((watcher, _room)) => watcher.changed().await.event_type,
             None => {
                 tokio::time::sleep(LOOK).await;
                 EventType::NodeDataChanged

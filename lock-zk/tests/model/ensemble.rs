@@ -1,16 +1,17 @@
-//! The servers: what they answer, and when the session ends.
+//! The servers: their answers, and the end of the session.
 
 use crate::state::{Packet, State};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rule {
-    /// Any answer proves its send time: the first edition.
+    /// Any answer proves its send time: the first version of the rule.
     Answers,
-    /// A `sync` proves what was answered a tick before.
+    /// A `sync` proves a request that was answered a tick before.
     Sync,
-    /// A write proves what was answered a tick before.
+    /// A write proves a request that was answered a tick before.
     OneWrite,
-    /// A write that is sent after the answer to such a write proves it: the crate's own code.
+    /// A write that is sent after the answer to such a write proves it: the rule of the crate's own
+    /// code.
     Write,
 }
 
@@ -20,16 +21,16 @@ pub enum At {
     Leader,
 }
 
-/// What may go wrong in one run.
+/// The rule, and the faults of one run.
 #[derive(Clone, Debug)]
 pub struct Ensemble {
     pub rule: Rule,
     pub at: At,
     pub cuts: u8,
-    /// Cuts that end. What is sent meanwhile arrives then, in order.
+    /// Cuts that end. Packets that were sent meanwhile arrive then, in order.
     pub heals: u8,
     pub stalls: u8,
-    /// The session's timeout, and how long a follower stays without hearing from its leader, in
+    /// The session's timeout, and how long a follower stays without a packet from its leader, in
     /// units.
     pub ttl: u8,
     pub sync_limit: u8,
@@ -38,7 +39,7 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// The other has left the leader, of which it has heard nothing.
+    /// Whether the other end has left the leader, from which it got no packet.
     pub fn is_gone(&self, state: &State) -> bool {
         state.now >= state.heard_by_other + self.sync_limit
     }
@@ -47,7 +48,7 @@ impl Ensemble {
         state.now < state.confirmed + self.ttl
     }
 
-    /// When whoever leads the majority ends the session.
+    /// Returns when the leader of the majority ends the session.
     pub fn end(&self, state: &State) -> u8 {
         state.successor.unwrap_or(state.counted) + self.ttl
     }
@@ -77,7 +78,7 @@ impl Ensemble {
             Packet::Table(true) if !state.expired && self.at == At::Follower => {
                 state.counted = state.now;
             }
-            // A session that was ended gets no answer. The third server is there for the write.
+            // A session that was ended gets no answer. The third server completes the majority.
             Packet::Ask if !state.expired => state.to_other.packets.push_back(Packet::Ask),
             Packet::Propose => {
                 let sent = state.asked.pop_front()?;
@@ -88,7 +89,7 @@ impl Ensemble {
         Some(())
     }
 
-    /// The client's server has a request of it.
+    /// The client's server gets a request of the session.
     pub fn touch(&self, state: &mut State) {
         match self.at {
             At::Follower => state.table = true,

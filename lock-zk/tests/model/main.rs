@@ -1,9 +1,9 @@
-//! The rule of `session/proof.rs`, and weaker ones, against all orders of events.
+//! Checks the rule of `session/proof.rs`, and weaker ones, against all orders of events.
 //!
-//! Three servers, of which one leads, and one client, whose server is the leader or one follower.
-//! The unit of time is half a tick: the leader pings once per unit, at any moment of it, and what
-//! is sent over an open link to a running server arrives within the unit, in order. Links are cut
-//! in one direction or both, and the leader stalls, at any moment.
+//! There are three servers, one of which leads, and one client, whose server is the leader or one
+//! follower. The unit of time is half a tick. The leader pings once per unit, at any moment of it.
+//! A packet that is sent over an open link to a running server arrives within the unit, in order.
+//! Links are cut in one direction or both, and the leader stalls, at any moment.
 
 mod ensemble;
 #[allow(dead_code, unreachable_pub, reason = "the model uses its part")]
@@ -25,8 +25,8 @@ impl Ensemble {
         Self { rule, at, cuts: 0, heals: 0, stalls: 0, ttl: 4, sync_limit: 3, end: 9 }
     }
 
-    /// A session of two ticks and a half, and followers that stay for longer. Shorter ones do not
-    /// show what a stall and a cut come to.
+    /// A session of two ticks and a half, and followers that stay for longer. Shorter sessions do
+    /// not show the result of a stall and a cut.
     fn patient(rule: Rule, at: At) -> Self {
         Self { ttl: 5, sync_limit: 4, ..Self::new(rule, at) }
     }
@@ -48,7 +48,8 @@ impl Ensemble {
         Self { stalls, ..self }
     }
 
-    /// An order of events in which two clients believe that they hold the lock, if there is one.
+    /// Returns an order of events in which two clients believe that they hold the lock, if there is
+    /// one.
     fn overlap(self) -> Option<Vec<Action>> {
         let text = format!("{self:?}");
         let checker = self.checker().threads(2).spawn_bfs().join();
@@ -69,7 +70,7 @@ fn a_cut_off_leader_keeps_a_dead_lock_alive_if_a_sync_counts() {
     assert!(Ensemble::new(Rule::Sync, At::Leader).cut(2).overlap().is_some());
 }
 
-/// What the leader sends is late, and what it gets is lost.
+/// Packets from the leader are late, and packets to it are lost.
 #[test]
 fn a_cut_that_heals_keeps_a_dead_lock_alive_if_one_write_counts() {
     assert_eq!(Ensemble::new(Rule::OneWrite, At::Follower).cut(2).overlap(), None);
@@ -89,7 +90,8 @@ fn no_stall_makes_two_holders_if_two_writes_count() {
     stalls_do_not_suffice(Ensemble::patient);
 }
 
-/// What is left: the leader stalls, and is cut off before it has heard what happened meanwhile.
+/// The case that is left: the leader stalls, and is cut off before it learns what happened
+/// meanwhile.
 #[test]
 fn a_stall_and_a_cut_at_the_same_time_make_two_holders_on_a_follower_only() {
     a_stall_and_a_cut_suffice(Ensemble::patient);
@@ -97,7 +99,7 @@ fn a_stall_and_a_cut_at_the_same_time_make_two_holders_on_a_follower_only() {
 
 #[test]
 #[ignore = "five million states; faster with --release"]
-fn the_same_is_so_of_longer_sessions() {
+fn the_same_holds_for_longer_sessions() {
     one_write_does_not_suffice(Ensemble::long);
     cuts_do_not_suffice(Ensemble::long);
     stalls_do_not_suffice(Ensemble::long);

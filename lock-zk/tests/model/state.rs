@@ -1,4 +1,4 @@
-//! What the two servers and the client know, and what is on its way between them.
+//! The state of the two servers and of the client, and the packets on their way between them.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -7,19 +7,19 @@ use lock_core::Instant;
 use crate::{ensemble::Rule, proof::Evidence};
 
 pub const UNIT: Duration = Duration::from_secs(1);
-/// Without the nanoseconds that keep what happens within a unit in order.
+/// Without the nanoseconds that keep events within a unit in order.
 pub const TICK: Duration = Duration::from_nanos(2_000_000_000 - 100);
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Packet {
     Ping,
-    /// A learner's answer to a ping: whether it heard of the session since the last one.
+    /// A learner's answer to a ping: whether it got a request of the session since the last one.
     Table(bool),
     /// A question that needs the leader, or its answer.
     Ask,
     /// A write that the leader wants a majority to have, or its confirmation.
     Propose,
-    /// Whatever else a learner sends to its leader.
+    /// Any other packet that a learner sends to its leader.
     Other,
 }
 
@@ -35,7 +35,7 @@ impl Link {
         !self.cut && !self.packets.is_empty()
     }
 
-    /// Forgets what will never arrive.
+    /// Forgets packets that will never arrive.
     pub fn tidy(&mut self, heals: u8) {
         if self.cut && heals == 0 {
             self.packets.clear();
@@ -43,32 +43,33 @@ impl Link {
     }
 }
 
-/// The other end of the leader's links is the client's follower, or the majority that the leader
-/// needs if the client is at the leader.
+/// One state of the model. The other end of the leader's links is the client's follower, or the
+/// majority that the leader needs if the client is at the leader.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct State {
     pub now: u8,
     pub stalled: bool,
     pub ping_due: bool,
     pub leads: bool,
-    /// When the two last heard of each other.
+    /// When the two ends last got a packet of each other.
     pub heard_by_leader: u8,
     pub heard_by_other: u8,
     pub to_other: Link,
     pub to_leader: Link,
     /// The other's table has the session.
     pub table: bool,
-    /// From when the leader counts the session's timeout; the next leader, if there is one.
+    /// From when the leader counts the session's timeout, and the next leader, if there is one.
     pub counted: u8,
     pub successor: Option<u8>,
     pub expired: bool,
-    /// What the client knows: answered requests and when they were sent and answered, in its own
-    /// way or in the crate's; the requests without an answer; whether it has sent something in this
+    /// What the client knows: answered requests with their send and answer times, in the model's
+    /// way or in the crate's; the requests without an answer; whether it has sent nothing in this
     /// unit.
     pub touches: Vec<(u8, u8)>,
     pub evidence: Evidence,
     pub asked: VecDeque<(u8, u8)>,
-    /// How many answers there were in this unit: what is sent after one is sent later.
+    /// How many answers there were in this unit. A request that is sent after an answer is sent
+    /// later.
     pub answers: u8,
     pub quiet: bool,
     pub confirmed: u8,
@@ -86,7 +87,7 @@ impl State {
         self.successor.is_none()
     }
 
-    /// The client is answered: by the rule this may prove something.
+    /// Records an answer to the client. By the rule it may prove something.
     pub fn answered(&mut self, rule: Rule, sent: (u8, u8), is_proof: bool) {
         self.answers += 1;
         let (order, sent) = (sent, sent.0);
@@ -102,13 +103,13 @@ impl State {
         self.confirmed = self.confirmed.max(proven.unwrap_or(0));
         if rule != Rule::Write {
             self.touches.push((sent, self.now));
-            // The others prove less.
+            // Older ones prove less.
             let old = self.touches.iter().filter(|(_, answered)| answered + 2 <= self.now).count();
             self.touches.drain(..old.saturating_sub(1));
         }
     }
 
-    /// What the crate's own code makes of it.
+    /// Returns what the crate's own code proves by an answer.
     pub fn proven(&mut self, sent: (u8, u8), is_write: bool) -> Option<u8> {
         let order = |number| Duration::from_nanos(u64::from(number));
         let sent = Self::at(sent.0) + order(sent.1);

@@ -1,4 +1,4 @@
-//! What may happen next.
+//! The actions of the model, and its next states.
 
 use std::collections::VecDeque;
 
@@ -134,12 +134,12 @@ impl Model for Ensemble {
             Action::HealToLeader => (state.to_leader.cut, state.heals) = (false, state.heals - 1),
             Action::Elect => {
                 state.successor = Some(state.now);
-                // The connection is closed, as far as the leader can hear it.
+                // The connection is closed, if the leader can notice it.
                 if !state.to_leader.cut && !state.stalled {
                     state.leads = false;
                 }
                 (state.to_other.cut, state.to_leader.cut) = (true, true);
-                // There is another one, which nothing of this one reaches.
+                // There is another leader, and no packet of this one reaches it.
                 state.heals = 0;
             }
             Action::StepDown => state.leads = false,

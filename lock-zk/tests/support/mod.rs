@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Helpers that the tests of this crate share.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -6,7 +6,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use lock_core::{Clock, DistributedLock, Error, Instant, LockGuard, Locks, StoreUrl};
 use lock_lab::{Counters, Proxy, ZooKeeper};
 use lock_zk::{
-    ZkLock,
+    ZkConfig, ZkLock,
     client::{Acls, Client, CreateMode},
 };
 use tokio::{sync::OnceCell, task::JoinSet};
@@ -22,9 +22,10 @@ pub async fn shared() -> &'static ZooKeeper {
     SERVER.get_or_init(server).await
 }
 
-/// In memory: on a disk that is busy for a second, a server forgets those with short sessions.
+/// Runs in memory: on a disk that is busy for a second, a server forgets clients with short
+/// sessions.
 fn lab() -> lock_lab::Builder<ZooKeeper> {
-    // In memory it is made for benchmarks otherwise, and takes longer to start.
+    // An in-memory server is set up for benchmarks otherwise, and takes longer to start.
     ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1")
 }
 
@@ -50,20 +51,20 @@ pub async fn open(url: &str) -> Locks {
     Locks::new(driver(url).await.unwrap())
 }
 
-/// A client with a renewal in 7.5 s, so that many of them leave time to count in.
+/// A client with a renewal in 7.5 s, so that many clients leave time to count in.
 pub async fn open_calm(server: &ZooKeeper) -> Locks {
     open(&format!("{}?ttl=60s", server.url())).await
 }
 
 pub async fn driver(url: &str) -> lock_core::Result<ZkLock> {
-    ZkLock::open(&StoreUrl::parse(url).unwrap()).await
+    ZkLock::connect(ZkConfig::from_url(&StoreUrl::parse(url).unwrap())?).await
 }
 
 pub async fn raw(server: &ZooKeeper) -> Client {
     Client::connect(&server.addr().to_string()).await.unwrap()
 }
 
-/// A foreign client's entry.
+/// Creates a foreign client's entry.
 pub async fn foreign(client: &Client, directory: &str, stem: &str) -> String {
     let open = Acls::anyone_all();
     let stem = format!("{directory}/{stem}");
@@ -90,7 +91,7 @@ pub async fn children(client: &Client, directory: &str) -> Vec<String> {
     }
 }
 
-/// Waits for something that happens soon, and says what if it does not.
+/// Waits for something that happens soon; panics with its name if it does not.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
     let start = Clock::Boot.now();
     while !look().await {
@@ -107,7 +108,8 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Breaks two connections in turn all the time, then waits for the workers, who count their grants.
+/// Breaks two connections in turn until `end`. Then waits for the workers, which count their
+/// grants.
 pub async fn break_until(end: Instant, proxies: &[Proxy; 2], mut workers: JoinSet<u64>) {
     let mut resets = 0_u64;
     while Clock::Boot.now() < end {
@@ -142,7 +144,7 @@ pub async fn queue_up(
     task
 }
 
-/// Drives a driver directly where the facade would hide what it does.
+/// Drives a driver directly where the facade would hide its behaviour.
 pub fn as_dyn(driver: ZkLock) -> Arc<dyn DistributedLock> {
     Arc::new(driver)
 }
@@ -155,22 +157,22 @@ pub fn lost_its_place(error: &Error) -> bool {
     matches!(error, Error::PlaceLost { .. })
 }
 
-/// What `work` cost, without the asking itself and the clients' pings.
+/// Returns what the server counted during `work`. That includes one query, and the clients' pings.
 pub async fn cost<T>(server: &ZooKeeper, work: impl Future<Output = T>) -> (Counters, T) {
     let before = server.counters().await.unwrap();
     let value = work.await;
     (server.counters().await.unwrap().since(&before), value)
 }
 
-/// The packets that `work` takes beyond `known`: a ping or a renewal may come in between, so this
-/// tries a few times and takes the least.
+/// Returns the packets that `work` takes. A ping or a renewal may come in between, so this tries a
+/// few times and takes the least.
 pub async fn packets<F: Future<Output = ()>>(
     server: &ZooKeeper,
     mut work: impl FnMut() -> F,
 ) -> u64 {
     let mut least = u64::MAX;
     for _ in 0..5 {
-        // One packet is the asking's own.
+        // One packet is the query's own.
         least = least.min(cost(server, work()).await.0.get("packets_received") - 1);
     }
     least

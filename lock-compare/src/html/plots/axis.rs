@@ -1,6 +1,6 @@
-//! From values to places, and the ticks between.
+//! Maps values to places, and chooses the ticks.
 
-/// A range of values on a range of places.
+/// Maps a range of values to a range of places.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     values: (f64, f64),
@@ -9,8 +9,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Over all of these values. A linear axis begins at 0, a logarithmic one at the least value
-    /// above it.
+    /// An axis for all these values. A linear axis starts at 0, a logarithmic one at the smallest
+    /// value above 0.
     pub(super) fn over(
         values: impl Iterator<Item = f64> + Clone,
         places: (f64, f64),
@@ -28,7 +28,7 @@ impl Axis {
         Self { values, places, log }
     }
 
-    /// Where a value stands.
+    /// Returns the place of a value.
     pub(super) fn place(&self, value: f64) -> f64 {
         let (from, until) = self.values;
         let share = match self.log {
@@ -38,7 +38,7 @@ impl Axis {
         self.places.0 + share.clamp(0.0, 1.0) * (self.places.1 - self.places.0)
     }
 
-    /// The values of the ticks.
+    /// Returns the values of the ticks.
     pub(super) fn ticks(&self) -> Vec<f64> {
         let (from, until) = self.values;
         if self.log {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_one_value_have_a_place_too() {
+    fn no_value_and_one_value_have_a_place() {
         for values in [vec![], vec![0.0], vec![5.0], vec![f64::NAN]] {
             for log in [false, true] {
                 let axis = Axis::over(values.iter().copied(), (0.0, 10.0), log);

@@ -11,7 +11,7 @@ use super::{axis::Axis, frame};
 
 const WIDTH: f64 = 440.0;
 const LEFT: f64 = 8.0;
-/// Room for a number behind the longest bar.
+/// Room for a number after the longest bar.
 const RIGHT: f64 = 375.0;
 const LABEL: f64 = 20.0;
 const BAR: f64 = 18.0;

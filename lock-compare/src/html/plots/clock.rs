@@ -2,19 +2,19 @@
 
 use crate::{Timeline, html::words::time};
 
-/// Timelines with at most so many moments are drawn by their moments: long waits are shortened.
+/// Timelines with at most this many moments are spaced by moments: long waits are shortened.
 const MOMENTS: usize = 80;
-/// Below this many milliseconds, two moments are drawn side by side.
+/// Moments closer than this, in milliseconds, are drawn side by side.
 const GRAIN: f64 = 0.02;
-/// The least share of a gap, in units of the logarithm.
+/// The smallest share of a gap, in units of the logarithm.
 const LEAST: f64 = 0.9;
 
-/// From milliseconds to places.
+/// Maps milliseconds to places.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// Milliseconds with their places, both rising.
+    /// Milliseconds with their places, both increasing.
     stops: Vec<(f64, f64)>,
-    /// Whether long gaps are drawn shorter than they are.
+    /// Whether long gaps are drawn shorter.
     pub(super) is_shortened: bool,
 }
 
@@ -50,7 +50,8 @@ impl Clock {
         start + (ms - from) / (next.0 - from) * (next.1 - start)
     }
 
-    /// Moments with their texts, each so wide; the last ones end at the right. They do not overlap.
+    /// Returns moments with their texts, each `width` wide. The last ones end at the right. They do
+    /// not overlap.
     pub(super) fn ticks(&self, width: f64) -> Vec<(f64, String)> {
         let right = self.stops.last().map_or(0.0, |last| last.1);
         let mut ticks: Vec<(f64, String)> = Vec::new();
@@ -66,7 +67,7 @@ impl Clock {
     }
 }
 
-/// All times at which something happens, rising, without repetition.
+/// Returns the times of all events, sorted, without duplicates.
 fn moments(timeline: &Timeline) -> Vec<f64> {
     let spans = timeline.lanes.iter().flat_map(|lane| &lane.spans);
     let marks = timeline.lanes.iter().flat_map(|lane| &lane.marks);
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_a_place_too() {
+    fn an_empty_timeline_has_a_place() {
         let clock = Clock::of(&Timeline::default(), (0.0, 100.0));
         assert_eq!(clock.place(0.0), 0.0);
         assert_eq!(clock.place(5.0), 0.0);

@@ -1,4 +1,4 @@
-//! What the drawings share: the outer element, patterns, grid lines and keys of colours.
+//! Shared parts of the drawings: the outer element, patterns, grid lines and keys of colours.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -6,10 +6,10 @@ use crate::html::words::{at, number};
 
 use super::axis::Axis;
 
-/// How many colours and patterns there are.
+/// Number of colours and patterns.
 const STYLES: usize = 6;
 
-/// The style of the number of a series.
+/// Returns the style of a series by its number.
 pub(super) fn style(number: usize) -> String {
     format!("s{}", number % STYLES)
 }
@@ -35,9 +35,9 @@ pub(super) fn image(
     }
 }
 
-/// The patterns that tell bars apart without colours, once per page.
+/// The patterns that distinguish bars without colours, once per page.
 pub(in crate::html) fn patterns() -> Markup {
-    // Lines of the page's own ground, so that they are seen on every colour.
+    // Lines in the page's background colour, visible on every other colour.
     PreEscaped(
         "<svg class=\"patterns\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\
          <pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
@@ -59,7 +59,7 @@ pub(in crate::html) fn patterns() -> Markup {
     )
 }
 
-/// The lines and numbers of an axis that lies below, from `top` to `bottom`.
+/// The lines and numbers of a horizontal axis, from `top` to `bottom`.
 pub(super) fn below(axis: &Axis, top: f64, bottom: f64) -> Markup {
     html! {
         @for tick in axis.ticks() {
@@ -70,7 +70,7 @@ pub(super) fn below(axis: &Axis, top: f64, bottom: f64) -> Markup {
     }
 }
 
-/// The lines and numbers of an axis that stands to the left, from `left` to `right`.
+/// The lines and numbers of a vertical axis, from `left` to `right`.
 pub(super) fn beside(axis: &Axis, left: f64, right: f64) -> Markup {
     html! {
         @for tick in axis.ticks() {
@@ -81,7 +81,7 @@ pub(super) fn beside(axis: &Axis, left: f64, right: f64) -> Markup {
     }
 }
 
-/// Which colour and pattern is which series.
+/// The key: the colour and the pattern of each series.
 pub(super) fn key<'a>(names: impl Iterator<Item = &'a str>) -> Markup {
     html! {
         ul.key {

@@ -1,4 +1,4 @@
-//! Points over numbers, joined by lines.
+//! Points with numeric x values, joined by lines.
 
 use maud::{Markup, html};
 
@@ -12,9 +12,9 @@ const LEFT: f64 = 50.0;
 const RIGHT: f64 = 426.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 250.0;
-/// More points than this are drawn as a bare line.
+/// A line with more points than this has no marks.
 const POINTS: usize = 40;
-/// How many kinds of broken lines there are: with the colours, enough for 30 lines.
+/// Number of dash patterns. Together with the colours they are enough for 30 lines.
 const DASHES: usize = 5;
 
 pub(super) fn draw(
@@ -60,7 +60,7 @@ fn line(number: usize, series: &Series, below: &Axis, beside: &Axis) -> Markup {
     }
 }
 
-/// A mark of the shape of the series: square, diamond, triangle.
+/// A mark with the series' shape: square, diamond, triangle.
 fn mark(number: usize, (x, y): (f64, f64)) -> String {
     let (x, y) = (at(x), at(y));
     match number % 3 {

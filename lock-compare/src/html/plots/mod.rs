@@ -1,7 +1,7 @@
-//! Drawings as SVG, each with its data as a table.
+//! Drawings as SVG, each with a table of its data.
 //!
-//! The SVG is written here, not by a crate for plots: its colours are classes that the page's style
-//! gives for light, dark and print, its patterns are shared, and it stays small.
+//! The SVG is written here, not by a plotting crate. Its colours are classes from the page's style
+//! for light, dark and print. Its patterns are shared, and it stays small.
 
 mod axis;
 mod bars;
@@ -18,7 +18,7 @@ use maud::{Markup, html};
 
 use crate::{Drawing, Plot, html::Detail};
 
-/// A drawing with its caption and its table. The id is unlike any other on the page.
+/// A drawing with its caption and its table. The id is unique on the page.
 pub(super) fn figure(plot: &Plot, id: &str, detail: Detail) -> Markup {
     let wide = matches!(plot.drawing, Drawing::Timeline(_));
     html! {

@@ -1,4 +1,4 @@
-//! Distributions, one below the other.
+//! Distributions, one below another.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ const WIDTH: f64 = 440.0;
 const LEFT: f64 = 12.0;
 const RIGHT: f64 = 424.0;
 const ROW: f64 = 44.0;
-/// Beyond this ratio of the greatest to the least, the axis is logarithmic.
+/// Above this ratio of the largest to the smallest value, the axis is logarithmic.
 const WIDE: f64 = 30.0;
 
 pub(super) fn draw(title: &str, id: &str, y: &str, rows: &[SpreadRow]) -> Markup {

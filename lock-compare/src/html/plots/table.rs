@@ -7,7 +7,7 @@ use crate::{
     html::words::{number, time},
 };
 
-/// The first so many rows; the last line says how many are left out.
+/// The first `most` rows. The last line tells how many are left out.
 pub(super) fn of(drawing: &Drawing, most: usize) -> Markup {
     let (head, rows) = match drawing {
         Drawing::Lines { x, y, series, .. } => lines(x, y, series),
@@ -19,19 +19,21 @@ pub(super) fn of(drawing: &Drawing, most: usize) -> Markup {
         div.scroll tabindex="0" role="group" aria-label="Data" {
             table.plain {
                 thead { tr { @for name in &head { th scope="col" { (name) } } } }
-                tbody {
-                    @for row in rows.iter().take(most) {
-                        tr {
-                            @for (column, text) in row.iter().enumerate() {
-                                @if column == 0 { th scope="row" { (text) } }
-                                @else { td { (text) } }
-                            }
-                        }
-                    }
-                }
+                tbody { @for texts in rows.iter().take(most) { (row(texts)) } }
             }
         }
         @if rows.len() > most { p.note { "Left out: " (rows.len() - most) " more." } }
+    }
+}
+
+fn row(texts: &[String]) -> Markup {
+    html! {
+        tr {
+            @for (column, text) in texts.iter().enumerate() {
+                @if column == 0 { th scope="row" { (text) } }
+                @else { td { (text) } }
+            }
+        }
     }
 }
 
@@ -67,18 +69,21 @@ fn spread(rows: &[SpreadRow]) -> Table {
     (head.to_vec(), rows.collect())
 }
 
+fn words(state: State) -> &'static str {
+    match state {
+        State::Waits => "waits",
+        State::Holds => "holds",
+        State::Past => "holds no more, or may not",
+    }
+}
+
 fn timeline_rows(timeline: &Timeline) -> Table {
     let head = ["client", "what", "from", "until", "token"].map(String::from);
     let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
     for lane in &timeline.lanes {
         for span in &lane.spans {
-            let what = match span.state {
-                State::Waits => "waits",
-                State::Holds => "holds",
-                State::Past => "holds no more, or may not",
-            };
             let token = span.token.map(|token| token.to_string()).unwrap_or_default();
-            let (from, until) = (time(span.from), time(span.until));
+            let (what, from, until) = (words(span.state), time(span.from), time(span.until));
             rows.push((span.from, vec![lane.client.clone(), what.into(), from, until, token]));
         }
         for mark in &lane.marks {

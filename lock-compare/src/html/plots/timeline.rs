@@ -1,4 +1,4 @@
-//! What clients did and believed: a lane each, with waits, holds, tokens and marks.
+//! Actions and beliefs of clients: a lane each, with waits, holds, tokens and marks.
 
 use maud::{Markup, html};
 
@@ -11,13 +11,13 @@ use super::{clock::Clock, frame};
 
 const WIDTH: f64 = 720.0;
 const RIGHT: f64 = 704.0;
-/// A fault's or an overlap's words, above the lanes.
+/// Height of the text of a fault or an overlap, above the lanes.
 const HEADING: f64 = 16.0;
 const LANE: f64 = 52.0;
 const BAR: f64 = 20.0;
-/// The room of a time below the lanes.
+/// Width of a time below the lanes.
 const TIME: f64 = 70.0;
-/// What a letter takes, at the most.
+/// Largest width of a letter.
 const LETTER: f64 = 6.4;
 
 pub(super) fn draw(title: &str, id: &str, timeline: &Timeline) -> Markup {
@@ -53,7 +53,7 @@ pub(super) fn draw(title: &str, id: &str, timeline: &Timeline) -> Markup {
     }
 }
 
-/// What the blocks and marks of timelines are, once for many.
+/// The key to the blocks and marks of timelines, shown once for all.
 pub(in crate::html) fn key() -> Markup {
     let swatch = |class: &str| {
         html! { svg viewBox="0 0 24 14" aria-hidden="true" { (block(class, "M0 1h24v12h-24z")) } }
@@ -95,7 +95,7 @@ fn ticks(clock: &Clock, top: f64, bottom: f64) -> Markup {
     }
 }
 
-/// A span over all lanes, with words at its head.
+/// A span over all lanes, with words at its top.
 fn band(class: &str, words: &str, (from, until): (f64, f64), top: f64, bottom: f64) -> Markup {
     let width = (until - from).max(2.0);
     let path =
@@ -108,7 +108,7 @@ fn band(class: &str, words: &str, (from, until): (f64, f64), top: f64, bottom: f
     }
 }
 
-/// A filled block, with a pattern where the colour alone does not tell.
+/// A filled block, with a pattern where the colour is not enough.
 fn block(class: &str, path: &str) -> Markup {
     let pattern = match class {
         "waits" | "fault" => Some("url(#hatch)"),
@@ -121,7 +121,7 @@ fn block(class: &str, path: &str) -> Markup {
     }
 }
 
-/// Where the drawing begins, beside the clients' names.
+/// Left end of the drawing, beside the clients' names.
 fn left(timeline: &Timeline) -> f64 {
     let names = timeline.lanes.iter().map(|lane| clipped(&lane.client).chars().count());
     14.0 + 1.2 * LETTER * names.max().unwrap_or_default() as f64
@@ -145,7 +145,7 @@ fn draw_lane(lane: &Lane, clock: &Clock, (left, top): (f64, f64)) -> Markup {
     }
 }
 
-/// A lane's name as far as there is room for it.
+/// A lane's name, cut to the room for it.
 fn clipped(name: &str) -> String {
     match name.chars().count() {
         0..=14 => name.to_owned(),
@@ -175,7 +175,7 @@ fn marks(lane: &Lane, clock: &Clock, top: f64) -> Markup {
     html! { @if !shapes.is_empty() { path.mark d=(shapes) {} } }
 }
 
-/// Released: a diamond. Wrote: a square. Refused: a cross. Anything else: a triangle.
+/// Released: a diamond. Wrote: a square. Refused: a cross. All others: a triangle.
 fn shape(kind: &str, x: f64, y: f64) -> String {
     let (x, y) = (at(x), at(y));
     match kind {
@@ -186,8 +186,8 @@ fn shape(kind: &str, x: f64, y: f64) -> String {
     }
 }
 
-/// The words of a lane: tokens in their blocks where they fit, else below with the marks' words, in
-/// two lines; what does not fit is in the table only.
+/// The texts of a lane. Tokens are in their blocks if they fit. Otherwise they are below, with the
+/// marks' words, in two lines. Texts that do not fit are only in the table.
 fn texts(lane: &Lane, clock: &Clock, top: f64) -> Markup {
     let mut below: Vec<(f64, String)> =
         lane.marks.iter().map(|mark| (clock.place(mark.at), mark.what.clone())).collect();
@@ -213,7 +213,7 @@ fn fits(text: &str, width: f64) -> bool {
     LETTER * text.len() as f64 + 8.0 <= width
 }
 
-/// A text below its place, in the first line that is free there.
+/// A text below its place, in the first free line there.
 fn under(x: f64, text: &str, top: f64, free: &mut [f64; 2]) -> Markup {
     let width = LETTER * text.chars().count() as f64;
     let start = (x - 4.0).min(RIGHT - width);
@@ -224,7 +224,7 @@ fn under(x: f64, text: &str, top: f64, free: &mut [f64; 2]) -> Markup {
     html! { text.word x=(at(start)) y=(at(y)) { (text) } }
 }
 
-/// The times in which two clients are sure to hold the same lock, the first ones.
+/// Returns the first times in which two clients certainly hold the same lock.
 fn shared(lanes: &[Lane]) -> Vec<(f64, f64)> {
     let holds = |lane: &'_ Lane| -> Vec<Span> {
         lane.spans.iter().filter(|span| span.state == State::Holds).cloned().collect()

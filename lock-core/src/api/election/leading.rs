@@ -10,24 +10,24 @@ use crate::{
     Election, Error, Held, Result, api::run::run_while_held, deadline::jitter, driver::trace,
 };
 
-/// The first pause before the next campaign; after a failure each one is twice as long.
+/// The first pause before the next campaign; each failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause, where the TTL is not shorter.
+/// The longest pause, unless the TTL is shorter.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause after work that has ended by itself.
 const LONGEST_AFTER_WORK: Duration = Duration::from_secs(1);
 
-/// A look at a leadership, which can also speak to everybody: what the work of [`Election::run`] gets.
-/// Derefs to [`Held`]. Cheap to clone; holding on to it does not hold the leadership.
+/// A view of a leadership that can also publish a value: [`Election::run`] passes it to the work.
+/// Derefs to [`Held`]. Cheap to clone; it does not hold the leadership.
 #[derive(Clone, Debug)]
 pub struct Leading(Held);
 
 impl Leading {
-    /// Says a new value to everybody, as [`Leadership::proclaim`](crate::Leadership::proclaim).
+    /// Publishes a new value, like [`Leadership::proclaim`](crate::Leadership::proclaim).
     ///
     /// # Errors
     ///
-    /// Those.
+    /// Same as [`Leadership::proclaim`](crate::Leadership::proclaim).
     ///
     /// # Cancel safety
     ///
@@ -47,7 +47,7 @@ impl Deref for Leading {
 }
 
 impl Election {
-    /// Waits until it leads, says `value` to everybody, does the work while it leads, and resigns. If the
+    /// Waits until it leads, publishes `value`, does the work while it leads, and resigns. If the
     /// leadership is lost, the work is dropped at its next await point and never polled again.
     ///
     /// ```no_run
@@ -60,8 +60,8 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// As [`campaign`](Self::campaign), and [`Error::Lost`] if the leadership was lost before the work was
-    /// done.
+    /// Same as [`campaign`](Self::campaign), and [`Error::Lost`] if the leadership was lost before
+    /// the work was done.
     ///
     /// # Cancel safety
     ///
@@ -80,15 +80,15 @@ impl Election {
         async move { run_while_held(leadership.await?.into_guard(), |held| work(Leading(held))).await }
     }
 
-    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the election's.
+    /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the election's.
     ///
     /// # Errors
     ///
-    /// The work's, and those of [`run`](Self::run).
+    /// The errors of the work and of [`run`](Self::run).
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn try_run<V, T, E, W, F>(
         &self,
         value: V,
@@ -104,23 +104,23 @@ impl Election {
         async move { run.await? }
     }
 
-    /// Campaigns, does the work while it leads, resigns, and campaigns again, until the work says that it
-    /// is done.
+    /// Campaigns, does the work while it leads, resigns, and campaigns again, until the work says
+    /// that it is done.
     ///
-    /// The work is called once for each time that it leads, and ends in one of these ways:
+    /// The work is called once for each leadership, and ends in one of these ways:
     ///
     /// - `Ok(Break(done))`: it resigns, and this returns `Ok(done)`.
-    /// - `Ok(Continue(()))`: it resigns, so that the next candidate has a try, and campaigns again.
+    /// - `Ok(Continue(()))`: it resigns, so that the next candidate can lead, and campaigns again.
     /// - `Err(error)`: it resigns, and this returns the error.
-    /// - The leadership is lost: the work is dropped, and it campaigns again. So it does when the store is
-    ///   out of reach, or its place among the candidates is lost.
+    /// - The leadership is lost: the work is dropped, and it campaigns again. It also campaigns
+    ///   again if the store is out of reach, or its place among the candidates is lost.
     ///
-    /// Between two campaigns it pauses: 100 ms, and twice as long each time, up to the TTL and at most
-    /// 10 s, or 1 s if the work has ended by itself; from 100 ms again when it has led for a TTL, or for
-    /// 1 s until the work ended. So work that gives up at once, again and again, as when a table refuses
-    /// its token, uses up one token per second. Each pause is between half and all of that, at random.
-    /// A campaign that fails, and a leadership that is lost, is the event `campaign_failed` of
-    /// [`trace`](crate::trace).
+    /// Between two campaigns it pauses: 100 ms, and twice as long each time, up to the TTL and at
+    /// most 10 s, or 1 s if the work has ended by itself. The pauses start again from 100 ms after
+    /// a leadership of one TTL, or of 1 s if the work has ended by itself. So work that gives up at
+    /// once, again and again, as when a table refuses its token, uses up one token per second. Each
+    /// pause is between half and all of that, at random. A campaign that fails, and a leadership
+    /// that is lost, emits the event `campaign_failed` of [`trace`](crate::trace).
     ///
     /// ```no_run
     /// # use lock_core as distlock;
@@ -144,21 +144,24 @@ impl Election {
     /// ```
     ///
     /// The work is called again and again, so each future has its own clone of what it needs. Or it
-    /// borrows from what outlives the call, as from the `self` of a method: `|leading| self.lead(leading)`.
-    /// An `async |leading| ..` closure does where it captures nothing.
+    /// borrows from a value that outlives the call, as from the `self` of a method:
+    /// `|leading| self.lead(leading)`. An `async |leading| ..` closure works if it captures
+    /// nothing.
     ///
     /// [`Locks::drain`](crate::Locks::drain) and [`Locks::close`](crate::Locks::close) end it with
-    /// [`Error::Closed`], which is the usual end of a service: [`Error::is_closed`] asks for it. A drain
-    /// says nothing to the work, and waits for it; `docs/shutdown.md` in the repository shows both.
+    /// [`Error::Closed`], which is the usual end of a service: check it with [`Error::is_closed`].
+    /// A drain does not stop the work, but waits for it; `docs/shutdown.md` in the repository shows
+    /// both.
     ///
     /// # Errors
     ///
-    /// The work's, and those of [`campaign`](Self::campaign) that no patience helps against; also
-    /// [`Error::WaitTimeout`], as the limit of [`wait`](Self::wait) is for each campaign.
+    /// The work's errors, and the errors of [`campaign`](Self::campaign) that another try cannot
+    /// mend; also [`Error::WaitTimeout`], as the limit of [`wait`](Self::wait) is for each
+    /// campaign.
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn keep_running<V, T, E, W, F>(
         &self,
         value: V,
@@ -202,7 +205,7 @@ impl Election {
     }
 }
 
-/// Whether another campaign may end otherwise, without anybody's doing.
+/// Whether another campaign may succeed without a fix.
 fn is_passing(error: &Error) -> bool {
     matches!(error, Error::Lost { .. } | Error::Unavailable { .. } | Error::PlaceLost { .. })
 }
@@ -220,7 +223,7 @@ impl Pause {
         Self { next: FIRST_PAUSE.min(longest), longest, ttl }
     }
 
-    /// Begins anew after a leadership that has lasted.
+    /// Starts again from the first pause after a leadership that has lasted.
     fn after(&mut self, led: Duration, lost: bool) {
         let lasting = if lost { self.ttl } else { self.ttl.min(LONGEST_AFTER_WORK) };
         if led >= lasting {

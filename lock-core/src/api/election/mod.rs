@@ -1,4 +1,4 @@
-//! Leader election: an exclusive lock whose holder says something to everybody.
+//! Leader election: an exclusive lock whose holder publishes a value to all observers.
 
 pub(crate) mod leading;
 pub(crate) mod observer;
@@ -12,11 +12,11 @@ use crate::{
     machine::finish::Finishing,
 };
 
-/// How long [`Election::leader`] may take at the most.
+/// The longest time that [`Election::leader`] takes.
 const LEADER_LIMIT: Duration = Duration::from_secs(5);
 
-/// An election with its options: at most one leads, the others wait for their turn in order, and
-/// everybody can see who leads. Cheap to clone.
+/// An election with its options: at most one candidate leads, the others wait for their turn in
+/// order, and every client can see the leader. Cheap to clone.
 ///
 /// ```no_run
 /// # async fn lead(_: lock_core::Leading) {}
@@ -43,10 +43,10 @@ impl Election {
 
     options!(|self| self.lock);
 
-    /// Campaigns as this owner. Where it leads already, on the same connection, a campaign does not wait: it
-    /// [proclaims](Leadership::proclaim) its value, and its leadership shares the hold, with the same
-    /// token. What was proclaimed last stays, and the last of these leaderships to resign steps down.
-    /// Default: nobody in particular, so that every campaign waits for every other.
+    /// Campaigns as this owner. If the owner leads already, on the same connection, a campaign does
+    /// not wait: it [proclaims](Leadership::proclaim) its value, and its leadership shares the
+    /// hold, with the same token. The latest value stays, and the last of these leaderships to
+    /// resign steps down. Default: no owner, so every campaign waits for every other.
     ///
     /// ```no_run
     /// # use lock_core as distlock;
@@ -61,13 +61,13 @@ impl Election {
         Self { lock: self.lock.owner(owner) }
     }
 
-    /// Waits until it leads, and then says `value` to everybody. The future borrows nothing, not even the
-    /// value, so it can be spawned.
+    /// Waits until it leads, and then publishes `value` to all observers. The future borrows
+    /// nothing, not even the value, so it can be spawned.
     ///
-    /// The value is for programs, such as an address: [`Leader::value`], and nothing else, shows it, from
-    /// the grant on. Who the candidate is, for people, is [`holder`](Self::holder): [`Leader::holder`],
-    /// [`Error::WaitTimeout`] and [`Locks::inspect`](crate::Locks::inspect) show that one, also while it
-    /// waits.
+    /// The value is for programs, such as an address. Only [`Leader::value`] shows it, from the
+    /// grant on. The description of the candidate, for people, is [`holder`](Self::holder):
+    /// [`Leader::holder`], [`Error::WaitTimeout`] and [`Locks::inspect`](crate::Locks::inspect)
+    /// show it, also while the candidate waits.
     ///
     /// ```no_run
     /// # fn example(election: &lock_core::Election) {
@@ -78,14 +78,14 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// As [`Lock::acquire`]. Where its [`owner`](Self::owner) leads already, as
+    /// Same as [`Lock::acquire`]. If its [`owner`](Self::owner) leads already, same as
     /// [`Leadership::proclaim`]; the owner leads on with its earlier leadership.
-    /// [`Error::Unsupported`] if it holds the plain lock of this name, where the store has a value only for a
-    /// leader (etcd, Redis).
+    /// [`Error::Unsupported`] if the owner holds the plain lock of this name, and the store has a
+    /// value only for a leader (etcd, Redis).
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`]. A value that was sent may be proclaimed all the same.
+    /// Same as [`Lock::acquire`]. A value that was sent may be proclaimed all the same.
     pub fn campaign<V: AsRef<[u8]>>(
         &self,
         value: V,
@@ -94,15 +94,16 @@ impl Election {
         async move { acquire.await.map(Leadership).map_err(|error| error.of("campaign")) }
     }
 
-    /// Leads if nobody does and nobody waits to, or its [`owner`](Self::owner) does; `None` otherwise.
+    /// Leads if no candidate leads or waits, or if its [`owner`](Self::owner) leads; `None`
+    /// otherwise.
     ///
     /// # Errors
     ///
-    /// As [`Lock::try_acquire`] and [`campaign`](Self::campaign).
+    /// Same as [`Lock::try_acquire`] and [`campaign`](Self::campaign).
     ///
     /// # Cancel safety
     ///
-    /// As [`campaign`](Self::campaign).
+    /// Same as [`campaign`](Self::campaign).
     pub fn try_campaign<V: AsRef<[u8]>>(
         &self,
         value: V,
@@ -114,11 +115,11 @@ impl Election {
         }
     }
 
-    /// Who leads now; `None` if nobody does.
+    /// Returns the present leader; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// What the store answers, and [`Error::Unavailable`] if it does not answer for 5 s.
+    /// The store's errors, and [`Error::Unavailable`] if it does not answer for 5 s.
     ///
     /// # Cancel safety
     ///
@@ -130,12 +131,12 @@ impl Election {
         leader.map_err(|error| self.lock.client.told("leader", error))
     }
 
-    /// Observes the election from now on: first the leader of this moment, then every change of the
-    /// leader or of its value, in order.
+    /// Observes the election from now on: first the present leader, then every change of the leader
+    /// or of its value, in order.
     ///
     /// # Errors
     ///
-    /// What the store answers.
+    /// The store's errors.
     ///
     /// # Cancel safety
     ///
@@ -165,21 +166,20 @@ impl fmt::Debug for Election {
     }
 }
 
-/// The place at the head, held until it is resigned, dropped or lost. Derefs to [`Held`].
+/// The leadership, held until it is resigned, dropped or lost. Derefs to [`Held`].
 ///
-/// Dropping it resigns in the background, as dropping a [`LockGuard`] releases.
+/// Dropping it resigns in the background, like dropping a [`LockGuard`].
 #[derive(Debug)]
 #[must_use = "dropping the leadership resigns"]
 pub struct Leadership(LockGuard);
 
 impl Leadership {
-    /// Says a new value to everybody. The token stays the same.
+    /// Publishes a new value to all observers. The token stays the same.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if it does not lead any more,
-    /// [`Error::Unavailable`] if the store did not answer; calling it
-    /// again is safe.
+    /// [`Error::Lost`] if it does not lead any more, [`Error::Unavailable`] if the store did not
+    /// answer; calling it again is safe.
     ///
     /// # Cancel safety
     ///
@@ -189,12 +189,12 @@ impl Leadership {
         published.map_err(|error| self.0.held().0.client.told("proclaim", error))
     }
 
-    /// A look at the leadership that can be given away; it does not hold the leadership.
+    /// A view of the leadership that can be passed on; it does not hold the leadership.
     pub fn held(&self) -> Held {
         self.0.held()
     }
 
-    /// What resigns when it is released.
+    /// The guard of the leadership. Its release resigns.
     pub(crate) fn into_guard(self) -> LockGuard {
         self.0
     }
@@ -203,26 +203,26 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// As [`LockGuard::release`].
+    /// Same as [`LockGuard::release`].
     ///
     /// # Cancel safety
     ///
-    /// As [`LockGuard::release`].
+    /// Same as [`LockGuard::release`].
     pub async fn resign(self) -> Result<()> {
         self.0.release().await
     }
 }
 
 impl Held {
-    /// Says a new value to everybody.
+    /// Publishes a new value to all observers.
     ///
     /// # Errors
     ///
-    /// As [`Leadership::proclaim`].
+    /// Same as [`Leadership::proclaim`].
     ///
     /// # Cancel safety
     ///
-    /// As [`Leadership::proclaim`].
+    /// Same as [`Leadership::proclaim`].
     pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
         let hold = self.0.clone();
         hold.check_all()?;

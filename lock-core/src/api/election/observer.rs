@@ -1,4 +1,4 @@
-//! Who leads, told to those who observe.
+//! The leader of an election, reported to observers.
 
 use std::{
     fmt,
@@ -13,23 +13,23 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{FencingToken, Leader, Observed, machine::runtime::HomeRuntime};
 
-/// Who leads, from one change to the next; get it from
+/// The leader, from one change to the next; get it from
 /// [`Election::observe`](crate::Election::observe).
 ///
-/// It survives reconnects, and never reports an older leader after a newer one. While it is out of
-/// reach it reports nothing; afterwards the leader of that moment, and what came and went meanwhile
-/// may be left out.
+/// It survives reconnects, and never reports an older leader after a newer one. While the store is
+/// out of reach it reports nothing. Afterwards it reports the present leader, and may leave out
+/// leaders in between.
 ///
-/// Which of two leaders is the older one is told by their tokens. A store that was restored from a
-/// backup counts from the past: an observer that has lived through it takes its leaders for old ones,
-/// and reports none, until the operator raises the
-/// [token floor](crate::Locks::raise_token_floor), as has to be done then.
-/// A new observer reports them at once.
+/// It compares the tokens of two leaders to find the older one. A store that was restored from a
+/// backup counts from the past. An observer from before the restore then takes the store's leaders
+/// for old ones and reports none, until the operator raises the [token
+/// floor](crate::Locks::raise_token_floor), as must be done after a restore. A new observer reports
+/// them at once.
 pub struct Observer {
     changes: mpsc::Receiver<Observed>,
     home: Arc<HomeRuntime>,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// What was reported last.
+    /// The last report.
     last: Option<Option<Leader>>,
     newest: Option<FencingToken>,
 }
@@ -40,14 +40,14 @@ impl Observer {
         Self { changes, home, ended, last: None, newest: None }
     }
 
-    /// Waits for the next change: who leads now, or `None` that nobody does. The stream ends after
-    /// an error, and when the connection is closed.
+    /// Waits for the next change: the leader, or `None` if there is none. The stream ends after an
+    /// error, and when the connection is closed.
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected): what no
-    /// patience helps against. [`Error::Closed`](crate::Error::Closed) when the runtime that connected
-    /// has ended.
+    /// [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected): errors
+    /// that another try cannot mend. [`Error::Closed`](crate::Error::Closed) when the runtime that
+    /// connected has ended.
     ///
     /// # Cancel safety
     ///
@@ -77,7 +77,7 @@ impl Observer {
         }
     }
 
-    /// Whether this was reported already, or is older than what was.
+    /// Whether this was reported already, or is older than the last report.
     fn is_old(&self, now: Option<&Leader>) -> bool {
         let older = now.is_some_and(|leader| Some(leader.token) < self.newest);
         older || self.last.as_ref().is_some_and(|last| last.as_ref() == now)
@@ -90,7 +90,7 @@ impl Observer {
     }
 }
 
-/// As [`Observer::next`].
+/// Same as [`Observer::next`].
 #[cfg(feature = "stream")]
 impl futures_core::Stream for Observer {
     type Item = Observed;
@@ -148,7 +148,7 @@ mod tests {
 
     #[cfg(feature = "stream")]
     #[tokio::test]
-    async fn a_stream_tells_what_next_tells_and_ends_after_an_error() {
+    async fn a_stream_yields_the_changes_of_next_and_ends_after_an_error() {
         use futures_util::StreamExt as _;
 
         use crate::Error;

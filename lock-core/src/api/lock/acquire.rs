@@ -10,12 +10,13 @@ impl Lock {
     /// # Errors
     ///
     /// - [`Error::InvalidOption`] if the options do not fit the store.
-    /// - [`Error::WaitTimeout`] if the limit of [`wait`](Self::wait) passed; it says who holds the
-    ///   lock, for how long, and the caller's position, if the store says so within a second.
-    ///   However many waits of a client end at once, the store is asked by one request at a time.
+    /// - [`Error::WaitTimeout`] if the limit of [`wait`](Self::wait) passed. It has the holder, how
+    ///   long the holder has the lock, and the caller's position, if the store reports them within
+    ///   a second. However many waits of a client end at once, the store gets one request at a
+    ///   time.
     /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or answered nothing
-    ///   at all until a shorter limit of [`wait`](Self::wait) had passed.
-    /// - [`Error::Lost`] if the grant came while the future was not polled, and is over: see below.
+    ///   until a shorter limit of [`wait`](Self::wait) had passed.
+    /// - [`Error::Lost`] if the grant came and ended while the future was not polled: see below.
     /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not
     ///   renewed in time.
     /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for
@@ -24,22 +25,22 @@ impl Lock {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the queue; the place in it is lost. Whatever was under way is
-    /// cleaned up in the background, also a grant that arrives too late.
+    /// Dropping the future leaves the queue; the place in it is lost. Pending requests are cleaned
+    /// up in the background, also a grant that arrives too late.
     ///
     /// # Not polling
     ///
     /// A future that is kept and not polled (a `select!` with a slow branch) goes on by itself:
     /// after 50 ms it runs in a task of its own. It keeps its place in the queue, and a grant is
-    /// renewed from the moment it is made. What is not collected within one TTL after the grant is
-    /// given back; the next poll then returns [`Error::Lost`] with
+    /// renewed from the start. A grant that is not collected within one TTL is given back. The next
+    /// poll then returns [`Error::Lost`] with
     /// [`LossReason::NotCollected`](crate::LossReason::NotCollected). The limit of
-    /// [`wait`](Self::wait) is only looked at when the future is polled.
+    /// [`wait`](Self::wait) is checked only when the future is polled.
     ///
     /// # Panics
     ///
-    /// If it is polled outside a tokio runtime. Another runtime than the one that connected will
-    /// do while that one lives and runs; see [`Locks`](crate::Locks#runtimes).
+    /// If it is polled outside a tokio runtime. It may be polled in another runtime than the one
+    /// that connected, while that one lives and runs; see [`Locks`](crate::Locks#runtimes).
     pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         let lock = self.clone();
         async move {
@@ -53,17 +54,17 @@ impl Lock {
         }
     }
 
-    /// Takes the lock if it is free and nobody waits for it; `None` otherwise. Never waits for a
-    /// holder, never overtakes a waiter, leaves nothing behind.
+    /// Takes the lock if it is free and no client waits for it; `None` otherwise. It never waits
+    /// for a holder, never overtakes a waiter, and leaves nothing behind.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), without [`Error::WaitTimeout`]. An outage is an error after
-    /// at most 5 s, never `None`.
+    /// Same as [`acquire`](Self::acquire), without [`Error::WaitTimeout`]. An outage is an error
+    /// after at most 5 s, never `None`.
     ///
     /// # Cancel safety
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockGuard>>> + Send + use<> {
         let lock = self.clone();
         async move {
@@ -80,8 +81,8 @@ impl Lock {
     /// Waits for the lock, does the work while it is held, and releases it afterwards. If the lock
     /// is lost, the work is dropped at its next await point and never polled again.
     ///
-    /// What the work returns is returned also if the release after it fails: the work was done
-    /// while the lock was held.
+    /// The work's result is returned also if the release fails: the work was done while the lock
+    /// was held.
     ///
     /// ```no_run
     /// # async fn write(_: i64) {}
@@ -92,7 +93,7 @@ impl Lock {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if the lock was lost before the work
+    /// Same as [`acquire`](Self::acquire), and [`Error::Lost`] if the lock was lost before the work
     /// was done.
     ///
     /// # Cancel safety
@@ -107,8 +108,9 @@ impl Lock {
         async move { run_while_held(guard.await?, work).await }
     }
 
-    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the lock's. Where its
-    /// result goes through a `?`, nothing else tells the type of the error, and the work names it:
+    /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the lock's. If
+    /// the result goes through a `?`, the compiler cannot infer the type of the error, and the work
+    /// names it:
     ///
     /// ```no_run
     /// # async fn save(_: i64) -> std::io::Result<()> { Ok(()) }
@@ -124,11 +126,11 @@ impl Lock {
     ///
     /// # Errors
     ///
-    /// The work's, and those of [`run`](Self::run).
+    /// The errors of the work and of [`run`](Self::run).
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn try_run<T, E, W, F>(
         &self,
         work: W,

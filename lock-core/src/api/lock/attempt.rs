@@ -1,4 +1,4 @@
-//! One attempt, from the wish to the guard.
+//! One attempt, from the request to the guard.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use crate::{
     machine::{ended_waits::Found, finish::Finishing},
 };
 
-/// How long [`Lock::try_acquire`] may take at the most.
+/// The longest time that [`Lock::try_acquire`] takes.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 impl Lock {
-    /// [`acquire`](Self::acquire) for nobody in particular.
+    /// [`acquire`](Self::acquire) without an owner.
     pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
         match self.wait {
             None => self.attempt(Wait::Queue, self.new_attempt()).await,
@@ -24,7 +24,7 @@ impl Lock {
         }
     }
 
-    /// [`try_acquire`](Self::try_acquire) for nobody in particular.
+    /// [`try_acquire`](Self::try_acquire) without an owner.
     pub(crate) async fn try_alone(&self) -> Result<Option<LockGuard>> {
         let attempt = self.attempt(Wait::Try, self.new_attempt());
         match self.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
@@ -38,7 +38,7 @@ impl Lock {
         Attempt::of(&self.client.heard)
     }
 
-    /// One attempt, from the wish to the guard, owned so that dropping it is safe anywhere.
+    /// One attempt, from the request to the guard, owned so that dropping it is safe anywhere.
     async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
         let mut request = self.request.clone();
         request.wait = wait;
@@ -53,7 +53,7 @@ impl Lock {
         let guard = self.client.unless_drained(owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
-        // Not before the caller has it: what comes too late for one that has left is given back at once.
+        // Only once the caller has it: a grant for a caller that has left is given back at once.
         if !self.at_least.is_zero() {
             guard.keep_until(guard.granted() + self.at_least);
         }
@@ -69,7 +69,7 @@ impl Lock {
                 Err(self.in_vain(Duration::ZERO, found.unwrap_or_default()))
             }
             Ok(answer) => answer,
-            // Slow, but there: others' answers have come meanwhile.
+            // Slow, but reachable: the store has answered other requests meanwhile.
             Err(_) if self.client.heard.since(started) => {
                 Err(self.in_vain(ANSWER_LIMIT, Found::default()))
             }
@@ -88,24 +88,24 @@ impl Lock {
         let waited = self.client.clock.now().since(started);
         let found = tokio::select! {
             biased;
-            // Granted in the last moment: better late than in vain.
+            // A grant of the last moment is still better than a timeout.
             answer = &mut granted => return answer,
             found = self.client.in_the_way(&self.request.name, attempt.id()) => found,
         };
         match found {
-            // Granted already, the store says; its word to us is on the way.
+            // The store says that it is granted already; the answer to the attempt is on its way.
             Some(Found { place: Some(0), .. }) => {
                 let nothing = Err(self.in_vain(waited, Found::default()));
                 tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await.unwrap_or(nothing)
             }
             Some(found) => Err(self.in_vain_or_refused(waited, found, &attempt)),
-            // Slow, but there: others' answers have come meanwhile, or its own that it waits.
+            // Slow, but reachable: the store has answered others, or told this attempt to wait.
             None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
             None => Err(self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire")),
         }
     }
 
-    /// Where the store shows nobody and took no request, that is an outage and not a busy lock.
+    /// A timeout; an outage if the store shows no holder and refused the attempt's request.
     fn in_vain_or_refused(&self, waited: Duration, found: Found, attempt: &Attempt) -> Error {
         match (&found, attempt.refusal().take()) {
             (Found { holder: None, place: None }, Some(why)) => {
@@ -149,7 +149,7 @@ async fn grant(
     let (name, kind) = (request.name.clone(), request.kind);
     let (ttl, term) = (request.ttl, request.term);
     let answer = client.driver.acquire(request, attempt.clone()).await;
-    // A cancelled attempt ends without the store's word.
+    // A cancelled attempt ends without an answer of the store.
     if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
         client.heard.hear();
     }
@@ -158,7 +158,8 @@ async fn grant(
             let now = client.clock.now();
             trace::granted(&name, attempt.id(), lease.token(), now.since(started));
             let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
-            // For a caller who has left, the guard is dropped with the answer: released at once.
+            // If the caller has left, the guard is dropped with the result: the lock is released at
+            // once.
             LockGuard::new(Held::begin(client, name, kind, lease, ttl, term, cap))
         }
         Err(error) => {

@@ -66,8 +66,8 @@ impl Lock {
 
     options!(|self| self);
 
-    /// Acquires as this owner, who may acquire again what it holds: see [`Owner`]. Default: nobody
-    /// in particular, so every acquire waits for every other.
+    /// Acquires as this owner, which may acquire again what it holds: see [`Owner`]. Default: no
+    /// owner, so every acquire waits for every other.
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.owner = Some(owner.clone());
         self

@@ -1,4 +1,4 @@
-//! A lock acquired as its owner, who may have it already.
+//! A lock acquired by an owner, which may hold it already.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::{
 };
 
 impl Lock {
-    /// Waits for the lock as its owner.
+    /// Waits for the lock for its owner.
     ///
     /// # Errors
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     pub(crate) async fn acquire_as(mut self, owner: Owner) -> Result<LockGuard> {
         let seat = owner.seat(&self.client, &self.request.name);
         let clock = self.client.clock;
@@ -41,17 +41,17 @@ impl Lock {
         Ok(guard)
     }
 
-    /// Takes the lock if it is free or its owner's.
+    /// Takes the lock if it is free or held by its owner.
     ///
     /// # Errors
     ///
-    /// As [`Lock::try_acquire`].
+    /// Same as [`Lock::try_acquire`].
     pub(crate) async fn try_acquire_as(self, owner: Owner) -> Result<Option<LockGuard>> {
         let seat = owner.seat(&self.client, &self.request.name);
         if let Some(guard) = self.again(&seat)? {
             return self.said_again(guard).await.map(Some);
         }
-        // Another task of the owner waits for it already, and is before this one.
+        // Another task of the owner waits for it already, ahead of this one.
         let Ok(_turn) = seat.turn.try_lock() else { return Ok(None) };
         if let Some(guard) = self.again(&seat)? {
             return self.said_again(guard).await.map(Some);
@@ -63,7 +63,7 @@ impl Lock {
         Ok(guard)
     }
 
-    /// Has a leader that campaigns again say its new value.
+    /// Publishes the new value of a leader that campaigns again.
     async fn said_again(&self, guard: LockGuard) -> Result<LockGuard> {
         if let Some(value) = self.request.value.clone() {
             guard.publish(value).await?;
@@ -71,12 +71,12 @@ impl Lock {
         Ok(guard)
     }
 
-    /// What the owner holds already, counted once more.
+    /// The owner's present hold, counted once more.
     fn again(&self, seat: &Seat) -> Result<Option<LockGuard>> {
         let held = seat.held().upgrade();
         let Some(hold) = held.filter(|hold| hold.check().is_ok()) else { return Ok(None) };
-        // Before it counts for the grant: if the last guard leaves in between, a drain must not find
-        // that nobody is left.
+        // Before it counts for the grant: if the last guard leaves in between, a drain must not
+        // find that no guard is left.
         let stay = hold.client.drain.enter_again();
         match hold.held_as.enter(self.request.kind) {
             Entering::Counted => Ok(Some(LockGuard::counted(Held(hold), stay))),

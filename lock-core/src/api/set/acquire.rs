@@ -12,22 +12,22 @@ use crate::{
 use crate::Lock;
 
 impl LockSet {
-    /// Waits until it has all of the locks. Those that it has are held meanwhile, and given back if
-    /// it comes to nothing.
+    /// Waits until it has all of the locks. Locks that it gets earlier are held meanwhile, and
+    /// given back if the acquire fails.
     ///
     /// # Errors
     ///
-    /// As [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
+    /// Same as [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
     /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled
     /// again.
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     ///
     /// # Panics
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     pub fn acquire(&self) -> impl Future<Output = Result<LockSetGuard>> + Send + use<> {
         let set = self.clone();
         async move {
@@ -41,27 +41,27 @@ impl LockSet {
                 }
             })
             .await
-            // Only a try ends with nothing.
+            // Only a try ends without locks.
             .and_then(|held| held.ok_or_else(|| set.busy()))
             .map_err(|error| set.lock.client.told("acquire", error))
         }
     }
 
-    /// Takes all of the locks if all are free and nobody waits for any; `None` otherwise, and then
-    /// nothing is held: those that it had are given back.
+    /// Takes all of the locks if all are free and no client waits for any of them; `None`
+    /// otherwise. Then none is held: the locks taken so far are given back.
     ///
     /// # Errors
     ///
-    /// As [`Lock::try_acquire`]; if the names are taken one after the other, its limit is for each.
-    /// [`Error::Lost`] as [`acquire`](Self::acquire).
+    /// Same as [`Lock::try_acquire`]; if the names are taken one after the other, its limit is for
+    /// each. [`Error::Lost`] as for [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     ///
     /// # Panics
     ///
-    /// As [`Lock::acquire`].
+    /// Same as [`Lock::acquire`].
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockSetGuard>>> + Send + use<> {
         let set = self.clone();
         async move {
@@ -79,8 +79,9 @@ impl LockSet {
         }
     }
 
-    /// Waits until it has all of the locks, does the work while they are held, and releases them. If one is
-    /// lost, the work is dropped at its next await point and never polled again; as [`Lock::run`].
+    /// Waits until it has all of the locks, does the work while they are held, and releases them.
+    /// If one is lost, the work is dropped at its next await point and never polled again, like
+    /// [`Lock::run`].
     ///
     /// ```no_run
     /// # async fn transfer(_: i64, _: i64) {}
@@ -97,7 +98,8 @@ impl LockSet {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if one was lost before the work was done.
+    /// Same as [`acquire`](Self::acquire), and [`Error::Lost`] if one was lost before the work was
+    /// done.
     ///
     /// # Cancel safety
     ///
@@ -111,15 +113,15 @@ impl LockSet {
         async move { run_while_all_held(guard.await?, work).await }
     }
 
-    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the locks'.
+    /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the locks'.
     ///
     /// # Errors
     ///
-    /// The work's, and those of [`run`](Self::run).
+    /// The errors of the work and of [`run`](Self::run).
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn try_run<T, E, W, F>(
         &self,
         work: W,

@@ -1,4 +1,4 @@
-//! All of a set by one request, or one after the other.
+//! All locks of a set by one request, or one after the other.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl LockSet {
-    /// The whole of an acquire, which goes on while its caller does not poll: what it has of the
-    /// set must not wait for the caller.
+    /// The whole of an acquire. It goes on while its caller does not poll: locks that it has taken
+    /// must not wait for the caller.
     pub(super) async fn owned(
         &self,
         work: impl Future<Output = Result<Option<LockSetGuard>>> + Send + 'static,
@@ -24,7 +24,7 @@ impl LockSet {
         let work = async move {
             tokio::select! {
                 biased;
-                // Nobody sees it.
+                // The caller has left and does not see it.
                 () = left.cancelled() => Err(busy),
                 done = work => done,
             }
@@ -44,8 +44,8 @@ impl LockSet {
         Ok(held)
     }
 
-    /// As [`at_once`](Self::at_once), within the limit of the wait. What comes in the last moment
-    /// is better late than in vain.
+    /// Like [`at_once`](Self::at_once), within the limit of the wait. A grant of the last moment is
+    /// still better than a timeout.
     pub(super) async fn at_once_in_time(&self) -> Result<Step> {
         match self.lock.wait {
             None => self.at_once().await,
@@ -57,11 +57,11 @@ impl LockSet {
         }
     }
 
-    /// All of the locks by one request, or none. Nothing is left behind when it is dropped.
+    /// Takes all of the locks by one request, or none. Dropping it leaves nothing behind.
     pub(super) async fn at_once(&self) -> Result<Step> {
         let client = &self.lock.client;
         let guarantees = client.driver.guarantees();
-        // A lock that is alone needs no step of its own.
+        // A set of one lock takes the path of a plain lock.
         let at_once = if self.alone_too { 1 } else { 2 }..=guarantees.names_at_once;
         if !at_once.contains(&self.members.len()) {
             return Ok(Step::Impossible);
@@ -85,7 +85,7 @@ impl LockSet {
         for mut lock in self.each() {
             if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
                 let left = (started + limit).since(clock.now());
-                // Zero would ask once, however long that takes.
+                // Zero would try once, however long that takes.
                 lock.wait = Some(left.max(Duration::from_nanos(1)));
             }
             match held.while_valid(lock.acquire()).await? {
@@ -107,7 +107,7 @@ impl LockSet {
             match lock.try_acquire().await? {
                 Some(guard) => held.guards.push(guard),
                 None => {
-                    // "Busy" is the answer, whatever becomes of those that it had.
+                    // The result is "busy", whether or not the release succeeds.
                     let _ = held.release().await;
                     return Ok(None);
                 }
@@ -117,15 +117,15 @@ impl LockSet {
     }
 }
 
-/// What one request for all came to.
+/// The result of one request for all.
 pub(super) enum Step {
     Taken(LockSetGuard),
     Busy,
-    /// The store takes them one after the other only.
+    /// The store takes them only one after the other.
     Impossible,
 }
 
-/// One request for all, from the wish to the guards.
+/// One request for all, from the request to the guards.
 async fn grant_all(
     client: Arc<Client>,
     wishes: Vec<Wish>,
@@ -160,8 +160,8 @@ async fn grant_all(
         trace::granted(&name, attempt.id(), lease.token(), now.since(started));
         LockGuard::new(Held::begin(client.clone(), name, kind, lease, ttl, term, cap))
     };
-    // For a caller who has left, the guards are dropped with the answer: released at once.
-    // All are made before one is asked whether it was: a lease without a guard is given back by nobody.
+    // If the caller has left, the guards are dropped with the result: released at once. All guards
+    // are made before one of them is checked: a lease without a guard would not be given back.
     let guards: Vec<_> = wishes.into_iter().zip(leases).map(guard).collect();
     Ok(Step::Taken(LockSetGuard { guards: guards.into_iter().collect::<Result<_>>()? }))
 }

@@ -24,27 +24,27 @@ impl LockSetGuard {
         self.guards.iter().find(|guard| guard.name().as_str() == name).map(|guard| &**guard)
     }
 
-    /// A look at the locks that can be given away; it does not hold them.
+    /// A view of the locks that can be passed on; it does not hold them.
     pub fn held(&self) -> HeldSet {
         HeldSet::new(self.guards.iter().map(LockGuard::held))
     }
 
-    /// Whether all of the locks are still held; as [`Held::is_valid`](crate::Held::is_valid).
+    /// Whether all of the locks are still held, like [`Held::is_valid`](crate::Held::is_valid).
     pub fn is_valid(&self) -> bool {
         self.guards.iter().all(|guard| guard.is_valid())
     }
 
-    /// How long all of them are still held if no renewal comes any more.
+    /// How long all of them are still held without another renewal.
     pub fn remaining(&self) -> Duration {
         self.guards.iter().map(|guard| guard.remaining()).min().unwrap_or_default()
     }
 
-    /// Waits until one of the locks is lost, and says which and how; as
+    /// Waits until one of the locks is lost, and returns its name and the reason, like
     /// [`Held::lost`](crate::Held::lost).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else.
+    /// Dropping the future ends the wait and nothing else.
     pub fn lost(&self) -> impl Future<Output = (LockName, LossReason)> + Send + use<> {
         self.held().lost()
     }
@@ -53,11 +53,12 @@ impl LockSetGuard {
     ///
     /// # Errors
     ///
-    /// As [`LockGuard::release`], for the first that failed; the others are released all the same.
+    /// Same as [`LockGuard::release`], for the first that failed; the others are released all the
+    /// same.
     ///
     /// # Cancel safety
     ///
-    /// As [`LockGuard::release`].
+    /// Same as [`LockGuard::release`].
     pub async fn release(self) -> Result<()> {
         let releases = self.guards.into_iter().map(LockGuard::release);
         futures_util::future::join_all(releases).await.into_iter().collect()
@@ -70,14 +71,15 @@ impl LockSetGuard {
         self.guards.pop().expect("a set has a name")
     }
 
-    /// Gives back what the caller of an acquire has not collected; tells of the first.
+    /// Gives back the locks that the caller of an acquire has not collected. Returns the first
+    /// error.
     pub(super) fn not_collected(self) -> Result<()> {
         let told = self.guards.into_iter().map(|guard| Err(guard.not_collected()));
-        // Each is given back, whatever the first one says.
+        // Each is given back, also after an error.
         told.fold(Ok(()), Result::and)
     }
 
-    /// Keeps all of the locks for so long from when the last one was granted.
+    /// Keeps all of the locks for this time after the last grant.
     pub(super) fn keep_for(&self, time: Duration) {
         if let Some(last) = self.guards.iter().map(LockGuard::granted).max() {
             self.guards.iter().for_each(|guard| guard.keep_until(last + time));
@@ -86,12 +88,12 @@ impl LockSetGuard {
 
     /// # Errors
     ///
-    /// [`Error::Lost`] for the first that is not held any more.
+    /// [`Error::Lost`] for the first lock that is not held any more.
     pub(super) fn check(&self) -> Result<()> {
         self.guards.iter().try_for_each(|guard| guard.check())
     }
 
-    /// Does something unless one of the locks is lost meanwhile.
+    /// Does the work unless one of the locks is lost meanwhile.
     pub(super) async fn while_valid<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         if self.guards.is_empty() {
             return Ok(work.await);

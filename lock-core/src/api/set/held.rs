@@ -1,4 +1,4 @@
-//! A look at several locks that are held together.
+//! A view of several locks that are held together.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -6,11 +6,11 @@ use futures_util::future::select_all;
 
 use crate::{Error, FencingToken, Held, LockName, LossReason, Result};
 
-/// A look at several locks that are held together: their tokens, their deadline, the loss of one. Cheap to
-/// clone; holding on to it does not hold the locks.
+/// A view of several locks that are held together: their tokens, their deadline, the loss of one.
+/// Cheap to clone; it does not hold the locks.
 ///
-/// [`LockSetGuard::held`](crate::LockSetGuard::held) gives it away, and
-/// [`LockSet::run`](crate::LockSet::run) gives it to the work.
+/// [`LockSetGuard::held`](crate::LockSetGuard::held) returns it, and
+/// [`LockSet::run`](crate::LockSet::run) passes it to the work.
 #[derive(Clone)]
 pub struct HeldSet(Arc<[Held]>);
 
@@ -30,21 +30,22 @@ impl HeldSet {
         self.0.iter().find(|held| held.name().as_str() == name)
     }
 
-    /// Whether all of the locks are still held; as [`Held::is_valid`].
+    /// Whether all of the locks are still held, like [`Held::is_valid`].
     pub fn is_valid(&self) -> bool {
         self.0.iter().all(Held::is_valid)
     }
 
-    /// How long all of them are still held if no renewal comes any more.
+    /// How long all of them are still held without another renewal.
     pub fn remaining(&self) -> Duration {
         self.0.iter().map(Held::remaining).min().unwrap_or_default()
     }
 
-    /// Waits until one of the locks is lost, and says which and how; as [`Held::lost`].
+    /// Waits until one of the locks is lost, and returns its name and the reason, like
+    /// [`Held::lost`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else.
+    /// Dropping the future ends the wait and nothing else.
     pub fn lost(&self) -> impl Future<Output = (LockName, LossReason)> + Send + use<> {
         let losses: Vec<_> = self
             .0
@@ -57,7 +58,7 @@ impl HeldSet {
 
     /// # Errors
     ///
-    /// [`Error::Lost`] for the first that is not held any more.
+    /// [`Error::Lost`] for the first lock that is not held any more.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.0.iter().try_for_each(Held::check)
     }

@@ -17,8 +17,8 @@ use crate::{
 ///
 /// If all are free, and the store can, one request takes all of them
 /// ([`Guarantees::names_at_once`](crate::Guarantees::names_at_once)). Otherwise they are taken one
-/// after the other in the order of their names, so sets that overlap do not dead-lock, in whatever
-/// order their names are given. A name that is given twice counts once.
+/// after the other in the order of their names, so overlapping sets do not deadlock. The order in
+/// which the names are given has no effect. A name that is given twice counts once.
 ///
 /// ```no_run
 /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
@@ -35,7 +35,7 @@ pub struct LockSet {
     pub(crate) lock: Lock,
     /// In the order of their names, and never empty.
     members: BTreeMap<LockName, Kind>,
-    /// Whether a single name is taken as a set is, which costs more: for the properties.
+    /// Whether a set of one name is taken like a larger set, which costs more: for the properties.
     alone_too: bool,
 }
 
@@ -56,7 +56,8 @@ impl LockSet {
         Ok(Self { lock: Lock::new(client, first, Kind::Exclusive)?, members, alone_too: false })
     }
 
-    /// The same names as shared locks: held beside others who share them, and beside no exclusive one.
+    /// The same names as shared locks: held together with other shared holders, never with an
+    /// exclusive one.
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
@@ -73,7 +74,7 @@ impl LockSet {
         Ok(self)
     }
 
-    /// Adds names as shared locks. One that is in the set already stays what it is.
+    /// Adds names as shared locks. A name that is in the set already keeps its kind.
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
@@ -84,7 +85,8 @@ impl LockSet {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the store has no shared locks, [`Error::InvalidName`] for a bad name.
+    /// [`Error::Unsupported`] if the store has no shared locks, [`Error::InvalidName`] for a bad
+    /// name.
     pub fn and_shared(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self> {
         self.lock.client.driver.guarantees().check_kind(LockKind::Shared)?;
         for name in names {
@@ -93,7 +95,7 @@ impl LockSet {
         Ok(self)
     }
 
-    /// Has a single name taken as a set is.
+    /// Takes a single name like a larger set.
     #[cfg(feature = "properties")]
     pub(crate) fn alone_too(self) -> Self {
         Self { alone_too: true, ..self }
@@ -110,7 +112,7 @@ impl LockSet {
         self.members.iter().map(|(name, kind)| {
             let mut lock = self.lock.clone();
             (lock.request.name, lock.request.kind) = (name.clone(), *kind);
-            // A part of a set is given back at once if the whole cannot be had.
+            // A part of a set is given back at once if the whole set cannot be acquired.
             lock.at_least = Duration::ZERO;
             lock
         })

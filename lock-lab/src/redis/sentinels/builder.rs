@@ -1,4 +1,4 @@
-//! What a primary, its replicas and their sentinels are started with.
+//! The options of a primary, its replicas and their sentinels.
 
 use std::{ffi::OsString, net::SocketAddr, time::Duration};
 
@@ -33,35 +33,35 @@ impl Default for RedisSentinelsBuilder {
 }
 
 impl RedisSentinelsBuilder {
-    /// Sets how many replicas the primary has. Default: 2.
+    /// Sets the number of replicas of the primary. Default: 2.
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self
     }
 
-    /// Sets how many of the three sentinels must agree that the primary is down, from 1 to 3. Two
-    /// must elect the one that acts, in any case. Default: 2.
+    /// Sets how many of the three sentinels must agree that the primary is down, from 1 to 3. In
+    /// any case, two must elect the one that acts. Default: 2.
     pub fn quorum(mut self, quorum: usize) -> Self {
         self.quorum = quorum;
         self
     }
 
-    /// Sets after which silence a sentinel takes a server for dead, in whole milliseconds. Default:
-    /// 2 s, since a loaded machine keeps a server silent for a while.
+    /// Sets the silence after which a sentinel takes a server for dead, in whole milliseconds.
+    /// Default: 2 s, since a loaded machine keeps a server silent for a while.
     pub fn down_after(mut self, down_after: Duration) -> Self {
         self.down_after = down_after;
         self
     }
 
-    /// Sets how long a failover may take; the next attempt starts after twice this time. In whole
-    /// milliseconds. Default: 3 s.
+    /// Sets the longest failover, in whole milliseconds. The next attempt starts after twice this
+    /// time. Default: 3 s.
     pub fn failover_timeout(mut self, failover_timeout: Duration) -> Self {
         self.failover_timeout = failover_timeout;
         self
     }
 
-    /// Lets a primary refuse writes unless so many replicas answered within `max_lag`, which counts
-    /// in whole seconds, from 1 s. Default: it asks for none.
+    /// Lets a primary refuse writes unless this many replicas answered within `max_lag`, which
+    /// counts in whole seconds, from 1 s. Default: no replica is needed.
     pub fn min_replicas(self, to_write: usize, max_lag: Duration) -> Self {
         let seconds = max_lag.as_secs() + u64::from(max_lag.subsec_nanos() > 0);
         self.arg("--min-replicas-to-write")
@@ -76,7 +76,7 @@ impl RedisSentinelsBuilder {
         self
     }
 
-    /// Lets the nodes write no data to files, so that a restart loses it. Default: off.
+    /// Lets the nodes write no data to files: a restart loses it. Default: off.
     pub fn in_memory(mut self) -> Self {
         self.node = self.node.in_memory();
         self
@@ -84,8 +84,9 @@ impl RedisSentinelsBuilder {
 
     /// Adds an argument of each node's program, after those of the lab. Default: none.
     ///
-    /// A setting of one node alone is a command to it: `CONFIG SET replica-priority 10` makes the
-    /// sentinels prefer it, which read that every 10 s.
+    /// For a setting of one node alone, send a command to it: after
+    /// `CONFIG SET replica-priority 10`, the sentinels prefer that node. They read the priority
+    /// every 10 s.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.node = self.node.arg(arg);
         self
@@ -98,11 +99,11 @@ impl RedisSentinelsBuilder {
         self
     }
 
-    /// Tells whether all that is needed is on this machine, without starting anything.
+    /// Checks that this machine has all that is needed, without starting anything.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed(&self) -> Result<(), LabError> {
         self.node.installed()
     }
@@ -111,7 +112,7 @@ impl RedisSentinelsBuilder {
     ///
     /// # Errors
     ///
-    /// As [`RedisSentinels::start`].
+    /// Same as [`RedisSentinels::start`].
     ///
     /// # Cancel safety
     ///
@@ -124,7 +125,7 @@ impl RedisSentinelsBuilder {
         }
         let network = self.node.common.network.clone();
         let mut started = RedisSentinels { nodes, sentinels: Vec::new(), network };
-        // A sentinel that comes earlier learns of a replica 10 s later.
+        // A sentinel that starts earlier finds a replica 10 s later.
         until("waiting for replicas", || started.are_linked(0)).await?;
         for _ in 0..SENTINELS {
             started.sentinels.push(self.sentinel(primary).await?);

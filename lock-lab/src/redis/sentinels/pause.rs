@@ -1,29 +1,33 @@
-//! Replicas that get nothing.
+//! Replicas that get no writes.
 
 use std::io;
 
 use super::{RedisSentinels, until, view::Link};
 use crate::{LabError, Network, Place};
 
-/// What a replica sends to log in while it shall not get in.
+/// The password of a replica that must not log in.
 const WRONG: &[u8] = b"lock-lab-pause";
 
 impl RedisSentinels {
-    /// Keeps all that a primary writes from now on from a replica, until
+    /// Keeps all later writes of a primary from a replica, until
     /// [`resume_replication`](Self::resume_replication), also over a failover. The sentinels still
     /// reach the replica, and can promote it.
     ///
-    /// In a [`Network`], the replica is cut off from all other nodes, and its primary finds that out
-    /// when the replica has been silent. Without one, the replica ends its link and logs in with a
-    /// wrong password from then on, so that its primary knows at once.
+    /// In a [`Network`], the replica is cut off from all other nodes, and its primary notices that
+    /// after a silence. Without one, the replica ends its link and logs in with a wrong password
+    /// from then on, so its primary knows at once.
     ///
     /// A sentinel promotes no replica whose link had been down for longer than 10 times
     /// [`down_after`](super::RedisSentinelsBuilder::down_after) when it found the primary dead.
     ///
     /// # Errors
     ///
-    /// [`LabError::Io`] with `InvalidInput` if the node is a primary. Else as
+    /// [`LabError::Io`] with `InvalidInput` if the node is a primary. Otherwise same as
     /// [`Redis::command`](crate::Redis::command) and [`Network::cut`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn pause_replication(&self, replica: usize) -> Result<(), LabError> {
         let node = self.node(replica);
         if self.leads(replica).await {
@@ -51,7 +55,11 @@ impl RedisSentinels {
     ///
     /// # Errors
     ///
-    /// As [`Redis::command`](crate::Redis::command) and [`Network::heal`].
+    /// Same as [`Redis::command`](crate::Redis::command) and [`Network::heal`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn resume_replication(&self, replica: usize) -> Result<(), LabError> {
         if let Some((network, place, others)) = self.standing(replica) {
             return others.into_iter().try_for_each(|other| network.heal_between(place, other));
@@ -61,7 +69,7 @@ impl RedisSentinels {
         node.command(&[b"CONFIG", b"REWRITE"]).await.map(drop)
     }
 
-    /// Returns where a node stands, and the other ones.
+    /// Returns the place of a node, and the places of the other nodes.
     fn standing(&self, node: usize) -> Option<(&Network, Place, Vec<Place>)> {
         let others = self.replicas_of(node).into_iter();
         let others = others.filter_map(|node| self.node(node).place()).collect();

@@ -1,4 +1,4 @@
-//! What nodes and sentinels say about each other.
+//! The reports of nodes and sentinels about each other.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -6,15 +6,15 @@ use tokio::time::timeout;
 
 use super::{Redis, SERVICE, Sentinel};
 
-/// How long one answer may take. A stopped server gives none.
+/// Longest wait for one answer. A stopped server gives none.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// What a node says about its replication.
+/// A node's report about its replication.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Link {
-    /// Whom it follows, `None` if it is a primary.
+    /// The node that it follows; `None` if it is a primary.
     pub(super) primary: Option<SocketAddr>,
-    /// Whether it hears that primary and has its data.
+    /// Whether it is linked to that primary and has its data.
     pub(super) is_up: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn named(sentinel: &Sentinel) -> Option<SocketAddr> {
     addr(host, port)
 }
 
-/// Tells whether a sentinel reaches all these replicas, and so many sentinels with itself.
+/// Returns `Some` if a sentinel reaches all these replicas, and this many sentinels with itself.
 pub(super) async fn can_promote(
     sentinel: &Sentinel,
     replicas: &[SocketAddr],
@@ -58,8 +58,8 @@ async fn ask(sentinel: &Sentinel, question: &str) -> Option<String> {
     timeout(LIMIT, sentinel.command(&command)).await.ok()?.ok()
 }
 
-/// Reads the list of replicas, where each name and each value is a line of its own, and returns
-/// those without a flag such as `s_down` or `disconnected`.
+/// Reads the list of replicas, where each name and each value is a line of its own. Returns the
+/// replicas without a flag such as `s_down` or `disconnected`.
 fn healthy(list: &str) -> Vec<SocketAddr> {
     let lines: Vec<_> = list.lines().collect();
     let (mut host, mut port, mut found) = ("", "", Vec::new());

@@ -1,5 +1,6 @@
 //! The rules of an attempt's state, without a server.
 
+use lock_core::{LockName, LossReason, deadline::safe_until};
 use uuid::Uuid;
 
 use super::*;
@@ -7,22 +8,11 @@ use crate::config::RedisConfig;
 
 const TTL: Duration = Duration::from_secs(9);
 
-fn attempt() -> Attempt {
-    let name = LockName::new("orders").unwrap();
-    Attempt {
-        ticket: Ticket::simple(Uuid::new_v4()),
-        key: Key::new(&RedisConfig::new("localhost", 6379), &name),
-        name,
-        ttl: TTL,
-        term: Term::Renewed,
-        period: TTL / 3,
-        leads: false,
-        alone: Mutex::new(Some(Instant::default())),
-        described: false,
-        stage: Mutex::new(Stage::Asking { pushed: None }),
-        moved: Notify::new(),
-        turns: AtomicU32::new(0),
-    }
+fn attempt() -> Arc<Attempt> {
+    let request = Request::new(LockName::new("orders").unwrap(), TTL);
+    let key = Key::new(&RedisConfig::new("localhost", 6379), &request.name);
+    let ticket = Ticket::queued("0123456789abcdef", Uuid::new_v4());
+    Attempt::new(Mode::Queue, key, ticket, &request)
 }
 
 fn said(fence: u64) -> Waits {
@@ -30,16 +20,16 @@ fn said(fence: u64) -> Waits {
 }
 
 fn granted(attempt: &Attempt) -> Option<(Instant, u64)> {
-    match &*attempt.stage() {
+    attempt.look(|stage| match stage {
         Stage::Granted { sent, token } => Some((*sent, *token)),
         _ => None,
-    }
+    })
 }
 
 #[test]
 fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     attempt.waits(sent, said(7));
     attempt.pushed(7);
     assert_eq!(granted(&attempt), None);
@@ -53,7 +43,7 @@ fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
 #[test]
 fn an_answer_that_was_overtaken_changes_nothing() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     attempt.waits(sent + TTL / 3, said(9));
     attempt.waits(sent, said(5));
     attempt.pushed(8);
@@ -68,7 +58,7 @@ fn an_answer_that_was_overtaken_changes_nothing() {
 fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
     for (token, grant) in [(8, true), (7, false)] {
         let attempt = attempt();
-        let sent = CLOCK.now();
+        let sent = Clock::Boot.now();
         attempt.pushed(token);
         attempt.waits(sent, said(7));
         assert_eq!(granted(&attempt), grant.then_some((sent, token)));
@@ -76,34 +66,7 @@ fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
 }
 
 #[test]
-fn only_what_has_run_for_a_while_is_renewed() {
-    let attempt = attempt();
-    let sent = CLOCK.now();
-    let validity = attempt.hold(sent).unwrap();
-    assert_eq!(attempt.role(sent + TTL / 7), None);
-    assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Holds));
-    validity.lose(LossReason::Expired);
-    assert_eq!(attempt.role(sent + TTL / 5), None);
-    let fixed = Attempt { term: Term::Fixed, ..self::attempt() };
-    fixed.hold(sent).unwrap();
-    assert_eq!(fixed.role(sent + TTL / 5), None);
-}
-
-#[test]
-fn a_renewal_counts_from_when_it_was_sent() {
-    let attempt = attempt();
-    let sent = CLOCK.now();
-    let validity = attempt.hold(sent).unwrap();
-    attempt.renewed(sent + TTL / 3, true);
-    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    attempt.renewed(sent, true);
-    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    attempt.renewed(sent + TTL / 2, false);
-    assert_eq!(validity.loss(), Some(LossReason::EntryGone));
-}
-
-#[test]
-fn who_asks_when() {
+fn the_head_asks_first_and_it_alone_polls_a_foreign_holder() {
     let attempt = attempt();
     let ask = |pttl, place, foreign: bool, count| {
         let foreign = foreign.then_some(7);
@@ -116,7 +79,7 @@ fn who_asks_when() {
     assert_eq!(ask(Some(ms(100)), Some(1), false, 0), Some(ms(102)));
     let other = ask(Some(ms(100)), None, false, 0).unwrap();
     assert!((ms(300)..=ms(500)).contains(&other), "{other:?}");
-    // A foreign holder without an expiry: asked ever less often, by the head only.
+    // A foreign holder without an expiry: only the head polls, and less and less often.
     assert!((ms(25)..=ms(50)).contains(&ask(None, Some(1), true, 0).unwrap()));
     assert!((ms(500)..=ms(1000)).contains(&ask(None, Some(1), true, 16).unwrap()));
     assert_eq!(ask(None, None, true, 0), None);
@@ -142,10 +105,10 @@ fn another_foreign_holder_is_asked_for_as_soon_as_the_first_one_was() {
 #[test]
 fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     let _validity = attempt.hold(sent).unwrap();
     let later = sent + FENCE_PERIOD;
-    attempt.renewed(later - TTL, true);
+    attempt.renewed_alone(later - TTL, true);
     assert_eq!(attempt.role(later - Duration::from_secs(1)), Some(Role::Holds));
     assert_eq!(attempt.role(later), Some(Role::Shares));
     attempt.seen(later, Seen::Holds(7));
@@ -153,21 +116,20 @@ fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
 }
 
 #[test]
-fn whoever_is_gone_is_told_whatever_it_does() {
+fn an_attempt_that_is_gone_ends_at_every_stage() {
     let asking = attempt();
     let waiting = attempt();
-    waiting.waits(CLOCK.now(), said(7));
+    waiting.waits(Clock::Boot.now(), said(7));
     let granted = attempt();
-    granted.waits(CLOCK.now(), said(7));
+    granted.waits(Clock::Boot.now(), said(7));
     granted.pushed(8);
     for attempt in [asking, waiting, granted] {
         attempt.gone();
         attempt.pushed(9);
-        assert!(matches!(&*attempt.stage(), Stage::Over(End::Gone)));
-        assert!(matches!(attempt.hold(CLOCK.now()), Err(lock_core::Error::PlaceLost { .. })));
+        assert_eq!(attempt.hold(Clock::Boot.now()).unwrap_err(), End::Gone);
     }
     let held = attempt();
-    let validity = held.hold(CLOCK.now()).unwrap();
+    let validity = held.hold(Clock::Boot.now()).unwrap();
     held.gone();
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
@@ -175,12 +137,12 @@ fn whoever_is_gone_is_told_whatever_it_does() {
 #[test]
 fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     let validity = attempt.hold(sent).unwrap();
     assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Holds));
     attempt.share(true);
     assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Shares));
-    attempt.renewed(sent + TTL / 3, false);
+    attempt.renewed_alone(sent + TTL / 3, false);
     assert!(!validity.has_ended());
     attempt.seen(sent + TTL / 3, Seen::Holds(7));
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
@@ -191,12 +153,12 @@ fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
 #[test]
 fn a_late_answer_from_between_two_conversions_loses_nothing() {
     let attempt = attempt();
-    let sent = CLOCK.now();
+    let sent = Clock::Boot.now();
     let validity = attempt.hold(sent).unwrap();
     attempt.share(true);
     attempt.share(false);
-    attempt.renewed(sent, false);
+    attempt.renewed_alone(sent, false);
     assert!(!validity.has_ended());
-    attempt.renewed(CLOCK.now(), false);
+    attempt.renewed_alone(Clock::Boot.now(), false);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }

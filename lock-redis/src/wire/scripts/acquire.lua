@@ -1,32 +1,107 @@
--- ACQUIRE. KEYS: lock, queue, fence, floor. ARGV: attempt, TTL in ms; then, if they are not the usual ones,
--- 1 to wait or 0 to try, and what the holder says about itself.
--- Answers the token; 0 if it is busy; {fence, holder's PTTL, place in the queue, mark of a foreign holder or 0}
--- if it waits.
+-- ACQUIRE. KEYS: lock, queue, fence, floor. ARGV: attempt, TTL in ms; then, if they are not the
+-- usual ones, 1 to wait or 0 to try, the kind, and the attempt's description, which a candidate's
+-- value follows. Returns the token; 0 if it is busy; minus the others' limit of permits if that is
+-- a different one; {fence, ms until the obstacle may be gone, place in the queue, mark of a foreign
+-- holder or 0} if it waits.
 --
--- The first lines are all that runs when nobody is in the way: every call and argument here costs.
-local free = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+-- When an exclusive lock is free, or a try is in vain, only the code before the library runs: every
+-- call and argument there costs.
+--@token
+local lock, attempt, ttl, kind, said = KEYS[1], ARGV[1], ARGV[2], ARGV[4] or 'x', ARGV[5]
+local free = kind == 'x' and redis.call('SET', lock, attempt, 'NX', 'PX', ttl)
 if free and redis.call('EXISTS', KEYS[2]) == 0 then
-  local time = redis.call('TIME')
-  -- As text, which costs less than a number, and compares like one: 16 digits until the year 2286.
-  local token = time[1] .. string.sub('00000' .. time[2], -6)
-  local floor = redis.pcall('GET', KEYS[4])
-  if floor then
-    local offset, above = string.match(type(floor) == 'string' and floor or '', '^(%d+) (%d+)$')
-    if not offset then
-      redis.call('DEL', KEYS[1])
-      return redis.error_reply('BROKENFLOOR')
-    end
-    token = string.format('%.0f', math.max(token + offset, above + 1))
+  local token = new_token(KEYS[3], redis.call('TIME'), redis.pcall('GET', KEYS[4]))
+  if not token then
+    redis.call('DEL', lock)
+    return redis.error_reply('BROKENFLOOR')
   end
-  local last = redis.call('SET', KEYS[3], token, 'PX', 86400000, 'GET')
-  if last and last >= token then
-    token = string.format('%.0f', last + 1)
-    redis.call('SET', KEYS[3], token, 'PX', 86400000)
-  end
-  if ARGV[4] then
+  if said then
     local waiting = string.sub(KEYS[2], 1, -6) .. 'waiting'
-    redis.call('HSET', waiting, 'holder', ARGV[1] .. ARGV[4])
+    redis.call('HSET', waiting, 'holder', attempt .. said)
     redis.call('PEXPIRE', waiting, 172800000)
   end
   return token
 end
+if not free and kind == 'x' and ARGV[3] == '0' then
+  -- If another attempt, or a foreign holder, holds it alone, the try has failed.
+  local value = redis.pcall('GET', lock)
+  if type(value) == 'string' and value ~= attempt and not string.find(value, '^[sp]%d*:%d+$') then
+    return 0
+  end
+end
+--@record grant leader group rule wait
+
+local base, alone = string.sub(KEYS[2], 1, -6), string.find(kind, '^[xe]')
+local value, group
+if not free then
+  value, group = settle(lock, base)
+elseif pcall(floor) then
+  -- Free, but others wait and must not be overtaken.
+  value, group = pump(lock, base)
+else
+  redis.call('DEL', lock)
+  return redis.error_reply('BROKENFLOOR')
+end
+
+-- The same request again: its answer was lost.
+if alone and value == attempt then
+  redis.call('PEXPIRE', lock, ttl)
+  if kind ~= 'x' then
+    redis.call('PEXPIRE', base .. 'leader', ttl)
+  end
+  return same_token(base)
+end
+local token = group and not alone and member_token(base, attempt)
+if token then
+  extend(lock, base, attempt, ttl)
+  return token
+end
+
+-- The limit of permits that the living attempts name. All name the same one, so one attempt is
+-- enough, and the last in line is often one.
+local _, limit = permits(kind)
+local other = value and limit and group and string.match(group, '^p(%d+):')
+local place = -1
+while value and limit do
+  local last = redis.call('LINDEX', base .. 'queue', place)
+  local record = last and redis.call('HGET', base .. 'waiting', last)
+  local theirs = record and string.match(record, '^%d+ %d+ %d+ p%d+/(%d+) ')
+  if not last then
+    break
+  elseif theirs and alive_until(record) > now then
+    other = theirs
+    break
+  end
+  place = place - 1
+end
+if other and other ~= limit and redis.call('HEXISTS', base .. 'waiting', attempt) == 0 then
+  return -other
+end
+
+-- An attempt in the queue now is alive, or behind one that is, or all wait for another holder.
+if alone and not value then
+  return grant(lock, base, attempt, ttl, kind, said)
+elseif not alone and (not value
+  or group and redis.call('EXISTS', base .. 'queue') == 0 and fits(base, group, kind)) then
+  token = next_token(base)
+  admit(lock, base, group, attempt, ttl, kind, said, token)
+  stretch(lock, base)
+  return token
+end
+if ARGV[3] == '0' then
+  return 0
+end
+
+-- It waits: last in line, or where it is.
+local alive = digits(now + ttl * 1000)
+local record = table.concat({alive, ttl, digits(now), kind, said or ''}, ' ')
+if redis.call('HSETNX', base .. 'waiting', attempt, record) == 1 then
+  place = redis.call('RPUSH', base .. 'queue', attempt)
+else
+  record = redis.call('HGET', base .. 'waiting', attempt)
+  redis.call('HSET', base .. 'waiting', attempt, alive .. string.sub(record, 17))
+  place = (redis.call('LPOS', base .. 'queue', attempt) or 0) + 1
+end
+-- All attempts before it may be dead, and then they keep nothing alive.
+keep(base)
+return {last_token(base), blocked_for(lock, base, attempt, group), place, foreign_mark(value, group)}

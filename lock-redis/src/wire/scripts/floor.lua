@@ -1,13 +1,14 @@
--- FLOOR. KEYS: floor. ARGV: what all later tokens are to be above, or 0. Only upwards.
--- The record: what is added to the server's time, and what the floor was raised to. Tokens are above the second
--- also when the first is too little: after the clock was set back, or on a server that is behind.
--- Answers what the floor was raised to, and up to where tokens may have come, as text.
+-- FLOOR. KEYS: floor. ARGV: the number that all later tokens are to exceed, or 0. The floor only
+-- rises. The record: the offset that is added to the server's time, and the highest floor. Tokens
+-- exceed the second also when the first is too small: after the clock was set back, or on a server
+-- that is behind. Returns the highest floor, and the greatest token that may exist, as text.
 --
--- A fence is kept for a day, so tokens are at most so far ahead of the time, if the clock was set back.
-local time = redis.call('TIME')
+-- A fence is kept for a day. So tokens are at most a day ahead of the time, if the clock was set
+-- back.
+--@token
+local time, wanted = redis.call('TIME'), tonumber(ARGV[1])
 local now = time[1] * 1000000 + time[2]
-local record, wanted = redis.pcall('GET', KEYS[1]) or '0 0', tonumber(ARGV[1])
-local offset, above = string.match(type(record) == 'string' and record or '', '^(%d+) (%d+)$')
+local offset, above = unpack_floor(redis.pcall('GET', KEYS[1]) or '0 0')
 if not offset then
   return redis.error_reply('BROKENFLOOR')
 end

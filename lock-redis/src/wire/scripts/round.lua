@@ -1,20 +1,29 @@
+-- ROUND: renews locks that are held, keeps alive attempts that wait. KEYS: the lock of each attempt
+-- that holds alone, then lock and queue of each other one; leaders are among these; floor. ARGV:
+-- how many hold alone, then attempt and TTL in ms of each of these, then attempt, TTL in ms and
+-- turn of each other one. A turn is greater by one in each round. It only updates: a late round
+-- must not revive an attempt that was cancelled. Returns 1 (renewed) or 0 (gone) per attempt that
+-- holds alone, four numbers per other one: 0 (gone), 1 (waits), 3 (holds), or less than 0 (waits
+-- for a foreign holder, with this mark); fence or token; ms until the obstacle may be gone; 1 if it
+-- is the first.
+local held, answer = tonumber(ARGV[1]), {}
+for i = 1, held do
+  local mine = redis.pcall('GET', KEYS[i]) == ARGV[2 * i]
+  answer[i] = mine and redis.call('PEXPIRE', KEYS[i], ARGV[2 * i + 1]) or 0
+end
+if #KEYS == held + 1 then
+  return answer
+end
+--@token record grant leader group rule leave wait
 
--- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each attempt that holds alone,
--- then lock and queue of each other one; leaders are among these; floor. ARGV: how many hold alone, then attempt and
--- TTL in ms of each of these, then attempt, TTL in ms and turn of each other one. A turn is greater by one in
--- each round.
--- It only updates: a late round must not revive what was cancelled.
--- Answers 1 (renewed) or 0 (gone) per attempt that holds alone, four numbers per other one: 0 (gone),
--- 1 (waits), 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or token; after
--- how many ms what is in its way may be gone; 1 if it is the first.
-local now, PAGE = server_time(), 32
+local PAGE = 32
 
--- Removes the dead from one page of a queue. Answers the first that lives.
+-- Removes dead attempts from one page of a queue. Returns the first living one.
 local function bury(base, page)
   local queue, waiting = base .. 'queue', base .. 'waiting'
   local attempts = redis.call('LRANGE', queue, page * PAGE, page * PAGE + PAGE - 1)
   if #attempts < 2 then
-    -- None, or the one that asks.
+    -- None, or only the attempt that asks.
     return attempts[1]
   end
   local first, dead, places = nil, {}, {}
@@ -38,8 +47,8 @@ end
 
 local firsts = {}
 
--- The first in line of a queue, which a living waiter asks for: the queue is kept, and the dead go from its
--- first page and from one other, each round from the next one.
+-- Returns the first in line of a queue. A living waiter asks, so the queue is kept. Dead attempts
+-- are removed from the first page and from one other page, each round from the next one.
 local function first_in_line(base, turn)
   if firsts[base] == nil then
     keep(base)
@@ -52,49 +61,38 @@ local function first_in_line(base, turn)
   return firsts[base]
 end
 
-local function renew(lock, attempt, ttl)
-  if redis.pcall('GET', lock) ~= attempt then
-    return 0
-  end
-  return redis.call('PEXPIRE', lock, ttl)
-end
-
 local function look(lock, base, attempt, ttl, turn)
-  local value, group = settle(lock, base, now)
+  local value, group = settle(lock, base)
   if value == attempt then
     redis.call('PEXPIRE', lock, ttl)
     redis.call('PEXPIRE', base .. 'leader', ttl)
-    return 3, same_token(base, now), 0, 0
+    return 3, tonumber(same_token(base)), 0, 0
   end
   local token = group and member_token(base, attempt)
   if token then
-    extend(lock, base, now, attempt, ttl)
-    return 3, token, 0, 0
+    extend(lock, base, attempt, ttl)
+    return 3, tonumber(token), 0, 0
   end
   local record = redis.call('HGET', base .. 'waiting', attempt)
   if not record or not value then
-    -- Free, and not its turn: somebody has deleted the queue.
+    -- Free, and not its turn: the queue was deleted.
     redis.call('HDEL', base .. 'waiting', attempt)
     vacate(lock, base, unseat(base, attempt), value)
     return 0, 0, 0, 0
   end
   if alive_until(record) <= now then
-    -- Out of reach for a TTL: it is told so, and not revived, whether or not somebody has passed it.
+    -- Not renewed for a TTL: it is gone, and not revived, whether or not another attempt has passed
+    -- it.
     dequeue(base, attempt)
     firsts[base] = nil
     return 0, 0, 0, 0
   end
-  record = digits(now + ttl * 1000) .. string.sub(record, 17)
-  redis.call('HSET', base .. 'waiting', attempt, record)
+  redis.call('HSET', base .. 'waiting', attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
   local first, mark = first_in_line(base, turn) == attempt, foreign_mark(value, group)
   return mark > 0 and -mark or 1, last_token(base),
-    blocked_for(lock, base, now, attempt, group), first and 1 or 0
+    blocked_for(lock, base, attempt, group), first and 1 or 0
 end
 
-local held, answer = tonumber(ARGV[1]), {}
-for i = 1, held do
-  answer[i] = renew(KEYS[i], ARGV[2 * i], ARGV[2 * i + 1])
-end
 for i = 1, (#KEYS - 1 - held) / 2 do
   local key, argument, at = held + 2 * i - 1, 2 * held + 3 * i - 1, held + 4 * i - 3
   answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = look(

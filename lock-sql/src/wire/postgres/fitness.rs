@@ -1,46 +1,34 @@
-//! Whether a server can keep locks, by what it says of itself.
+//! Whether a server can keep locks, by its own report.
 
 use sqlx::{Row as _, postgres::PgRow};
 
 use crate::{error, layout::dialect::Dialect, wire::failure::Failure};
 
-/// What tells whether a server can keep locks.
+/// Asks for the state that shows whether a server can keep locks.
 pub(super) const STATE: &str = "SELECT pg_is_in_recovery()::text, current_setting('transaction_read_only'), \
     current_setting('distlock.direct', true)";
 
-/// A setting that goes with the start of a connection. A pooler does not pass it on.
+/// A setting in the start-up of a connection. A pooler does not pass it on.
 pub(super) const DIRECT: (&str, &str) = ("distlock.direct", "yes");
 
-/// What to do about a pooler, and why.
+/// Why a pooler is refused, and what to do.
 pub(super) const POOLED: &str = "a pooler of connections is between, such as PgBouncer: it hands the statements of \
     one session to several, so that pushes and settings get lost; name the server itself \
     (a client has few connections, and shares them among all its locks)";
 
-/// What a server says of itself.
-pub(super) struct State {
-    recovery: String,
-    read_only: String,
-    direct: Option<String>,
-}
-
-impl State {
-    pub(super) fn read(row: Option<&PgRow>) -> sqlx::Result<Self> {
-        let row = row.ok_or(sqlx::Error::RowNotFound)?;
-        let (recovery, read_only) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(Self { recovery, read_only, direct: row.try_get(2)? })
-    }
-}
-
-/// Whether a server can keep locks.
-pub(super) fn is_fit(State { recovery, read_only, direct }: &State) -> Result<(), Failure> {
+/// Checks by the answer to [`STATE`] that a server can keep locks. The outer error is about an
+/// answer that makes no sense.
+pub(super) fn is_fit(row: Option<&PgRow>) -> sqlx::Result<Result<(), Failure>> {
+    let row = row.ok_or(sqlx::Error::RowNotFound)?;
+    let (recovery, read_only): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+    let direct: Option<String> = row.try_get(2)?;
     if direct.as_deref() != Some(DIRECT.1) {
-        return Err(Failure::Barred(error::unfit(Dialect::Postgres, POOLED)));
+        return Ok(Err(Failure::Barred(error::unfit(Dialect::Postgres, POOLED))));
     }
-    match (recovery.as_str(), read_only.as_str()) {
-        ("false", "off") => Ok(()),
-        ("false", _) => {
-            Err(Failure::read_only("the server is read-only (default_transaction_read_only)"))
-        }
-        _ => Err(Failure::read_only("the server is a standby, which takes no writes")),
-    }
+    let why = match (recovery.as_str(), read_only.as_str()) {
+        ("false", "off") => return Ok(Ok(())),
+        ("false", _) => "the server is read-only (default_transaction_read_only)",
+        _ => "the server is a standby, which takes no writes",
+    };
+    Ok(Err(Failure::read_only(why)))
 }

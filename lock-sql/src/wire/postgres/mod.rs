@@ -1,40 +1,39 @@
 //! PostgreSQL.
 
+pub(crate) mod doubts;
 mod fitness;
-pub(crate) mod listen;
 
 use std::sync::{Arc, OnceLock};
 
-use lock_core::{Attempt, Instant};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
-    postgres::{PgConnectOptions, PgRow, PgSslMode},
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode},
     raw_sql,
 };
-use tokio::task::AbortHandle;
+use uuid::Uuid;
 
 use self::{
-    fitness::{DIRECT, POOLED, STATE, State, is_fit},
-    listen::{Doubts, Pushes},
+    doubts::Pushes,
+    fitness::{DIRECT, POOLED, STATE, is_fit},
 };
 use crate::{
     config::{Server, Tls},
     error,
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
-        connections::{Connections, Link},
+        connections::Link,
         failure::Failure,
-        limit::Limit,
         own_client::{self, Way},
-        turns::{SEATS, Turn, Turns},
+        remote::{Remote, set},
+        script::OBSERVERS,
     },
 };
 
-/// A statement is to see what is there when it runs, is not to wait for others for long, and is to
-/// be on the disk when it is answered: else a crash of the server would take tokens back. It ends
-/// by itself when its client has given up. To compile a long list of names takes longer than to
-/// execute it.
+/// A statement must see the data that is there when it runs, and must not wait for others for long.
+/// It must be on the disk when it is answered: otherwise a crash of the server would roll tokens
+/// back. It ends by itself when its client has given up. JIT is off: it takes longer to compile a
+/// long list of names than to execute it.
 const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     SET lock_timeout = '2s'; SET statement_timeout = '3s'; SET jit = off; \
     SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
@@ -42,99 +41,24 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     WHERE current_setting('synchronous_commit') = 'off'";
 
 /// One client's connections to a server.
-pub(crate) struct Postgres {
-    way: Way<PgConnection>,
-    turns: Turns,
-    connections: Arc<Connections<PgConnection>>,
-    listening: OnceLock<AbortHandle>,
-    doubts: Arc<Doubts>,
-}
-
-/// The library's options show the password.
-impl std::fmt::Debug for Postgres {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Postgres").finish_non_exhaustive()
-    }
-}
+pub(crate) type Postgres = Remote<PgConnection>;
 
 impl Postgres {
-    /// Nothing is sent yet.
+    /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Self {
         let options = options(server);
-        Self::by(Arc::new(move || options.clone()))
+        Self::with_pushes(Arc::new(move || options.clone()))
     }
 
-    /// As a pool connects. Nothing is sent yet.
+    /// Uses a pool's options. Sends nothing yet.
     pub(crate) fn of_pool(pool: &PgPool) -> Self {
-        Self::by(own_client::way(pool, of_locks))
+        Self::with_pushes(own_client::way(pool, of_locks))
     }
 
-    fn by(way: Way<PgConnection>) -> Self {
-        let connections = Connections::new(way.clone(), SEATS);
-        Self {
-            way,
-            turns: Turns::new(SEATS),
-            connections,
-            listening: OnceLock::new(),
-            doubts: Arc::default(),
-        }
-    }
-
-    pub(crate) async fn run(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
-        let answer = self.connections.run(script, limit, turn, caller).await;
-        let doubtful = match &answer {
-            Err(Failure::Lost(_)) => true,
-            Err(Failure::Refused(why)) => error::is_read_only(Dialect::Postgres, why),
-            _ => false,
-        };
-        if doubtful {
-            self.doubts.broken.notify_one();
-        }
-        answer
-    }
-
-    /// Ends the task that listens to pushes when the client ends.
-    pub(crate) fn listens(&self, task: AbortHandle) {
-        // Called once.
-        let _ = self.listening.set(task);
-    }
-
-    /// What it takes to listen to pushes.
-    pub(crate) fn pushes(&self) -> Pushes {
-        Pushes { way: self.way.clone(), doubts: self.doubts.clone() }
-    }
-
-    /// Asks whether pushes still come.
-    pub(crate) fn check(&self) {
-        self.doubts.silent.notify_one();
-    }
-
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
-    }
-
-    pub(crate) fn refuse(&self) {
-        self.turns.close();
-        self.connections.refuse();
-        if let Some(listening) = self.listening.get() {
-            listening.abort();
-        }
-    }
-
-    pub(crate) async fn quit(&self) {
-        self.connections.quit().await;
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        self.refuse();
+    fn with_pushes(way: Way<PgConnection>) -> Self {
+        let mut remote = Self::by(None, way.clone());
+        remote.pushes = Some(Pushes { way, doubts: Arc::default(), task: OnceLock::new() });
+        remote
     }
 }
 
@@ -146,27 +70,18 @@ impl Link for PgConnection {
             let mut connection = PgConnection::connect_with(options).await?;
             let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
             let answers = raw_sql(setup).fetch_all(&mut connection).await?;
-            Ok((connection, State::read(answers.last())?))
+            Ok((connection, is_fit(answers.last())?))
         };
-        let (connection, state) = connect.await.map_err(unconnected)?;
-        is_fit(&state)?;
-        Ok(connection)
+        let (connection, fit) = connect.await.map_err(unconnected)?;
+        fit.map(|()| connection)
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<PgRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    async fn roll_back(&mut self) -> sqlx::Result<()> {
-        raw_sql("ROLLBACK").execute(self).await.map(drop)
-    }
-
-    fn read(row: &PgRow) -> sqlx::Result<Row> {
-        Row::read(row)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 
-/// Old poolers refuse what others only swallow.
+/// Old poolers refuse the start-up option that others only drop.
 fn unconnected(why: sqlx::Error) -> Failure {
     let is_pooler =
         |said: &dyn DatabaseError| said.message().contains("unsupported startup parameter");
@@ -176,7 +91,7 @@ fn unconnected(why: sqlx::Error) -> Failure {
     }
 }
 
-/// The name of the caller's program says more than ours.
+/// Keeps the name of the caller's program, which says more than `distlock`.
 fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
     let options = match options.get_application_name() {
         Some(_) => options,
@@ -187,23 +102,34 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
 
 fn options(server: &Server) -> PgConnectOptions {
     let options = PgConnectOptions::new().host(&server.host).port(server.port);
-    let mut options = options.application_name("distlock").options([DIRECT]);
-    if let Some(user) = &server.user {
-        options = options.username(user);
-    }
-    if let Some(password) = &server.password {
-        options = options.password(password);
-    }
-    if let Some(database) = &server.database {
-        options = options.database(database);
-    }
-    if let Some(ca) = &server.ca {
-        options = options.ssl_root_cert(ca);
-    }
+    let options = options.application_name("distlock").options([DIRECT]);
+    let options = set(options, server.user.as_deref(), PgConnectOptions::username);
+    let options = set(options, server.password.as_deref(), PgConnectOptions::password);
+    let options = set(options, server.database.as_deref(), PgConnectOptions::database);
+    let options = set(options, server.ca.as_deref(), PgConnectOptions::ssl_root_cert);
     let options = options.ssl_mode(match server.tls {
         Tls::Off => PgSslMode::Disable,
         Tls::Prefer => PgSslMode::Prefer,
         Tls::Verify => PgSslMode::VerifyFull,
     });
     options.disable_statement_logging()
+}
+
+/// Makes the connection by which pushes come, one per client, and listens to them.
+///
+/// # Errors
+///
+/// If the connection fails, or the server takes no writes.
+pub(crate) async fn listen(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
+    let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
+    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
+    listener.eager_reconnect(false);
+    // The server may be the former primary, which pushes nothing.
+    let state = raw_sql(STATE).fetch_one(&mut listener).await?;
+    if is_fit(Some(&state))?.is_err() {
+        return Err(sqlx::Error::Io(std::io::Error::other("the server takes no writes")));
+    }
+    listener.listen(&format!("distlock_v1_{}", id.simple())).await?;
+    listener.listen(OBSERVERS).await?;
+    Ok(listener)
 }

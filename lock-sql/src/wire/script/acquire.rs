@@ -1,92 +1,50 @@
 //! Entering a queue.
 
-use std::time::Duration;
-
-use lock_core::{Kind, LockName, Request, Wait};
+use lock_core::{Kind, Request, Wait};
 use uuid::Uuid;
 
 use super::Script;
-use crate::{
-    layout::{
-        row::{self, PERMIT, SHARED},
-        schema::Grants,
-    },
-    session::attempt::Attempt,
-};
-
-/// A new entry.
-#[derive(Debug)]
-pub(crate) struct NewEntry<'a> {
-    pub(crate) name: &'a LockName,
-    pub(crate) attempt: Uuid,
-    pub(crate) client: Uuid,
-    pub(crate) kind: Kind,
-    pub(crate) ttl: Duration,
-    pub(crate) wait: Wait,
-    pub(crate) holder: &'a str,
-    pub(crate) value: Option<&'a [u8]>,
-}
-
-impl<'a> NewEntry<'a> {
-    pub(crate) fn new(client: Uuid, attempt: &'a Attempt, request: &'a Request) -> Self {
-        Self {
-            name: &attempt.name,
-            attempt: attempt.id,
-            client,
-            kind: request.kind,
-            ttl: attempt.ttl,
-            wait: request.wait,
-            holder: &request.holder,
-            value: request.value.as_deref(),
-        }
-    }
-}
+use crate::layout::row::{self, PERMIT, SHARED};
 
 impl Script {
-    /// Enters the queue, unless the attempt is in it already, and answers it. Not in it afterwards
-    /// is whoever does not want to wait and would have to, and whoever counts with other permits.
-    pub(crate) fn acquire(self, entry: &NewEntry<'_>) -> String {
-        let (name, id) = (self.name(entry.name), self.id(entry.attempt));
-        let slot = self.0.slot(entry.name.as_str().as_bytes());
-        let (kind, weight, limit) = row::written(entry.kind);
-        let (now, wall, ttl) = (self.0.now(), self.0.wall(), entry.ttl.as_micros());
-        let client = self.id(entry.client);
-        let holder = self.0.bytes(entry.holder.as_bytes());
-        let value = self.0.maybe_bytes(entry.value);
-        let admitted = admission(entry, &name);
-        let (column, granted) = self.granted_at_once(entry, &name);
+    /// Enters the queue, unless the attempt is in it already, and returns the queue. The attempt
+    /// does not enter if it would have to wait and must not, or if others count with another number
+    /// of permits.
+    pub(crate) fn acquire(self, request: &Request, attempt: Uuid, client: Uuid) -> String {
+        let (name, id, client) = (self.name(&request.name), self.id(attempt), self.id(client));
+        let slot = self.0.slot(request.name.as_str().as_bytes());
+        let (kind, weight, limit) = row::written(request.kind);
+        let (now, wall, ttl) = (self.0.now(), self.0.wall(), request.ttl.as_micros());
+        let holder = self.0.bytes(request.holder.as_bytes());
+        let value = self.0.maybe_bytes(request.value.as_deref());
+        let admitted = admission(request, &name);
+        let (enter, granted) =
+            (self.enter(), self.if_dated(&granted_at_once(request, &name, &wall)));
         let enter = format!(
-            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
-             expires, since, holder, value, version{column}) \
-             SELECT {name}, token, {id}, {client}, {kind}, {weight}, {limit}, {ttl}, {now} + {ttl}, \
+            "{enter} SELECT {name}, token, {id}, {client}, {kind}, {weight}, {limit}, {ttl}, {now} + {ttl}, \
              {wall}, {holder}, {value}, 0{granted} FROM distlock_v1_slots WHERE slot = {slot} \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE attempt = {id}) AND {admitted};"
         );
-        let take = self.next_token(entry.name) + &self.bury(&name) + &enter;
-        let tell = if entry.value.is_some() { self.tell_observers(&name) } else { String::new() };
+        let take = self.next_token(&request.name) + &self.bury(&name) + &enter;
+        let tell = if request.value.is_some() { self.tell_observers(&name) } else { String::new() };
         self.0.transaction(&(take + &tell + &self.queues(&name, false)))
-    }
-
-    /// The column, and what a new entry has in it: this moment, unless it has to wait.
-    fn granted_at_once(self, entry: &NewEntry<'_>, name: &str) -> (&'static str, String) {
-        let wall = self.0.wall();
-        match (self.1, entry.wait) {
-            (Grants::Undated, _) => ("", String::new()),
-            // It does not enter otherwise.
-            (Grants::Dated, Wait::Try) => (", granted", format!(", {wall}")),
-            (Grants::Dated, _) => {
-                let room = room(entry.kind, name);
-                (", granted", format!(", CASE WHEN {room} THEN {wall} END"))
-            }
-        }
     }
 }
 
-/// The queue rule as a condition, for whoever must not enter if it does not hold.
-fn admission(entry: &NewEntry<'_>, name: &str) -> String {
-    match (entry.wait, entry.kind) {
+/// When a new entry is granted: at this moment, unless it has to wait.
+fn granted_at_once(request: &Request, name: &str, wall: &str) -> String {
+    match request.wait {
+        // It enters only if it is granted at once.
+        Wait::Try => format!(", {wall}"),
+        _ => format!(", CASE WHEN {} THEN {wall} END", room(request.kind, name)),
+    }
+}
+
+/// The queue rule as a condition that must hold for the entry to be made.
+fn admission(request: &Request, name: &str) -> String {
+    match (request.wait, request.kind) {
         (Wait::Try, kind) => room(kind, name),
-        // Only the first one sets the number: see `queue::other_limit`.
+        // Only the first entry of permits sets the number: see `queue::other_limit`.
         (_, Kind::Permit { limit, .. }) => format!(
             "COALESCE((SELECT lim FROM distlock_v1_entries WHERE name = {name} AND kind = {PERMIT} \
              ORDER BY token LIMIT 1), {limit}) = {limit}"
@@ -95,7 +53,7 @@ fn admission(entry: &NewEntry<'_>, name: &str) -> String {
     }
 }
 
-/// The condition that everybody in a queue leaves room for one more.
+/// The condition that all entries in a queue leave room for one more.
 fn room(kind: Kind, name: &str) -> String {
     let entries = format!("FROM distlock_v1_entries WHERE name = {name}");
     match kind {

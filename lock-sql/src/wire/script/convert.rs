@@ -4,16 +4,13 @@ use lock_core::LockName;
 use uuid::Uuid;
 
 use super::Script;
-use crate::layout::{
-    row::{EXCLUSIVE, SHARED},
-    schema::Grants,
-};
+use crate::layout::row::{EXCLUSIVE, SHARED};
 
 impl Script {
-    /// Makes an exclusive entry a shared one, and answers it.
+    /// Makes an exclusive entry a shared one, and returns it.
     ///
-    /// Only the grant with this token: an upgrade makes a new one, so a request that comes too late
-    /// changes nothing.
+    /// Changes only the grant with this token: an upgrade makes a new token, so a request that
+    /// comes too late changes nothing.
     pub(crate) fn downgrade(
         self,
         name: &LockName,
@@ -32,19 +29,17 @@ impl Script {
             + &self.own(&id)
     }
 
-    /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers
+    /// Makes a shared entry an exclusive one with a new token if it is the only one, and returns
     /// it.
     ///
-    /// Only the grant with this token, as [`downgrade`](Self::downgrade).
+    /// Changes only the grant with this token, as [`downgrade`](Self::downgrade) does.
     pub(crate) fn upgrade(self, name: &LockName, attempt: Uuid, token: u64) -> String {
         let (id, bytes) = (self.id(attempt), self.name(name));
         let slot = self.0.slot(name.as_str().as_bytes());
         let wall = self.0.wall();
-        let granted = match self.1 {
-            Grants::Dated => format!(", granted = {wall}"),
-            Grants::Undated => String::new(),
-        };
-        // MySQL reads the table that it changes only by way of a table that it makes for the LIMIT.
+        let granted = self.if_dated(&format!(", granted = {wall}"));
+        // MySQL can read the table that it changes only through the temporary table that the LIMIT
+        // needs.
         let alone = format!(
             "(SELECT COUNT(*) FROM (SELECT attempt FROM distlock_v1_entries WHERE name = {bytes} \
              LIMIT 2) AS present) = 1"

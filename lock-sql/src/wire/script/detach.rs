@@ -4,39 +4,32 @@ use lock_core::{Instant, LockName};
 use uuid::Uuid;
 
 use super::{Script, floor::above};
-use crate::layout::{row::EXCLUSIVE, schema::Grants};
-
-/// Who has an entry, and who is to have it.
-pub(crate) struct HandOver<'a> {
-    pub(crate) name: &'a LockName,
-    pub(crate) token: u64,
-    pub(crate) from: Uuid,
-    pub(crate) to: Uuid,
-    /// The client that is told of its end from now on, and what it says about itself; `None` to leave
-    /// both as they are.
-    pub(crate) holder: Option<(Uuid, &'a str)>,
-    /// When it was granted, if its first request has not said so.
-    pub(crate) granted: Option<Instant>,
-}
+use crate::layout::row::EXCLUSIVE;
 
 impl Script {
-    /// Gives a living entry to another attempt, with a fresh TTL, and answers it, whoever has it. Sent
-    /// again, it finds the new attempt, and renews it. What the token floor is as high as stays where it is:
-    /// a raise looks for it there.
-    pub(crate) fn hand_over(self, it: &HandOver<'_>) -> String {
-        let (name, token) = (self.name(it.name), it.token);
-        let (from, to, now) = (self.id(it.from), self.id(it.to), self.0.now());
-        let told = it.holder.map_or(String::new(), |(client, holder)| {
+    /// Gives a living entry to another attempt, with a fresh TTL, and returns the entry, whichever
+    /// attempt has it. Sent again, it finds the new attempt, and renews it. An entry with a token
+    /// that is not above the token floor keeps its attempt: a raise looks for it there.
+    ///
+    /// `holder`: the client that is told of the entry's end from now on, and the holder's
+    /// description; `None` leaves both as they are. `granted`: when it was granted, if its first
+    /// request did not record it.
+    pub(crate) fn hand_over(
+        self,
+        (name, token): (&LockName, u64),
+        (from, to): (Uuid, Uuid),
+        holder: Option<(Uuid, &str)>,
+        granted: Option<Instant>,
+    ) -> String {
+        let (name, from, to, now) = (self.name(name), self.id(from), self.id(to), self.0.now());
+        let told = holder.map_or(String::new(), |(client, holder)| {
             let (client, holder) = (self.id(client), self.0.bytes(holder.as_bytes()));
             format!(", client = {client}, holder = {holder}")
         });
         let (columns, above) = (self.columns(false), above());
-        let granted = match (it.granted, self.1) {
-            (Some(at), Grants::Dated) => {
-                format!(", granted = COALESCE(granted, {})", self.time_of_day(at))
-            }
-            _ => String::new(),
-        };
+        let granted = granted.map_or(String::new(), |at| {
+            self.if_dated(&format!(", granted = COALESCE(granted, {})", self.time_of_day(at)))
+        });
         format!(
             "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{told}{granted} \
              WHERE name = {name} AND token = {token} \

@@ -1,4 +1,5 @@
-//! The token floor: the counters themselves, which every grant counts from in its own transaction.
+//! The token floor: it is in the counters themselves, from which every grant counts in its own
+//! transaction.
 
 use lock_core::FencingToken;
 
@@ -6,7 +7,7 @@ use super::Script;
 use crate::layout::{dialect::Dialect, schema::FLOOR};
 
 impl Script {
-    /// Raises each counter to `above`, unless it is as high, and answers as
+    /// Raises each counter to `above`, unless it is as high, and returns the same as
     /// [`floor`](Self::floor). The counters are locked in order, as by sets.
     pub(crate) fn raise_floor(self, above: FencingToken) -> String {
         let raise = format!("UPDATE distlock_v1_slots SET token = {above} WHERE token < {above}");
@@ -21,7 +22,7 @@ impl Script {
         };
         let raised = self.0.transaction(&(statements + &self.floor()));
         match self.0 {
-            // A power cut must not take it back: the jump of a boot is smaller.
+            // A power cut must not undo the raise: the jump of a boot is smaller.
             Dialect::Sqlite => {
                 format!("PRAGMA synchronous = FULL; {raised} PRAGMA synchronous = NORMAL;")
             }
@@ -29,21 +30,21 @@ impl Script {
         }
     }
 
-    /// Answers, each as a token, what the floor was raised to, and the greatest token so far.
+    /// Returns two numbers: what the floor was raised to, and the greatest token so far.
     pub(crate) fn floor(self) -> String {
         let above = above();
         let newest = "(SELECT COALESCE(MAX(token), 0) FROM distlock_v1_slots)";
         format!("{}; {};", self.number(&above), self.number(newest))
     }
 
-    /// Answers the entries of all names with a token that is not above this one.
+    /// Returns the entries of all names with a token that is not above this one.
     pub(crate) fn up_to(self, token: FencingToken) -> String {
         let columns = self.columns(false);
         format!("SELECT {columns} FROM distlock_v1_entries WHERE token <= {token} ORDER BY token;")
     }
 }
 
-/// What the floor was raised to, as a value in a statement.
+/// What the floor was raised to, as an expression for a statement.
 pub(super) fn above() -> String {
     format!("(SELECT COALESCE(MAX(token), 0) FROM distlock_v1_slots WHERE slot = {FLOOR})")
 }

@@ -1,18 +1,17 @@
 //! When a lock was granted. Tables of earlier versions have no column for it.
 
-use lock_core::Instant;
+use lock_core::{Clock, Instant};
 use uuid::Uuid;
 
 use super::Script;
-use crate::wire::clock::CLOCK;
 
 impl Script {
-    /// The time of day at a moment of this client's past.
+    /// The time of day at a past moment of this client.
     pub(super) fn time_of_day(self, at: Instant) -> String {
-        format!("{} - {}", self.0.wall(), CLOCK.now().since(at).as_micros())
+        format!("{} - {}", self.0.wall(), Clock::Boot.now().since(at).as_micros())
     }
 
-    /// Writes down when these attempts were granted, unless it is written already.
+    /// Records when these attempts were granted, unless that is recorded already.
     pub(crate) fn date(self, granted: &[(Uuid, Instant)]) -> String {
         let ids = self.ids(granted.iter().map(|(attempt, _)| *attempt));
         let when = |(attempt, at): &(Uuid, Instant)| {

@@ -1,7 +1,7 @@
-//! The statements: one message and one transaction per verb.
+//! The statements: one message and one transaction per operation.
 //!
-//! They have no parameters, since several statements in one message cannot have any: what is put in
-//! is a number or hexadecimal, and nothing else.
+//! They have no parameters, since several statements in one message cannot have any. Only numbers
+//! and hexadecimal are put into them.
 
 mod acquire;
 mod convert;
@@ -21,12 +21,12 @@ use std::collections::BTreeSet;
 use lock_core::LockName;
 use uuid::Uuid;
 
+pub(crate) use self::read::HEAD;
 #[cfg(feature = "postgres")]
 pub(crate) use self::wake::OBSERVERS;
-pub(crate) use self::{acquire::NewEntry, detach::HandOver, read::HEAD};
 use crate::layout::{dialect::Dialect, schema::Grants};
 
-/// Writes statements in one dialect, for tables with or without the column for grants.
+/// Writes statements in one dialect, for tables with or without the column `granted`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Script(pub(crate) Dialect, pub(crate) Grants);
 
@@ -56,22 +56,39 @@ impl Script {
         slots.join(", ")
     }
 
-    /// Takes a token of the name's counter. Until the transaction ends nobody else enters a queue
-    /// of the same counter, so whoever has the greater token also sees the entries with smaller
-    /// ones.
+    /// Takes a token of the name's counter. Until the transaction ends, no other attempt enters a
+    /// queue of the same counter. So the attempt with the greater token also sees the entries with
+    /// smaller tokens.
     fn next_token(self, name: &LockName) -> String {
         let slot = self.0.slot(name.as_str().as_bytes());
         format!("UPDATE distlock_v1_slots SET token = token + 1 WHERE slot = {slot};")
     }
 
-    /// Removes what has expired. An entry counts until it is removed, and it is never renewed after
+    /// Removes expired entries. An entry counts until it is removed, and it is never renewed after
     /// its expiry: so no holder comes back after the next one was let in.
     fn bury(self, names: &str) -> String {
         let now = self.0.now();
         format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
     }
 
-    /// What tells when an entry was granted.
+    /// The head of the statement that makes entries, with all columns that an entry has at first.
+    fn enter(self) -> String {
+        format!(
+            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
+             expires, since, holder, value, version{})",
+            self.if_dated(", granted")
+        )
+    }
+
+    /// This part of a statement, if the tables have the column `granted`.
+    fn if_dated(self, part: &str) -> String {
+        match self.1 {
+            Grants::Dated => part.to_owned(),
+            Grants::Undated => String::new(),
+        }
+    }
+
+    /// The expression for the time when an entry was granted.
     fn granted(self) -> &'static str {
         match self.1 {
             Grants::Dated => "granted",
@@ -79,7 +96,7 @@ impl Script {
         }
     }
 
-    /// The columns of an entry, with all that it says or without.
+    /// The columns of an entry; its holder and value only if `full`.
     fn columns(self, full: bool) -> String {
         let said = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
         let (now, granted) = (self.0.now(), self.granted());

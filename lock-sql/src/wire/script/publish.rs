@@ -1,4 +1,4 @@
-//! What leaders say, and what they said before.
+//! The values of leaders, present and earlier ones.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::layout::dialect::Dialect;
 pub(super) const KEPT: Duration = Duration::from_secs(60);
 
 impl Script {
-    /// Sets a leader's value unless it has a newer one, and answers its entry.
+    /// Sets a leader's value unless it has a newer one, and returns its entry.
     pub(crate) fn publish(
         self,
         name: &LockName,
@@ -30,10 +30,10 @@ impl Script {
         self.0.transaction(&(keep + &change + &tell + &self.own(&id)))
     }
 
-    /// Keeps what entries say, for observers that have not seen it yet, before it is gone.
+    /// Keeps the values of entries that will be gone, for observers that have not seen them yet.
     pub(super) fn keep(self, which: &str) -> String {
         let (now, kept) = (self.0.now(), KEPT.as_micros());
-        // Kept by an earlier sending, perhaps.
+        // An earlier sending may have kept them.
         let (insert, unless) = match self.0 {
             Dialect::MySql => ("INSERT IGNORE", ""),
             Dialect::Sqlite | Dialect::Postgres => ("INSERT", " ON CONFLICT DO NOTHING"),
@@ -46,8 +46,8 @@ impl Script {
         )
     }
 
-    /// Answers the values of leaders since the one with this token and version, and then the first entry
-    /// of the queue. All at one moment: nothing gets lost in between.
+    /// Returns the values of leaders since the one with this token and version, and then the first
+    /// entry of the queue. All are read at one moment: nothing gets lost in between.
     pub(crate) fn observe(self, name: &LockName, token: u64, version: u64) -> String {
         let (name, columns) = (self.name(name), self.columns(true));
         let (nobody, never) = (self.id(Uuid::nil()), self.0.no_number());

@@ -1,16 +1,17 @@
-//! What waiters and operators read.
+//! The reads of waiters and operators.
 
 use lock_core::LockName;
 use uuid::Uuid;
 
 use super::Script;
 
-/// How many entries of a queue are read to find out who holds the lock.
+/// How many entries of a queue are read to find the holders.
 pub(crate) const HEAD: usize = 256;
 
 impl Script {
-    /// Answers the queues of these names; with `bury`, after whoever is dead has been removed: not
-    /// while somebody leaves, who would take the dead for one that stays, and tell nobody.
+    /// Returns the queues of these names. With `bury`, expired entries are removed first, but not
+    /// while an attempt leaves: it would take an expired entry for one that stays, and wake no
+    /// waiter.
     pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
         let all: Vec<_> = names.iter().collect();
         let names = self.names(names);
@@ -21,34 +22,32 @@ impl Script {
         dead + &self.queues(&names, false)
     }
 
-    /// Answers a name's queue, with all that its entries say.
+    /// Returns a name's queue, with holders and values.
     pub(crate) fn inspect(self, name: &LockName) -> String {
         self.queues(&self.name(name), true)
     }
 
-    /// Returns the first entries of a queue, with the holder of the very first, and then the
-    /// entries of these attempts with their place among all, as a token. The version tells the two
-    /// apart.
+    /// Returns the first entries of a queue, with the holder of the very first, and the place of
+    /// each of these attempts among all, as a number.
     ///
-    /// The database goes through the queue once, up to the last of the attempts: it has no index
-    /// that counts.
+    /// The database goes through the queue once, up to the last of the attempts: no index counts
+    /// entries.
     pub(crate) fn diagnose(self, name: &LockName, attempts: &[Uuid]) -> String {
         let (name, ids, now) = (self.name(name), self.ids(attempts.iter().copied()), self.0.now());
         let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
-        let (nothing, never) = (self.0.maybe_bytes(None), self.0.no_number());
-        let granted = self.granted();
+        let (nothing, granted) = (self.0.maybe_bytes(None), self.granted());
         format!(
             "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, \
              CASE WHEN token = (SELECT MIN(token) {queue}) THEN holder END AS holder, \
-             {nothing} AS value, 0 * token AS version, since, {granted} AS granted {queue} ORDER BY token LIMIT {HEAD}; \
-             SELECT * FROM (SELECT name, ROW_NUMBER() OVER (ORDER BY entry.token) AS token, attempt, kind, \
-             weight, lim, 0 * token AS alive, {nothing} AS holder, {nothing} AS value, \
-             1 + 0 * token AS version, since, {never} AS granted FROM distlock_v1_entries AS entry WHERE name = {name} AND token <= \
-             (SELECT MAX(token) {queue} AND attempt IN ({ids}))) AS line WHERE attempt IN ({ids});"
+             {nothing} AS value, version, since, {granted} AS granted {queue} \
+             ORDER BY token LIMIT {HEAD}; \
+             SELECT attempt, place FROM (SELECT attempt, ROW_NUMBER() OVER (ORDER BY token) AS place \
+             {queue} AND token <= (SELECT MAX(token) {queue} AND attempt IN ({ids}))) AS line \
+             WHERE attempt IN ({ids});"
         )
     }
 
-    /// Answers one entry of each name in use that starts with a prefix.
+    /// Returns one entry of each name in use that starts with a prefix.
     pub(crate) fn used(self, prefix: &str) -> String {
         // No name contains the byte 0xFF.
         let from = self.0.bytes(prefix.as_bytes());

@@ -9,7 +9,7 @@ use super::{Script, publish::leads_among, wake::Leaving};
 use crate::session::attempt::Attempt;
 
 impl Script {
-    /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not
+    /// Removes entries, and wakes the next clients. `doubtful`: a request to enter that was not
     /// answered may still be under way.
     pub(crate) fn leave(self, attempts: &[Arc<Attempt>], doubtful: bool, client: Uuid) -> String {
         let mut queues = BTreeMap::<_, Vec<_>>::new();
@@ -42,7 +42,7 @@ impl Script {
         self.0.transaction(&(after + &keep + &wake + &remove + &tell))
     }
 
-    /// Removes an entry of whatever client, and answers it.
+    /// Removes an entry of any client, and returns it.
     pub(crate) fn revoke(self, name: &LockName, attempt: Uuid, client: Uuid) -> String {
         let (names, id) = (self.name(name), self.id(attempt));
         let keep = self.keep(&leads_among(&id));

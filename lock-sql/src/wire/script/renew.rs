@@ -1,11 +1,11 @@
-//! Keeping entries alive, and removing what is long dead.
+//! Renewal of entries, and removal of entries that expired long ago.
 
 use uuid::Uuid;
 
 use super::{Script, publish::KEPT};
 
 impl Script {
-    /// Renews what is still alive, and answers it.
+    /// Renews the entries that are still alive, and returns them.
     pub(crate) fn renew(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
         let (ids, now) = (self.ids(attempts), self.0.now());
         let columns = self.columns(false);
@@ -16,13 +16,13 @@ impl Script {
         )
     }
 
-    /// Answers which of these attempts have an entry.
+    /// Returns the entries of these attempts.
     #[cfg(feature = "postgres")]
     pub(crate) fn held(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
         self.own(&self.ids(attempts))
     }
 
-    /// Removes entries and values that are long dead, of names that nobody asks for any more.
+    /// Removes entries and values that expired long ago, of names that are no longer asked for.
     pub(crate) fn sweep(self) -> String {
         let (now, kept) = (self.0.now(), KEPT.as_micros());
         format!(

@@ -1,63 +1,58 @@
 //! Several locks by one transaction.
 
-use lock_core::{Kind, LockName};
+use lock_core::{Kind, LockName, Wish};
 use uuid::Uuid;
 
-use super::{Script, acquire::NewEntry};
+use super::Script;
 use crate::layout::{
     dialect::Dialect,
     row::{self, SHARED},
-    schema::Grants,
 };
 
 impl Script {
-    /// Enters all of these queues if all leave room, and answers the entries: all of them or none. Sent
-    /// again, it finds those of the first time.
-    pub(crate) fn acquire_all(self, entries: &[NewEntry<'_>], client: Uuid) -> String {
-        let names = self.names(entries.iter().map(|entry| entry.name));
-        let ids = self.ids(entries.iter().map(|entry| entry.attempt));
-        let shared =
-            entries.iter().filter(|entry| entry.kind == Kind::Shared).map(|entry| entry.name);
-        let shared = self.names(shared);
-        // Its own readers are there when it is sent again.
+    /// Enters all of these queues if all leave room, and returns the entries: all of them or none.
+    /// Sent again, it finds the entries of the first time.
+    pub(crate) fn acquire_all(self, wishes: &[Wish], client: Uuid) -> String {
+        let requests = || wishes.iter().map(|(request, _)| request);
+        let names = self.names(requests().map(|request| &request.name));
+        let ids = self.ids(wishes.iter().map(|(_, caller)| caller.id()));
+        let shared = requests().filter(|request| request.kind == Kind::Shared);
+        let shared = self.names(shared.map(|request| &request.name));
+        // The set's own readers are there when it is sent again.
         let beside = match shared.as_str() {
             "" => String::new(),
             _ => format!(
                 " AND NOT (kind = {SHARED} AND name IN ({shared}) AND attempt NOT IN ({ids}))"
             ),
         };
-        let rows: Vec<_> = entries.iter().map(|entry| self.wished(entry)).collect();
+        let rows: Vec<_> = wishes.iter().map(|wish| self.wished(wish)).collect();
         let (client, rows) = (self.id(client), rows.join(" UNION ALL "));
         let (now, wall, nothing) = (self.0.now(), self.0.wall(), self.0.maybe_bytes(None));
-        let (column, granted) = match self.1 {
-            Grants::Dated => (", granted", format!(", {wall}")),
-            Grants::Undated => ("", String::new()),
-        };
+        let (enter, granted) = (self.enter(), self.if_dated(&format!(", {wall}")));
         let enter = format!(
-            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
-             expires, since, holder, value, version{column}) \
-             SELECT wished.name, counter.token, wished.attempt, {client}, wished.kind, 0, 0, wished.ttl, \
+            "{enter} SELECT wished.name, counter.token, wished.attempt, {client}, wished.kind, 0, 0, wished.ttl, \
              {now} + wished.ttl, {wall}, wished.holder, {nothing}, 0{granted} \
              FROM ({rows}) AS wished JOIN distlock_v1_slots AS counter ON counter.slot = wished.slot \
              WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE name IN ({names}){beside});"
         );
-        let take = self.next_tokens(entries.iter().map(|entry| entry.name)) + &self.bury(&names);
+        let take = self.next_tokens(requests().map(|request| &request.name)) + &self.bury(&names);
         self.0.transaction(&(take + &enter + &self.own(&ids)))
     }
 
-    fn wished(self, entry: &NewEntry<'_>) -> String {
-        let (name, id) = (self.name(entry.name), self.id(entry.attempt));
-        let slot = self.0.slot(entry.name.as_str().as_bytes());
-        let (ttl, holder) = (entry.ttl.as_micros(), self.0.bytes(entry.holder.as_bytes()));
-        let (kind, ..) = row::written(entry.kind);
+    fn wished(self, (request, caller): &Wish) -> String {
+        let (name, id) = (self.name(&request.name), self.id(caller.id()));
+        let slot = self.0.slot(request.name.as_str().as_bytes());
+        let (ttl, holder) = (request.ttl.as_micros(), self.0.bytes(request.holder.as_bytes()));
+        let (kind, ..) = row::written(request.kind);
         format!(
             "SELECT {name} AS name, {id} AS attempt, {slot} AS slot, {ttl} AS ttl, {holder} AS holder, \
              {kind} AS kind"
         )
     }
 
-    /// As [`next_token`](Self::next_token) for each of these names: those of one counter get the same
-    /// token. The counters are locked in order, so that two sets do not wait for each other.
+    /// Same as [`next_token`](Self::next_token) for each of these names. Names of one counter get
+    /// the same token. The counters are locked in order, so that two sets do not wait for each
+    /// other.
     fn next_tokens<'a>(self, names: impl Iterator<Item = &'a LockName>) -> String {
         let slots = self.slots(names);
         let count =

@@ -1,23 +1,24 @@
-//! What a database says of itself.
+//! The queries for a database's own state.
 
 use super::Script;
 use crate::layout::{dialect::Dialect, schema::Grants};
 
 impl Script {
-    /// Answers, as a token, a number that changes whenever another connection changes anything at
-    /// all, and when this is another connection than before. Only SQLite has one.
+    /// Returns a number that changes when another connection changes anything at all, and when this
+    /// is another connection than before. Only SQLite has one.
     pub(crate) fn version(self) -> String {
         format!("{} FROM pragma_data_version, temp.connection;", self.number("id + data_version"))
     }
 
-    /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the
+    /// Returns what a commit outlives, as a number: 2 is a crash of the machine, 1 a crash of the
     /// server, 0 neither.
     pub(crate) fn durability(self) -> String {
         let outlives = match self.0 {
-            // Of the machine it need not: the boot clock starts anew, and tokens jump.
+            // It need not outlive a crash of the machine: the boot clock starts anew, and tokens
+            // jump.
             Dialect::Sqlite => "2",
             Dialect::MySql => {
-                // With a binary log, InnoDB takes its word for what was committed.
+                // With a binary log, InnoDB relies on it for what was committed.
                 "CASE WHEN @@log_bin = 1 AND @@sync_binlog <> 1 THEN 1 \
                  WHEN @@innodb_flush_log_at_trx_commit IN (1, 3) THEN 2 \
                  WHEN @@innodb_flush_log_at_trx_commit = 2 THEN 1 ELSE 0 END"
@@ -32,8 +33,8 @@ impl Script {
         self.0.transaction("UPDATE distlock_v1_entries SET version = version WHERE 1 = 0;")
     }
 
-    /// Fails if a table is missing, or the column for grants if there is to be one. Answers how many
-    /// counters there are.
+    /// Fails if a table is missing, or the column `granted` if there is to be one. Returns the
+    /// number of counters.
     pub(crate) fn probe(self) -> String {
         let column = match self.1 {
             Grants::Dated => "granted",
@@ -46,23 +47,17 @@ impl Script {
         )
     }
 
-    /// Answers, as a token, how many counters for tokens there are.
+    /// Returns the number of counters for tokens.
     fn counters(self) -> String {
         format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)"))
     }
 
-    /// Answers a number in the place of a token.
+    /// Returns a number that is about no attempt.
     pub(super) fn number(self, number: &str) -> String {
-        let (none, nothing) = (self.0.bytes(b""), self.0.maybe_bytes(None));
-        let integer = |number: &str| match self.0 {
-            Dialect::Postgres => format!("({number})::bigint"),
-            Dialect::Sqlite | Dialect::MySql => number.to_owned(),
-        };
-        let (number, zero, never) = (integer(number), integer("0"), self.0.no_number());
-        format!(
-            "SELECT {none} AS name, {number} AS token, {none} AS attempt, {zero} AS kind, \
-             {zero} AS weight, {zero} AS lim, {zero} AS alive, {nothing} AS holder, \
-             {nothing} AS value, {zero} AS version, {zero} AS since, {never} AS granted"
-        )
+        let none = self.0.bytes(b"");
+        match self.0 {
+            Dialect::Postgres => format!("SELECT {none} AS attempt, ({number})::bigint AS number"),
+            _ => format!("SELECT {none} AS attempt, {number} AS number"),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Who is told of a change: PostgreSQL pushes, the others are asked.
+//! The clients that are told of a change: PostgreSQL pushes, the others are polled.
 
 use std::sync::Arc;
 
@@ -14,17 +14,18 @@ use crate::{
     session::attempt::Attempt,
 };
 
-/// Where PostgreSQL tells that a leader, or its value, has changed.
+/// The channel for changes of a leader, or of its value.
 pub(crate) const OBSERVERS: &str = "distlock_v1_values";
-/// Tells a client that something has changed in a queue.
+/// Tells a client that a queue has changed.
 const NOTIFY: &str = "pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex'))";
 
-/// Who leaves a queue, as far as it is known: the question who is let in is simpler then.
+/// The kind of the attempts that leave a queue, if known. It makes the query for the next ones
+/// simpler.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Leaving {
     Writers,
     Permits,
-    /// Also a reader: he may be a writer by now.
+    /// Also readers: a reader may be a writer by now.
     Anybody,
 }
 
@@ -42,9 +43,9 @@ impl Leaving {
 }
 
 impl Script {
-    /// Waits until whoever is about to enter one of these queues has entered: who comes later is
-    /// not overlooked. Where others are woken, also until whoever is about to leave has left: of
-    /// two who leave together, the second one sees who is next after both.
+    /// Waits for requests that are about to enter one of these queues, so that no attempt is
+    /// overlooked. Where clients are woken, also waits for requests that are about to leave: of two
+    /// attempts that leave together, the second one sees which is next after both.
     pub(super) fn after_arrivals(self, names: &[&LockName]) -> String {
         let lock = match self.0 {
             // One write at a time.
@@ -56,7 +57,8 @@ impl Script {
         format!("SELECT slot FROM distlock_v1_slots WHERE slot IN ({slots}) ORDER BY slot {lock};")
     }
 
-    /// The same where others are told of a change, who do not look for themselves.
+    /// Same as [`after_arrivals`](Self::after_arrivals) where clients are pushed; nothing where
+    /// they poll.
     pub(super) fn after_arrivals_if_pushed(self, names: &[&LockName]) -> String {
         match self.0 {
             Dialect::Postgres => self.after_arrivals(names),
@@ -64,13 +66,15 @@ impl Script {
         }
     }
 
-    /// Wakes the other clients that have somebody who is let in when these attempts have left a
-    /// queue: nobody behind the first exclusive entry that stays.
+    /// An id where clients are pushed; `None` where they poll.
+    fn id_if_pushed(self, id: Uuid) -> Option<String> {
+        (self.0 == Dialect::Postgres).then(|| self.id(id))
+    }
+
+    /// Wakes the other clients with an attempt that is let in when these attempts have left a
+    /// queue. No attempt behind the first exclusive entry that stays is let in.
     pub(super) fn wake(self, name: &str, ids: &str, who: Leaving, client: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let own = self.id(client);
+        let Some(own) = self.id_if_pushed(client) else { return String::new() };
         let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
         let first = format!(
             "SELECT * {queue} AND token <= COALESCE((SELECT MIN(token) {queue} \
@@ -79,14 +83,14 @@ impl Script {
         let next = match who {
             // A writer behind readers is woken in vain, which is cheaper than to find out.
             Leaving::Writers => first,
-            // Whoever has enough of them now and had not before.
+            // Attempts that have enough permits now and had not before.
             Leaving::Permits => format!(
                 "SELECT * FROM (SELECT name, client, attempt, kind, lim, SUM(weight) OVER line AS before, \
                  SUM(weight) FILTER (WHERE attempt NOT IN ({ids})) OVER line AS now \
                  FROM ({first}) AS first WINDOW line AS (ORDER BY token)) AS counted \
                  WHERE kind <> {PERMIT} OR now <= lim AND before > lim"
             ),
-            // When a reader leaves, other readers have been let in before, or are not now.
+            // When a reader leaves, other readers were let in before, or are not let in now.
             Leaving::Anybody => format!(
                 "SELECT * FROM ({first}) AS next WHERE CASE kind \
                  WHEN {SHARED} THEN EXISTS (SELECT 1 {queue} AND attempt IN ({ids}) AND kind <> {SHARED}) \
@@ -101,12 +105,9 @@ impl Script {
         )
     }
 
-    /// As [`wake`](Self::wake) for several queues, if all who leave are writers.
+    /// Same as [`wake`](Self::wake) for several queues, if all attempts that leave are writers.
     pub(super) fn wake_after_writers(self, names: &str, ids: &str, client: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let own = self.id(client);
+        let Some(own) = self.id_if_pushed(client) else { return String::new() };
         format!(
             "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM distlock_v1_entries AS next \
              WHERE name IN ({names}) AND attempt NOT IN ({ids}) AND client <> {own} \
@@ -118,10 +119,7 @@ impl Script {
 
     /// Wakes the other clients that have a reader among the first of a queue.
     pub(super) fn wake_readers(self, name: &str, client: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let own = self.id(client);
+        let Some(own) = self.id_if_pushed(client) else { return String::new() };
         format!(
             "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM distlock_v1_entries AS reader \
              WHERE name = {name} AND kind = {SHARED} AND client <> {own} AND token < COALESCE((\
@@ -131,10 +129,7 @@ impl Script {
     }
 
     pub(super) fn tell_victim(self, name: &str, attempt: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let id = self.id(attempt);
+        let Some(id) = self.id_if_pushed(attempt) else { return String::new() };
         format!(
             "SELECT pg_notify('distlock_v1_' || encode(client, 'hex'), '-' || encode(attempt, 'hex')) \
              FROM distlock_v1_entries WHERE attempt = {id} AND name = {name};"

@@ -1,24 +1,24 @@
-//! Whose clock the expiries in a file are read on.
+//! The clock of the expiries in a file.
 //!
 //! The machine's boot clock starts anew with each boot, and has another reading in another time
-//! namespace. So the file says whose it is.
+//! namespace. So the file says which boot and namespace it is from.
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use lock_core::{Effect, Error, Result};
+use lock_core::{Effect, Error, Result, keep::errors};
 
 use crate::layout::schema::FLOOR;
 
-/// How far tokens jump at each boot of the machine: a power cut may undo the last transactions, and each
-/// of them may have granted one. There are never so many before SQLite writes them to the disk.
+/// How far tokens jump at each boot of the machine. A power cut may undo the last transactions, and
+/// each of them may have granted a token. There are never so many before SQLite writes them to the
+/// disk.
 const JUMP: u64 = 1 << 32;
 
-/// Which boot of the machine this is.
+/// The id of this boot of the machine.
 ///
 /// # Errors
 ///
-/// [`Error::Rejected`] if the kernel does not say: whoever took it for another boot would end everybody's
-/// locks.
+/// [`Error::Rejected`] if the kernel does not say: a wrong id would end all locks in the file.
 fn boot() -> Result<String> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
     let id = fs::read_to_string(FILE).map_err(|error| rejected(format!("{FILE}: {error}")))?;
@@ -29,7 +29,7 @@ fn boot() -> Result<String> {
     }
 }
 
-/// Which time namespace this process lives in; empty where the kernel has none.
+/// The time namespace of this process; empty where the kernel has none.
 ///
 /// # Errors
 ///
@@ -48,11 +48,11 @@ fn namespace() -> Result<String> {
 }
 
 fn rejected(why: String) -> Error {
-    Error::Rejected { store: "sqlite", op: "connect", effect: Effect::None, source: why.into() }
+    errors::rejected("sqlite", "connect", Effect::None, why)
 }
 
-/// Asks whose clock is in a file that is set up and was settled in this boot; no rows otherwise, or no
-/// such table or column.
+/// The query for the time namespace in a file that is set up and was settled in this boot.
+/// Otherwise it returns no rows, or fails because a table or column is missing.
 ///
 /// # Errors
 ///
@@ -65,11 +65,11 @@ pub(super) fn settled() -> Result<String> {
     ))
 }
 
-/// Statements that remove what another boot has left, and write down whose clock it is.
+/// Statements that remove what another boot has left, and record this boot and time namespace.
 ///
 /// # Errors
 ///
-/// [`Error::Rejected`] if nobody knows whose clock this is.
+/// [`Error::Rejected`] if the kernel does not say which boot or time namespace this is.
 pub(super) fn settle() -> Result<String> {
     let (boot, namespace) = (boot()?, namespace()?);
     let other = format!("EXISTS (SELECT 1 FROM distlock_v1_meta WHERE boot <> '{boot}')");
@@ -84,11 +84,11 @@ pub(super) fn settle() -> Result<String> {
     ))
 }
 
-/// Checks that the clock is this process's.
+/// Checks that the file's time namespace is this process's.
 ///
 /// # Errors
 ///
-/// [`Error::Rejected`] if it is another namespace's.
+/// [`Error::Rejected`] if it is another one.
 pub(super) fn check(theirs: &str) -> Result<()> {
     let ours = namespace()?;
     if theirs == ours {

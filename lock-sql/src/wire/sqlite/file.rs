@@ -9,10 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lock_core::{Effect, Error, Result};
+use lock_core::{Effect, Error, Result, keep::errors};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-/// File systems of the network by their magic numbers (statfs(2)): their locks and their shared memory do
+/// Network file systems by their magic numbers (statfs(2)). Their locks and their shared memory do
 /// not reach other machines, or not always.
 const NETWORK: [(u32, &str); 12] = [
     (0x0000_6969, "NFS"),
@@ -29,21 +29,21 @@ const NETWORK: [(u32, &str); 12] = [
     (0x7461_636f, "OCFS2"),
 ];
 
-/// Where a file is to be: the same, whatever becomes of the environment.
+/// The place of a file. It stays the same when the environment changes.
 #[derive(Debug)]
 pub(super) struct Location {
     pub(super) path: PathBuf,
-    /// Whether it is the user's own, in a directory that nobody else may enter.
+    /// Whether it is the user's own file, in a directory that no other user may enter.
     pub(super) own: bool,
 }
 
 impl Location {
-    /// Nothing is created yet.
+    /// Creates nothing yet.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`] if nobody knows where the user's own file is to be, [`Error::Denied`] if there
-    /// is no such path.
+    /// [`Error::InvalidUrl`] if the place of the user's own file is not known, [`Error::Denied`] if
+    /// there is no such path.
     pub(super) fn of(path: Option<&Path>) -> Result<Self> {
         let (path, own) = match path {
             Some(path) => (path.to_owned(), false),
@@ -53,7 +53,7 @@ impl Location {
         Ok(Self { path, own })
     }
 
-    /// Refuses what a pool may have in the place of a file.
+    /// Refuses a pool's database that is not a file.
     ///
     /// # Errors
     ///
@@ -71,32 +71,34 @@ impl Location {
         })
     }
 
-    /// Finds the file, and creates it if it is not there. Answers its identity.
+    /// Finds the file, and creates it if it is not there. Returns its identity.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if its directory is not there, or it is one itself, [`Error::Denied`] if it
-    /// cannot be created, or not be written, [`Error::Rejected`] on a network file system.
+    /// [`Error::Unavailable`] if its directory is not there, or the path is a directory.
+    /// [`Error::Denied`] if the file cannot be created, or not be written. [`Error::Rejected`] on a
+    /// network file system.
     pub(super) fn make(&self) -> Result<String> {
         let path = &self.path;
         if path.is_dir() {
             return Err(no_file(path, "is a directory; name a file in it"));
         }
         self.create().map_err(|error| not_made(path, error))?;
-        // Asked, not tried: closing a file ends SQLite's locks on it of this whole process. And SQLite
-        // itself would open the file for reading.
+        // Asks instead of opening the file: closing a file ends SQLite's locks on it of this whole
+        // process. And SQLite itself would open a file without the right to write for reading
+        // only.
         let both = Access::READ_OK | Access::WRITE_OK;
         accessat(CWD, path, both, AtFlags::EACCESS).map_err(|error| denied(path, error.into()))?;
         check(path)?;
         self.identity()
     }
 
-    /// SQLite's companion files get the rights of this one.
+    /// Creates the file. SQLite's companion files get its rights.
     fn create(&self) -> io::Result<()> {
         if let Some(directory) = self.path.parent().filter(|_| self.own) {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
-        // Whoever may use a named file's directory decides who may use the file: by the umask.
+        // For a named file, the directory and the umask decide which users may use it.
         let mode = if self.own { 0o600 } else { 0o666 };
         match OpenOptions::new().write(true).create_new(true).mode(mode).open(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -104,18 +106,18 @@ impl Location {
         }
     }
 
-    /// Of the file that is there now: the same for each path of it, and no other file's as long as
-    /// somebody has it open.
+    /// The identity of the file that is there now: the same for each path to it. No other file has
+    /// it while the file is open.
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`] if it cannot be seen.
+    /// [`Error::Denied`] if the file cannot be seen.
     pub(super) fn identity(&self) -> Result<String> {
         let file = fs::metadata(&self.path).map_err(|error| denied(&self.path, error))?;
         Ok(format!("{}:{}", file.dev(), file.ino()))
     }
 
-    /// The same for each symbolic link to the path, whichever file is there.
+    /// The real path: the same for each symbolic link to it, whichever file is there.
     ///
     /// # Errors
     ///
@@ -153,8 +155,7 @@ fn check(path: &Path) -> Result<()> {
                  use a file of this machine, or a server",
                 path.display()
             );
-            let (store, op, effect) = ("sqlite", "connect", Effect::None);
-            Err(Error::Rejected { store, op, effect, source: why.into() })
+            Err(errors::rejected("sqlite", "connect", Effect::None, why))
         }
     }
 }
@@ -177,13 +178,11 @@ fn not_made(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// For a path where there can be no file, as things are.
+/// The error for a path where there can be no file at present.
 fn no_file(path: &Path, why: impl Display) -> Error {
-    let source = format!("{}: {why}", path.display()).into();
-    Error::Unavailable { store: "sqlite", op: "connect", effect: Effect::None, source }
+    errors::unavailable("sqlite", "connect", Effect::None, format!("{}: {why}", path.display()))
 }
 
 fn denied(path: &Path, error: io::Error) -> Error {
-    let source = format!("{}: {error}", path.display()).into();
-    Error::Denied { store: "sqlite", op: "connect", source }
+    errors::denied("sqlite", "connect", format!("{}: {error}", path.display()))
 }

@@ -6,25 +6,29 @@ mod line;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, trace};
+use async_trait::async_trait;
+use lock_core::{
+    Attempt, Clock, Error, Result,
+    deadline::jitter,
+    keep::{errors, poison::lock},
+    trace,
+};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
-    sqlite::{
-        SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteRow, SqliteSynchronous,
-    },
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
 };
 use tokio::time::sleep;
 
 use crate::{
     error::{self, is_final},
-    layout::{dialect::Dialect, row::Row, schema},
+    layout::{dialect::Dialect, row::Rows, schema},
     wire::{
-        clock::CLOCK,
         connections::{Connections, Link},
+        database::{Answer, Database},
         failure::Failure,
         limit::Limit,
         own_client::{self, Way},
@@ -36,13 +40,13 @@ use crate::{
 /// How long SQLite itself waits for another process's transaction, shorter than any request may
 /// take.
 const BUSY: Duration = Duration::from_millis(80);
-/// How long opening insists.
+/// How long opening is retried.
 const OPEN_LIMIT: Duration = Duration::from_secs(4);
 
-/// Whose `data_version` it is: the numbers of two connections have nothing to do with each other.
+/// Identifies the connection of a `data_version`: the numbers of two connections are unrelated.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
 
-/// The script that does nothing but need a connection.
+/// A script that only needs a connection.
 const PROBE: &str = "SELECT 1";
 
 /// One client's way to a file.
@@ -57,16 +61,15 @@ pub(crate) struct Sqlite {
     faults: crate::wire::faults::Faults,
 }
 
-/// What was found at the path. Later another file may be there.
-#[derive(Debug)]
+/// The file that was found at the path. Later another file may be there.
 struct File {
     identity: String,
     connections: Arc<Connections<SqliteConnection>>,
 }
 
 impl File {
-    /// What is there now; if nothing is, it is made. Nobody connects yet: whoever does so finds the
-    /// tables or makes them, and if another file has taken its place by then, the next script sees
+    /// Finds the file that is there now, or makes one. Does not connect yet: each connection finds
+    /// the tables or makes them. If another file has taken its place by then, the next script sees
     /// that.
     fn at(location: &Location, way: &Way<SqliteConnection>) -> Result<Self> {
         let identity = location.make()?;
@@ -76,16 +79,16 @@ impl File {
     }
 }
 
-/// Where the file is to be that a path means, or none.
+/// The absolute path of a file; of the user's own file for `None`.
 ///
 /// # Errors
 ///
-/// As [`Location::of`].
+/// Same as [`Location::of`].
 pub(crate) fn path(path: Option<&Path>) -> Result<PathBuf> {
     Location::of(path).map(|location| location.path)
 }
 
-/// Whatever a pool has set that would let two of its connections see different locks does not count.
+/// Overrides the settings of a pool that would let two of its connections see different locks.
 fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
         .in_memory(false)
@@ -102,19 +105,12 @@ fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// The library's options may show a key.
-impl std::fmt::Debug for Sqlite {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sqlite").field("location", &self.location).finish_non_exhaustive()
-    }
-}
-
 impl Sqlite {
     /// Opens the file, or creates it.
     ///
     /// # Errors
     ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect).
+    /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
     pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
         let way = Arc::new(|| of_locks(SqliteConnectOptions::new()));
         Self::at(Location::of(path)?, way).await
@@ -124,7 +120,8 @@ impl Sqlite {
     ///
     /// # Errors
     ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect); [`Error::InvalidOption`] if it is no file.
+    /// Same as [`SqlLock::connect`](crate::SqlLock::connect); [`Error::InvalidOption`] if the
+    /// database is not a file.
     pub(crate) async fn of_pool(pool: &SqlitePool) -> Result<Self> {
         let location = Location::of(Some(pool.connect_options().get_filename()))?;
         location.check_is_there()?;
@@ -143,32 +140,55 @@ impl Sqlite {
             #[cfg(feature = "properties")]
             faults: crate::wire::faults::Faults::default(),
         };
-        let deadline = CLOCK.now() + OPEN_LIMIT;
+        let deadline = Clock::Boot.now() + OPEN_LIMIT;
         while let Err(failure) = sqlite.probe().await {
             match failure {
-                Failure::Down(_) if CLOCK.now() < deadline => sleep(jitter(BUSY)).await,
-                failure => return Err(failure.opening(Dialect::Sqlite)),
+                Failure::Down(_) if Clock::Boot.now() < deadline => sleep(jitter(BUSY)).await,
+                failure => return Err(failure.unsent(Dialect::Sqlite, "connect")),
             }
         }
         let own = sqlite.location.own;
         let whom = if own { "this user's processes" } else { "all processes that open the file" };
-        trace::opened("sqlite", &sqlite.path().display(), whom);
+        trace::opened("sqlite", &sqlite.location.path.display(), whom);
         Ok(sqlite)
     }
 
     async fn probe(&self) -> Result<(), Failure> {
-        let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await;
-        let turn = turn.map_err(|why| Failure::no_turn(why, OPEN_LIMIT))?;
-        self.run(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
+        let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await?;
+        self.execute(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
     }
 
-    pub(crate) async fn run(
+    /// Returns the connections to the file that is there now. A file that was deleted or replaced
+    /// is left with all its connections: only its own clients would see it for ever. The locks in
+    /// it are lost, and their holders find that out at their next renewal.
+    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
+        let mut file = lock(&self.file);
+        let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
+        // A closed client follows no new file.
+        if !is_there && !file.connections.is_refusing() {
+            *file = File::at(&self.location, &self.way)?;
+        }
+        Ok(file.connections.clone())
+    }
+}
+
+#[async_trait]
+impl Database for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    async fn execute(
         &self,
         script: &str,
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
+    ) -> Answer {
         #[cfg(feature = "properties")]
         let turn = match self.faults.delays_requests() {
             false => turn,
@@ -177,8 +197,7 @@ impl Sqlite {
                 let rank = turn.rank;
                 drop(turn);
                 self.faults.request(limit).await?;
-                let again = self.turns.take(rank, limit.whole()).await;
-                again.map_err(|why| Failure::no_turn(why, limit.whole()))?
+                self.turns.take(rank, limit.whole()).await?
             }
         };
         let connections = self.connections().map_err(Failure::Barred)?;
@@ -188,43 +207,23 @@ impl Sqlite {
         answer
     }
 
-    /// The way to the file that is there now. One that was deleted or replaced, which only its own
-    /// clients would see for ever, is left with all that belongs to it. What was held in it is
-    /// lost, and its holders find that out at their next renewal.
-    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
-        let mut file = self.file();
-        let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
-        // Whoever has closed follows nobody.
-        if !is_there && !file.connections.is_refusing() {
-            *file = File::at(&self.location, &self.way)?;
-        }
-        Ok(file.connections.clone())
+    // Without `quit`, the file stays open until the last handle is dropped: the last close copies
+    // SQLite's log into it and waits for the disk, which a process that ends need not do.
+    fn refuse(&self) {
+        lock(&self.file).connections.refuse();
     }
 
-    fn file(&self) -> MutexGuard<'_, File> {
-        // Nothing panics while it is held.
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known_as(&self) -> Option<&str> {
+        Some(&self.real)
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.location.path
-    }
-
-    pub(crate) fn real(&self) -> &str {
-        &self.real
-    }
-
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
+    fn path(&self) -> Option<&Path> {
+        Some(&self.location.path)
     }
 
     #[cfg(feature = "properties")]
-    pub(crate) fn faults(&self) -> crate::wire::faults::Faults {
+    fn faults(&self) -> crate::wire::faults::Faults {
         self.faults.clone()
-    }
-
-    pub(crate) fn refuse(&self) {
-        self.file().connections.refuse();
     }
 }
 
@@ -261,16 +260,8 @@ impl Link for SqliteConnection {
         }
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<SqliteRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    async fn roll_back(&mut self) -> sqlx::Result<()> {
-        raw_sql("ROLLBACK").execute(self).await.map(drop)
-    }
-
-    fn read(row: &SqliteRow) -> sqlx::Result<Row> {
-        Row::read(row)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 
@@ -288,7 +279,7 @@ async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(),
 async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx::Result<()> {
     let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
     raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
-    // They may be there since an earlier version.
+    // The tables may be from an earlier version.
     let columns: i64 = sqlx::query_scalar(
         "SELECT COUNT(*) FROM pragma_table_info('distlock_v1_entries') WHERE name = 'granted'",
     )
@@ -306,10 +297,8 @@ async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx:
 fn refused(path: &Path, why: sqlx::Error) -> Error {
     let shown = format!("{}: {why}", path.display());
     match error::not_sent(Dialect::Sqlite, "connect", why) {
-        Error::Denied { store, op, .. } => Error::Denied { store, op, source: shown.into() },
-        Error::Rejected { store, op, effect, .. } => {
-            Error::Rejected { store, op, effect, source: shown.into() }
-        }
+        Error::Denied { store, op, .. } => errors::denied(store, op, shown),
+        Error::Rejected { store, op, effect, .. } => errors::rejected(store, op, effect, shown),
         error => error,
     }
 }

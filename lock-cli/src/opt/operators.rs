@@ -1,0 +1,79 @@
+//! The options of the commands that show the locks of a store, and take them away.
+
+use clap::Args;
+
+use crate::examples;
+
+/// Prints the value of the leader of an election, or exits with 1 if there is no leader.
+///
+/// Prints the value unchanged, also several lines of it. On a terminal, control characters are
+/// shown as escapes such as \n.
+#[derive(Args, Debug)]
+#[command(after_help = examples::LEADER)]
+pub(crate) struct Leader {
+    /// The name of the election.
+    pub(crate) name: String,
+    /// Prints every change of the leader or of its value, until a signal ends it.
+    #[arg(long, short)]
+    pub(crate) watch: bool,
+    /// Prints objects.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Lists the names that have a holder or a waiter.
+#[derive(Args, Debug)]
+#[command(after_help = examples::LS)]
+pub(crate) struct Ls {
+    /// Start of the names. Default: all names.
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: String,
+    /// Prints an array of objects.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Shows the holders of a lock and its waiters in order.
+#[derive(Args, Debug)]
+#[command(after_help = examples::SHOW)]
+pub(crate) struct Show {
+    /// The name of the lock.
+    pub(crate) name: String,
+    /// Prints an object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Shows the names in use with holders and waiters, once a second.
+///
+/// A terminal shows them live. Otherwise each change is a line.
+#[derive(Args, Debug)]
+#[command(after_help = examples::WATCH)]
+pub(crate) struct Watch {
+    /// Start of the names. Default: all names.
+    #[arg(default_value = "", hide_default_value = true, value_name = "NAME|PREFIX")]
+    pub(crate) prefix: String,
+    /// Prints an object for each change.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Takes a lock away from a holder, or a place from a waiter.
+///
+/// The next waiter gets the lock at once. If the holder does not notice in time, both work at the
+/// same time, and only the fencing token stops the first one. `distlock run` kills its command.
+/// Exits with 1 if there is no such holder or waiter.
+#[derive(Args, Debug)]
+#[command(after_help = examples::REVOKE)]
+pub(crate) struct Revoke {
+    /// The name of the lock.
+    pub(crate) name: String,
+    /// The attempt that `distlock show` prints, or its first characters.
+    pub(crate) attempt: String,
+    /// Does not ask for a confirmation.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Prints an object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,49 @@
+//! Constructors for the errors of drivers. [`Error::closed`] is next to the error itself.
+
+use crate::{BoxError, Effect, Error};
+
+/// The store cannot be reached, or has not answered.
+pub fn unavailable(
+    store: &'static str,
+    op: &'static str,
+    effect: Effect,
+    source: impl Into<BoxError>,
+) -> Error {
+    Error::Unavailable { store, op, effect, source: source.into() }
+}
+
+/// The store refused the login, or lacks a permission.
+pub fn denied(store: &'static str, op: &'static str, source: impl Into<BoxError>) -> Error {
+    Error::Denied { store, op, source: source.into() }
+}
+
+/// The store sent a reply that the driver cannot use.
+pub fn rejected(
+    store: &'static str,
+    op: &'static str,
+    effect: Effect,
+    source: impl Into<BoxError>,
+) -> Error {
+    Error::Rejected { store, op, effect, source: source.into() }
+}
+
+/// The grant was over before the client learned of it.
+pub fn late(store: &'static str) -> Error {
+    let why = "the grant was over before this client heard of it";
+    unavailable(store, "acquire", Effect::None, why)
+}
+
+/// A copy of an error, for a request that was made for several callers.
+pub fn again(error: &Error) -> Error {
+    let text = |source: &BoxError| source.to_string();
+    match error {
+        Error::Unavailable { store, op, effect, source } => {
+            unavailable(store, op, *effect, text(source))
+        }
+        Error::Denied { store, op, source } => denied(store, op, text(source)),
+        Error::Rejected { store, op, effect, source } => rejected(store, op, *effect, text(source)),
+        Error::Closed { store, by } => Error::Closed { store, by: by.clone() },
+        // No request fails with another error.
+        error => unavailable("the store", "send", error.effect(), error.to_string()),
+    }
+}

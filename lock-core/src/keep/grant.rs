@@ -1,0 +1,111 @@
+//! From an attempt to its lease: the session's book has the attempt from before its first request
+//! until its lease ends.
+
+use std::{ops::Deref, sync::Arc};
+
+use crate::{
+    Instant, Lease, Result,
+    keep::{
+        attempt::{End, Progress},
+        wait::{Waits, ended},
+    },
+};
+
+/// A session that makes leases.
+pub trait Grants: Waits {
+    /// Registers an attempt for renewal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`](crate::Error::Closed).
+    fn enter(&self, attempt: &Arc<Self::Attempt>) -> Result<()>;
+
+    /// Forgets an attempt.
+    fn forget(&self, attempt: &Self::Attempt);
+
+    /// Makes the lease of a grant with this token. Its validity counts from `sent`.
+    ///
+    /// # Errors
+    ///
+    /// Its end, if the attempt has ended meanwhile.
+    fn hold(
+        self: &Arc<Self>,
+        attempt: &Arc<Self::Attempt>,
+        sent: Instant,
+        token: u64,
+    ) -> Result<Box<dyn Lease>, End>;
+
+    /// Removes in the background what attempts of one request may have left in the store.
+    fn clean_up_all(self: &Arc<Self>, attempts: &[Arc<Self::Attempt>]);
+}
+
+/// Makes an attempt's lease when it is granted. A grant is the time from which validity counts, and
+/// a token.
+///
+/// # Errors
+///
+/// Those of `granted`, and [`Error::Closed`](crate::Error::Closed). The session then forgets the
+/// attempt.
+///
+/// # Cancel safety
+///
+/// None: the caller cancels by its [`Attempt`](crate::Attempt), and the future runs to its end.
+pub async fn lease<S: Grants, A, W, H>(
+    session: &Arc<S>,
+    attempt: &Arc<S::Attempt>,
+    granted: impl Future<Output = Result<(Instant, u64)>>,
+) -> Result<Box<dyn Lease>>
+where
+    S::Attempt: Deref<Target = Progress<A, W, H>>,
+{
+    session.enter(attempt)?;
+    let held = granted.await.and_then(|granted| {
+        // An attempt that was closed or revoked meanwhile leaves nothing.
+        hold(session, attempt, granted).inspect_err(|_| session.clean_up(attempt))
+    });
+    held.inspect_err(|_| session.forget(attempt))
+}
+
+/// Makes the leases of attempts that are granted together; `None` if they are not granted.
+///
+/// # Errors
+///
+/// Same as [`lease`].
+///
+/// # Cancel safety
+///
+/// Same as [`lease`].
+pub async fn leases<S: Grants, A, W, H>(
+    session: &Arc<S>,
+    attempts: &[Arc<S::Attempt>],
+    granted: impl Future<Output = Result<Option<Vec<(Instant, u64)>>>>,
+) -> Result<Option<Vec<Box<dyn Lease>>>>
+where
+    S::Attempt: Deref<Target = Progress<A, W, H>>,
+{
+    let granted = match attempts.iter().try_for_each(|attempt| session.enter(attempt)) {
+        Ok(()) => granted.await,
+        Err(closed) => Err(closed),
+    };
+    let held = granted.and_then(|granted| {
+        let Some(granted) = granted else { return Ok(None) };
+        let hold = |(attempt, granted)| hold(session, attempt, granted);
+        let held = attempts.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
+        held.inspect_err(|_| session.clean_up_all(attempts))
+    });
+    if !matches!(held, Ok(Some(_))) {
+        attempts.iter().for_each(|attempt| session.forget(attempt));
+    }
+    held
+}
+
+fn hold<S: Grants, A, W, H>(
+    session: &Arc<S>,
+    attempt: &Arc<S::Attempt>,
+    (sent, token): (Instant, u64),
+) -> Result<Box<dyn Lease>>
+where
+    S::Attempt: Deref<Target = Progress<A, W, H>>,
+{
+    session.hold(attempt, sent, token).map_err(|end| ended(&**session, attempt.ttl, end))
+}

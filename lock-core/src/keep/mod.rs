@@ -1,0 +1,47 @@
+//! For drivers: parts that several of them share.
+//!
+//! Everything here is optional. A driver of a store with sessions needs less of it than a driver of
+//! a store that knows only keys that expire. Nothing here depends on a store: specific parts come
+//! in as an argument or by a small trait.
+//!
+//! | module | what it keeps |
+//! |---|---|
+//! | [`attempt`] | one attempt from its first request to its end, as one state |
+//! | [`book`] | all attempts of a client, and when each is due for renewal |
+//! | [`due`] | a task that works when something is due |
+//! | [`wait`] | the wait for a grant, and the check before it is given out |
+//! | [`cancel`] | waits that end when the caller of an attempt leaves |
+//! | [`grant`] | from an attempt to its lease |
+//! | [`lease`] | the state of a lease |
+//! | [`departures`] | removing what attempts leave behind, several at a time |
+//! | [`pool`] | sessions of the store, one for each TTL |
+//! | [`opening`] | the result of opening a session, for all callers that wait for it |
+//! | [`leftovers`] | entries that attempts have left in a session, until its janitor has removed them |
+//! | [`observe`] | changes of the leader, sent to one observer |
+//! | [`backoff`] | pauses that grow |
+//! | [`ticket`] | tickets whose place a driver cannot read |
+//! | [`one_host`] | the address in a URL of a store with one server |
+//! | [`errors`] | constructors for the errors of drivers |
+//! | [`limits`] | times and counts that are the same on every store |
+//! | [`setters!`](crate::setters) | setters of a driver's configuration |
+//! | [`poison`] | mutexes that cannot be poisoned |
+
+pub mod attempt;
+pub mod backoff;
+pub mod book;
+pub mod cancel;
+pub mod departures;
+pub mod due;
+pub mod errors;
+pub mod grant;
+pub mod lease;
+pub mod leftovers;
+pub mod limits;
+pub mod observe;
+pub mod one_host;
+pub mod opening;
+pub mod poison;
+pub mod pool;
+mod setters;
+pub mod ticket;
+pub mod wait;

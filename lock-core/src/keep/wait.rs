@@ -1,0 +1,122 @@
+//! The wait for a grant, and the check before it is given out.
+
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+use crate::{
+    Attempt, Clock, Effect, Error, Instant, Result, Term,
+    deadline::safe_until,
+    duration::shown,
+    keep::{
+        attempt::{End, Progress},
+        errors::{late, unavailable},
+    },
+};
+
+/// A session in which attempts wait.
+pub trait Waits: Sized {
+    /// The session's record of an attempt.
+    type Attempt;
+
+    /// Its clock.
+    const CLOCK: Clock;
+
+    /// The store's name, and the name of the silent side in errors: "the server".
+    fn store(&self) -> (&'static str, &'static str);
+
+    /// Renews an attempt. Returns the send time of the request that renewed it; `None` if the store
+    /// does not have it any more.
+    fn renew(
+        &self,
+        attempt: &Self::Attempt,
+    ) -> impl Future<Output = Result<Option<Instant>>> + Send;
+
+    /// Removes a waiting attempt from the store, and tries again until the deadline.
+    fn withdraw(
+        self: &Arc<Self>,
+        attempt: &Arc<Self::Attempt>,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Removes in the background what an attempt may have left in the store.
+    fn clean_up(self: &Arc<Self>, attempt: &Arc<Self::Attempt>);
+}
+
+/// Waits for the grant of an attempt that is in the queue. Returns the send time of the request
+/// that confirmed it last, and its token.
+///
+/// # Errors
+///
+/// [`Error::Contended`] if the caller has left, [`Error::PlaceLost`] if the store does not have the
+/// attempt any more, [`Error::Closed`], and [`Error::Unavailable`] if the store has not answered
+/// for a TTL. The attempt's traces in the store are removed then.
+///
+/// # Cancel safety
+///
+/// None: the caller cancels by its [`Attempt`], and the future runs to its end.
+pub async fn wait<S: Waits, A, W, H>(
+    session: &Arc<S>,
+    attempt: &Arc<S::Attempt>,
+    caller: &Attempt,
+) -> Result<(Instant, u64)>
+where
+    S::Attempt: Deref<Target = Progress<A, W, H>>,
+{
+    let decided = tokio::select! {
+        biased;
+        decided = attempt.decided() => decided,
+        () = caller.cancelled() => {
+            session.withdraw(attempt, S::CLOCK.now() + attempt.ttl).await?;
+            return Err(Error::Contended { name: attempt.name.clone() });
+        }
+    };
+    match decided {
+        Ok((sent, token)) => Ok((confirm(session, attempt, sent).await?, token)),
+        Err(end) => {
+            // An attempt that is gone may have expired and still be there, or a request under way
+            // may have made it anew. A close removes everything.
+            if end != End::Closed {
+                session.clean_up(attempt);
+            }
+            Err(ended(&**session, attempt.ttl, end))
+        }
+    }
+}
+
+/// The error for an attempt with this TTL that is over before it was held.
+pub fn ended<S: Waits>(session: &S, ttl: Duration, end: End) -> Error {
+    let (store, peer) = session.store();
+    match end {
+        End::Closed => Error::closed(store),
+        End::Gone => Error::PlaceLost { store },
+        End::Unreachable => {
+            let silent = format!("{peer} did not answer for {}", shown(ttl));
+            unavailable(store, "acquire", Effect::Unknown, silent)
+        }
+    }
+}
+
+/// Renews a grant before it is given out, if a third of its term has passed or it is not renewed
+/// later. Returns the send time of the request that confirmed it last.
+async fn confirm<S: Waits, A, W, H>(
+    session: &Arc<S>,
+    attempt: &Arc<S::Attempt>,
+    sent: Instant,
+) -> Result<Instant>
+where
+    S::Attempt: Deref<Target = Progress<A, W, H>>,
+{
+    let fresh = S::CLOCK.now().since(sent) < attempt.ttl / 3;
+    if fresh && attempt.term == Term::Renewed {
+        return Ok(sent);
+    }
+    match session.renew(attempt).await {
+        Ok(Some(renewed)) => Ok(renewed),
+        Ok(None) => Err(late(session.store().0)),
+        // The grant still holds, for a shorter time.
+        Err(_) if S::CLOCK.now() < safe_until(sent, attempt.ttl) => Ok(sent),
+        Err(error) => {
+            session.clean_up(attempt);
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+
+-- Leaving.
+
+-- Ends an attempt's leadership, if it leads. Returns the argument for `vacate`.
+local function unseat(base, attempt)
+  local leader = redis.call('HMGET', base .. 'leader', 'by', 'database', 'token')
+  if leader[1] == attempt then
+    redis.call('DEL', base .. 'leader')
+    return leader
+  end
+end
+
+-- Removes an attempt from the queue, if it waits.
+local function dequeue(base, attempt)
+  if redis.call('HDEL', base .. 'waiting', attempt) == 1 then
+    redis.call('LREM', base .. 'queue', 1, attempt)
+  end
+end
+
+-- Gives up the lock, if it is `mine`, or else the attempt's membership, or its place in the queue.
+-- Returns 1 if it held, else 0.
+local function leave(lock, base, attempt, mine, leads)
+  if mine then
+    pass_on(lock, base, leads and unseat(base, attempt))
+    return 1
+  end
+  local group = group_of(base, redis.pcall('GET', lock))
+  if group and part(base, attempt) then
+    regroup(lock, base, group, true)
+    return 1
+  elseif not group then
+    -- Remains of a group that has lost its lock.
+    redis.call('DEL', base .. 'holders', base .. 'members')
+  end
+  dequeue(base, attempt)
+  settle(lock, base)
+  return 0
+end

@@ -1,0 +1,112 @@
+
+-- The rule of the queue: which attempts are let in, and what happens when one leaves.
+
+-- Sends a push about an attempt to its client: a token, or `gone`. It is a hint: a client that
+-- misses it finds out by itself, so a refusal is no failure.
+local function tell(lock, attempt, what)
+  redis.pcall('PUBLISH', 'distlock:' .. string.sub(attempt, 1, 16),
+    what .. ' ' .. string.sub(attempt, 18) .. ' ' .. lock)
+end
+
+-- Grants a lock that is free, or the caller's to give, to one attempt alone. Returns the token.
+local function grant(lock, base, attempt, ttl, kind, said)
+  local token = next_token(base)
+  redis.call('SET', lock, attempt, 'PX', ttl)
+  if kind ~= 'x' then
+    elect(lock, base, attempt, ttl, token, kind, said)
+  elseif said and said ~= '' then
+    redis.call('HSET', base .. 'waiting', 'holder', attempt .. said)
+    redis.call('PEXPIRE', base .. 'waiting', 172800000)
+  end
+  return token
+end
+
+-- Lets in living attempts from the head of the queue while they fit: into the group, or into a lock
+-- that is free or the caller's to give. No attempt is overtaken. Returns the lock's value, nil if
+-- it is free now, and the value once more if it is a group's.
+--
+-- The first write removes something: that works also when the server is out of memory, and once a
+-- script has written, its other writes work too. So a hand-over never stops half-way.
+local function pump(lock, base, group)
+  local queue, waiting, entered = base .. 'queue', base .. 'waiting', false
+  while true do
+    local attempt = redis.call('LINDEX', queue, 0)
+    if not attempt then
+      break
+    end
+    floor()
+    local record = redis.call('HGET', waiting, attempt)
+    local ttl, kind, said
+    if record and alive_until(record) > now then
+      ttl, kind, said = string.match(record, WAITER)
+    end
+    if group and kind and not fits(base, group, kind) then
+      break
+    end
+    redis.call('LPOP', queue)
+    redis.call('HDEL', waiting, attempt, 'holder')
+    if kind and string.find(kind, '^[xe]') then
+      tell(lock, attempt, grant(lock, base, attempt, ttl, kind, said))
+      return attempt
+    elseif kind then
+      local token = next_token(base)
+      group = admit(lock, base, group, attempt, ttl, kind, said, token)
+      entered = true
+      tell(lock, attempt, token)
+    end
+  end
+  if entered then
+    stretch(lock, base)
+  end
+  return group, group
+end
+
+-- Passes on a lock that is the caller's to give, or frees it; announces that `leader` does not lead
+-- any more. Returns the same as `pump`.
+local function pass_on(lock, base, leader)
+  local value, group = pump(lock, base)
+  if not value then
+    redis.call('DEL', lock, base .. 'waiting')
+  end
+  vacate(lock, base, leader, value)
+  return value, group
+end
+
+-- Ends the members that have expired, and lets in the waiters that fit then. `left`: members have
+-- just left. When the last one leaves, the lock is handed over or freed. Returns the same as
+-- `pump`.
+local function regroup(lock, base, group, left)
+  if redis.call('EXISTS', base .. 'holders') == 0 then
+    revive(lock, base)
+  end
+  local expired = redis.call('ZRANGEBYSCORE', base .. 'holders', '-inf', digits(now))
+  for _, attempt in ipairs(expired) do
+    part(base, attempt)
+    left = true
+  end
+  if left and redis.call('EXISTS', base .. 'holders') == 0 then
+    redis.call('DEL', base .. 'members')
+    return pass_on(lock, base)
+  elseif left then
+    stretch(lock, base)
+  end
+  return pump(lock, base, group)
+end
+
+-- Brings a name up to date. Returns the same as `pump`.
+local function settle(lock, base)
+  local value = redis.pcall('GET', lock)
+  if not value then
+    -- Nothing is written unless an attempt waits: a server that is full refuses a script's first
+    -- write.
+    if redis.call('EXISTS', base .. 'queue') == 1 then
+      return pump(lock, base)
+    end
+    return nil
+  end
+  local group = group_of(base, value)
+  if group then
+    return regroup(lock, base, group)
+  end
+  return value
+end

@@ -1,0 +1,37 @@
+
+-- Waiting in the queue.
+
+local function last_token(base)
+  return tonumber(redis.call('GET', base .. 'fence') or 0)
+end
+
+-- A queue expires two days after the last renewal of any waiter, so that a crash leaves nothing for
+-- ever. The longest TTL is a day, and each waiter is renewed three times per TTL.
+local function keep(base)
+  redis.call('PEXPIRE', base .. 'queue', 172800000)
+  redis.call('PEXPIRE', base .. 'waiting', 172800000)
+end
+
+-- Returns the ms until an attempt's obstacle ends, unless it is renewed: the first member to
+-- expire, or the waiter at the head, behind which another one may fit.
+local function blocked_for(lock, base, attempt, group)
+  local ends = group and tonumber(redis.call('ZRANGE', base .. 'holders', 0, 0, 'WITHSCORES')[2])
+  if not ends then
+    return redis.call('PTTL', lock)
+  end
+  local first = redis.call('LINDEX', base .. 'queue', 0)
+  local record = first and first ~= attempt and redis.call('HGET', base .. 'waiting', first)
+  if record then
+    ends = math.min(ends, alive_until(record))
+  end
+  return math.ceil((ends - now) / 1000)
+end
+
+-- Returns 0 if the holder is a client of distlock (with a queue). Else its release sends no push,
+-- and the number tells it from another such holder.
+local function foreign_mark(value, group)
+  if group or type(value) == 'string' and #value == 49 and string.match(value, '^%x+:%x+$') then
+    return 0
+  end
+  return type(value) == 'string' and 1 + tonumber(string.sub(redis.sha1hex(value), 1, 8), 16) or 1
+end

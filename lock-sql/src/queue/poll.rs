@@ -1,0 +1,113 @@
+//! Looks at queues for waiting attempts: one query for all queues that are due.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use lock_core::{Clock, Instant, LockName, deadline::jitter, queue::admitted, trace};
+
+use super::schedule::{LIMIT, Look, Why, blocked_for, next_look};
+use crate::{
+    error::is_final,
+    layout::{dialect::Dialect, row::Row},
+    session::{Session, attempt::Attempt, book::Due},
+    wire::{failure::Failure, script::Script, turns::Rank},
+};
+
+/// Pause after a look that failed.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Longest time without a look: a look that could be spared is made after it.
+const LONGEST_SPARE: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// Registers a waiting attempt for looks at its queue.
+    pub(crate) fn wait(&self, attempt: &Arc<Attempt>, look: Look, rings: u64) {
+        if self.book().wait(attempt, look, rings) {
+            self.waiters.look_due.notify_one();
+        }
+    }
+
+    /// Looks at the queues that are due.
+    pub(crate) async fn look(&self) {
+        let mut due = self.book().take_looks(Clock::Boot.now());
+        let seen = self.spare(&mut due).await;
+        if due.is_empty() {
+            return;
+        }
+        let names: Vec<_> = due.iter().map(|(name, ..)| name.clone()).collect();
+        let bury = due.iter().any(|(_, look, _)| look.why == Why::Expiry);
+        let look = |script: Script| script.look(&names, bury);
+        match self.run(Rank::HandOver, look, LIMIT).await {
+            Ok((_, rows)) => {
+                for (name, _, waiting) in &due {
+                    self.looked(name, waiting, &rows, seen);
+                }
+                if bury {
+                    // Other clients may have waited for the expired entries, too.
+                    names.iter().for_each(|name| self.tell_neighbours(name));
+                }
+            }
+            Err(failure) => self.look_failed(&due, &failure),
+        }
+    }
+
+    /// Takes out the looks that can be spared: nothing has changed in the database since the last
+    /// one. Returns the version of the database that the other looks will see; they may see a later
+    /// one.
+    async fn spare(&self, due: &mut Vec<Due>) -> Option<(u64, Instant)> {
+        if self.dialect() != Dialect::Sqlite || due.is_empty() {
+            return None;
+        }
+        let now = Clock::Boot.now();
+        let answer = self.database.run(Rank::HandOver, &self.script().version(), LIMIT).await.ok();
+        let version = answer.and_then(|(_, rows)| rows.number(0))?;
+        let is_same = |seen: (u64, Instant)| seen.0 == version && now.since(seen.1) < LONGEST_SPARE;
+        let (spared, needed) = due
+            .drain(..)
+            .partition(|(_, look, _)| look.why == Why::Pace && look.seen.is_some_and(is_same));
+        *due = needed;
+        let (mut book, spared): (_, Vec<Due>) = (self.book(), spared);
+        for (name, look, _) in spared {
+            book.look_again(&name, look.after(now));
+        }
+        Some((version, now))
+    }
+
+    fn looked(
+        &self,
+        name: &LockName,
+        waiting: &[Arc<Attempt>],
+        rows: &[Row],
+        seen: Option<(u64, Instant)>,
+    ) {
+        let of_name = |row: &&Row| row.name == name.as_str().as_bytes();
+        let queue: Vec<Row> = rows.iter().filter(of_name).cloned().collect();
+        let places: HashMap<_, _> =
+            queue.iter().enumerate().map(|(at, row)| (row.attempt, at)).collect();
+        let holders = admitted(queue.iter().map(|row| row.kind));
+        for attempt in waiting {
+            match places.get(&attempt.id) {
+                Some(at) if queue[*at].left.is_zero() => attempt.gone(),
+                Some(at) if *at < holders => attempt.admitted(),
+                Some(_) => {}
+                None => attempt.gone(),
+            }
+        }
+        let waits = |row: &&Row| waiting.iter().any(|attempt| attempt.id == row.attempt);
+        if let Some(first) = queue[holders.min(queue.len())..].iter().find(waits) {
+            let at = places[&first.attempt];
+            let look = next_look(self.dialect(), at - holders + 1, blocked_for(&queue, at));
+            self.book().look_again(name, Look { seen, ..look });
+        }
+    }
+
+    fn look_failed(&self, due: &[Due], failure: &Failure) {
+        if let Failure::Refused(error) = failure
+            && is_final(self.dialect(), error)
+        {
+            trace::renewal_failed(self.dialect().store(), error);
+        }
+        let (at, mut book) = (Clock::Boot.now() + jitter(PAUSE), self.book());
+        for (name, look, _) in due {
+            book.look_again(name, Look { at, ..*look });
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Seeing and raising the token floor.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use lock_core::{Error, FencingToken, LockName, Result, TokenFloor};
+use uuid::Uuid;
+use zookeeper_client::{CreateMode, Error as ZkError, Stat};
+
+use crate::{
+    error,
+    layout::{
+        floor::{Above, broken},
+        listing, path,
+    },
+    operators::{AT_ONCE, directories, names},
+    session::Session,
+    wire::{requests::Exchange, turns::Turn},
+};
+
+impl Session {
+    /// Returns the current record, if there is one.
+    async fn record(&self) -> Result<Option<(Above, Stat)>> {
+        let path = &path::floor(&self.config.prefix);
+        let data = |exchange: Arc<Exchange>| async move { exchange.data(path).await };
+        let found = self.read("token floor", Turn::First, data).await?;
+        found.map(|(data, stat)| Ok((Above::read(path, &data, &stat)?, stat))).transpose()
+    }
+
+    /// Returns the floor and the newest token.
+    pub(crate) async fn token_floor(&self) -> Result<TokenFloor> {
+        let newest = match self.newest_made().await {
+            Err(Error::Denied { .. }) => self.newest_seen().await?,
+            newest => newest?,
+        };
+        // Read last: a raise meanwhile makes the result too great rather than too small.
+        let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
+        Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(newest)))
+    }
+
+    /// Returns the id of a transaction that is newer than all earlier ones: it creates a node for a
+    /// moment.
+    async fn newest_made(&self) -> Result<i64> {
+        let path = format!("{}-{}", path::floor(&self.config.prefix), Uuid::new_v4().simple());
+        let options = CreateMode::Ephemeral.with_acls(self.config.access.acls());
+        let stat = loop {
+            let exchange = self.begin()?;
+            match exchange.create(&path, b"", &options).await {
+                Ok((stat, _)) => break stat,
+                Err(ZkError::NoNode) => self.make_prefix().await?,
+                // Made by a request whose answer was lost.
+                Err(ZkError::NodeExists) => {
+                    if let Some(stat) = self.stat(&path).await? {
+                        break stat;
+                    }
+                }
+                Err(error) => self.again("token floor", error).await?,
+            }
+        };
+        self.remove(&path).await?;
+        Ok(stat.czxid)
+    }
+
+    /// Returns the newest transaction that has made an entry, or a later one. For a login that may
+    /// only read: each directory records when the last entry was made in it, and the directory
+    /// above records its deletion.
+    async fn newest_seen(&self) -> Result<i64> {
+        let prefix = &self.config.prefix;
+        let synced = self.begin()?.sync(prefix).await;
+        synced.map_err(|error| error::read_failed("token floor", error))?;
+        let mut newest = 0;
+        // The deletion of a directory meanwhile is recorded in the one above, which is read later.
+        for level in directories(self, "").await?.into_iter().rev() {
+            let mut changed = stream::iter(level)
+                .map(|directory| async move { self.changed(&directory.path).await })
+                .buffer_unordered(AT_ONCE);
+            while let Some(changed) = changed.try_next().await? {
+                newest = newest.max(changed);
+            }
+        }
+        let ends = prefix.rmatch_indices('/').map(|(end, _)| end.max(1));
+        for end in std::iter::once(prefix.len()).chain(ends) {
+            newest = newest.max(self.changed(&prefix[..end]).await?);
+        }
+        Ok(newest)
+    }
+
+    /// Returns when a child of this node was made or deleted last; 0 if there is no such node.
+    async fn changed(&self, path: &str) -> Result<i64> {
+        Ok(self.stat(path).await?.map_or(0, |stat| stat.pzxid))
+    }
+
+    /// Raises the floor, unless it is as high already. Of two clients that raise it at once, the
+    /// second one finds the first one's record.
+    pub(crate) async fn raise_floor(&self, to: FencingToken) -> Result<()> {
+        let (path, data) = (&path::floor(&self.config.prefix), to.to_string());
+        let options = CreateMode::Persistent.with_acls(self.config.access.acls());
+        loop {
+            let record = self.record().await?;
+            if record.map_or(0, |(above, _)| above.number) >= to.value() {
+                return Ok(());
+            }
+            // It may be a lock's directory, which servers delete when its last child is gone.
+            if record.is_some_and(|(above, stat)| above.since == 0 && stat.cversion > 0) {
+                return Err(broken(format!("{path} has had children; delete it, and try again")));
+            }
+            let exchange = self.begin()?;
+            let written = match record {
+                Some((_, stat)) => {
+                    exchange.set_data(path, data.as_bytes(), Some(stat.version)).await.map(drop)
+                }
+                None => exchange.create(path, data.as_bytes(), &options).await.map(drop),
+            };
+            match (written, record) {
+                (Err(ZkError::NoNode), None) => self.make_prefix().await?,
+                // In each of these cases the next look at the record tells the result.
+                (Ok(()) | Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
+                (Err(error), _) => self.again("raise the token floor", error).await?,
+            }
+        }
+    }
+
+    async fn make_prefix(&self) -> Result<()> {
+        let (op, prefix) = ("create the locks' directory", &self.config.prefix);
+        self.make_directory(op, prefix, CreateMode::Persistent, Turn::First).await
+    }
+
+    /// Returns the attempts with nodes that were made before the last raise of the floor.
+    pub(crate) async fn before_floor(&self) -> Result<Vec<(LockName, Uuid)>> {
+        let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for name in names(self, "").await? {
+            let directory = self.config.directory(&name)?;
+            for child in listing::in_order(self.list(&directory, Turn::Look).await?) {
+                let exchange = self.begin_in_turn(Turn::Look).await?;
+                match exchange.data(&format!("{directory}/{child}")).await {
+                    Ok((note, stat)) if above.is_after(&stat) => {
+                        let attempt = listing::read(&child, &note, &stat, above).attempt;
+                        found.extend(attempt.map(|attempt| (name.clone(), attempt)));
+                    }
+                    Ok(_) | Err(ZkError::NoNode) => {}
+                    Err(error) => return Err(error::read_failed("raise the token floor", error)),
+                }
+            }
+        }
+        Ok(found)
+    }
+}

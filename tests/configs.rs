@@ -1,0 +1,148 @@
+//! The same lines configure and connect each driver, so that their forms cannot drift apart.
+
+use std::time::Duration;
+
+use distlock::{Error, Locks, StoreUrl};
+
+/// Checks the parts that every driver has: a URL, the same fields, setters of the same names, a
+/// text that hides the password, and a connection that checks the TTL before it contacts the store.
+macro_rules! driver {
+    ($test:ident, $feature:literal, $driver:ident::{$Config:ident, $Lock:ident}, $url:literal) => {
+        #[cfg(feature = $feature)]
+        #[tokio::test]
+        async fn $test() {
+            use distlock::$driver::{$Config, $Lock};
+
+            let url = StoreUrl::parse(concat!($url, "?ttl=7s")).unwrap();
+            let config: $Config = $Config::from_url(&url).unwrap();
+            let ttl: Option<Duration> = config.ttl;
+            assert_eq!(ttl, Some(Duration::from_secs(7)));
+            assert_eq!($Config::default().ttl, None);
+            assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
+            let unknown = StoreUrl::parse(concat!($url, "?holder=me")).unwrap();
+            let error = $Config::from_url(&unknown).unwrap_err();
+            assert!(matches!(&error, Error::InvalidOption { .. }), "{error}");
+            // A fraction of a second too short for every store.
+            let config = config.ttl(Duration::from_millis(1) / 2);
+            let error: Error = $Lock::connect(config.clone()).await.map(Locks::new).unwrap_err();
+            refused(&error);
+            assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
+        }
+    };
+}
+
+/// Some drivers contact the server before they check the TTL. So the error is about the TTL or the
+/// missing server.
+fn refused(error: &Error) {
+    let refused = matches!(error, Error::InvalidOption { option, .. } if option == "ttl")
+        || matches!(error, Error::Unavailable { .. });
+    assert!(refused, "{error:?}");
+}
+
+driver!(memory, "memory", memory::{MemoryConfig, MemoryLock}, "memory:configs");
+driver!(etcd, "etcd", etcd::{EtcdConfig, EtcdLock}, "etcd://me:s3cret@127.0.0.1:1");
+driver!(redis, "redis", redis::{RedisConfig, RedisLock}, "redis://me:s3cret@127.0.0.1:1");
+driver!(zookeeper, "zookeeper", zookeeper::{ZkConfig, ZkLock}, "zookeeper://me:s3cret@127.0.0.1:1");
+driver!(sqlite, "sqlite", sql::{SqlConfig, SqlLock}, "sqlite:configs-of-no-file.db");
+driver!(postgres, "postgres", sql::{SqlConfig, SqlLock}, "postgres://me:s3cret@127.0.0.1:1/db");
+driver!(mysql, "mysql", sql::{SqlConfig, SqlLock}, "mysql://me:s3cret@127.0.0.1:1/db");
+
+/// The fields of drivers whose store is shared with foreign clients.
+macro_rules! shared_store {
+    ($test:ident, $feature:literal, $driver:ident::$Config:ident) => {
+        #[cfg(feature = $feature)]
+        #[test]
+        fn $test() {
+            use distlock::{Layout, $driver::$Config};
+
+            fn prefix(layout: Layout) -> &'static str {
+                match layout {
+                    Layout::Native => "/native",
+                    _ => "/escaped",
+                }
+            }
+            let config = $Config::default().login("me", "s3cret").layout(Layout::Native);
+            let layout: Layout = config.layout;
+            let config = config.prefix(prefix(layout));
+            let texts: (String, Option<String>, Option<String>) =
+                (config.prefix.clone(), config.user.clone(), config.password.clone());
+            assert_eq!(texts, ("/native".into(), Some("me".into()), Some("s3cret".into())));
+            assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
+            // The words in a URL are the same.
+            let url = StoreUrl::parse(concat!($feature, "://h?layout=native")).unwrap();
+            assert_eq!($Config::from_url(&url).unwrap().layout, layout);
+        }
+    };
+}
+
+shared_store!(names_on_etcd, "etcd", etcd::EtcdConfig);
+shared_store!(names_on_redis, "redis", redis::RedisConfig);
+shared_store!(names_on_zookeeper, "zookeeper", zookeeper::ZkConfig);
+
+/// A configuration from a file equals one from a URL.
+#[cfg(feature = "serde")]
+mod files {
+    use super::*;
+
+    macro_rules! file {
+        ($test:ident, $feature:literal, $driver:ident::$Config:ident, $url:literal, $file:literal) => {
+            #[cfg(feature = $feature)]
+            #[test]
+            fn $test() {
+                use distlock::$driver::$Config;
+
+                let url = StoreUrl::parse($url).unwrap();
+                let by_url = format!("{:?}", $Config::from_url(&url).unwrap());
+                let read = |text: &str| serde_json::from_str::<$Config>(text);
+                assert_eq!(format!("{:?}", read($file).unwrap()), by_url);
+                assert!(read(r#"{"holder": "me"}"#).is_err(), "an unknown field");
+                let error = read(r#"{"ttl": "soon"}"#).unwrap_err().to_string();
+                assert!(error.contains("soon") && error.contains("15s"), "{error}");
+            }
+        };
+    }
+
+    file!(memory, "memory", memory::MemoryConfig, "memory:a?ttl=7s", r#"{"name":"a","ttl":"7s"}"#);
+    file!(
+        etcd,
+        "etcd",
+        etcd::EtcdConfig,
+        "etcd://me:pw@h,i:1?ttl=7s&prefix=p/&layout=native",
+        r#"{"hosts":["h:2379","i:1"],"user":"me","password":"pw","ttl":"7s","prefix":"p/","layout":"native"}"#
+    );
+    file!(
+        redis,
+        "redis",
+        redis::RedisConfig,
+        "redis://me:pw@h:7000/2?ttl=7s&mode=simple",
+        r#"{"host":"h","port":7000,"database":2,"user":"me","password":"pw","ttl":"7s","mode":"simple"}"#
+    );
+    file!(
+        zookeeper,
+        "zookeeper",
+        zookeeper::ZkConfig,
+        "zookeeper://me:pw@h/app?tick=1s&acl=creator",
+        r#"{"hosts":["h:2181"],"chroot":"/app","user":"me","password":"pw","tick":"1s","access":"creator"}"#
+    );
+    file!(
+        sqlite,
+        "sqlite",
+        sql::SqlConfig,
+        "sqlite:a.db?ttl=7s",
+        r#"{"target":{"file":{"path":"a.db"}},"ttl":"7s"}"#
+    );
+    file!(
+        postgres,
+        "postgres",
+        sql::SqlConfig,
+        "postgres://me:pw@h/db?tls=verify&ca=ca.pem",
+        r#"{"target":{"postgres":{"host":"h","port":5432,"user":"me","password":"pw","database":"db","tls":"verify","ca":"ca.pem"}}}"#
+    );
+    file!(
+        mysql,
+        "mysql",
+        sql::SqlConfig,
+        "mysql://h/db",
+        r#"{"target":{"mysql":{"host":"h","port":3306,"database":"db"}}}"#
+    );
+}
