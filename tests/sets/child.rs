@@ -24,7 +24,7 @@ pub fn lock_sets(url: &str) -> ExitCode {
     match runtime.block_on(work(url, backwards, rounds.expect("a number of rounds"))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            println!("{error}");
+            eprintln!("{error}");
             ExitCode::FAILURE
         }
     }
