@@ -116,7 +116,7 @@ pub use lock_zk as zookeeper;
 
 pub use crate::{
     connect::connect,
-    stores::{STORES, Store},
+    stores::{Deployment, STORES, Store},
 };
 
 /// Compiles and runs the examples of the chapter about testing.
