@@ -3,7 +3,7 @@
 mod options;
 mod statements;
 
-use std::ops::Deref;
+use std::{fs, ops::Deref};
 
 use self::options::PostgresOptions;
 use crate::{Builder, LabError, Server, builder::Kind, tls::Tls};
@@ -81,6 +81,42 @@ impl Postgres {
     /// If the future is dropped, each statement may or may not have run.
     pub async fn sql_as_admin(&self, statements: &str) -> Result<String, LabError> {
         self.options.admin(self.addr())?.run(statements).await
+    }
+
+    /// Starts a standby with the data that this server has now, and with the same passwords. It
+    /// follows no primary: it is one that lags, however long it runs. This server is restarted.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`start`](Self::start); [`LabError::Io`] if the data cannot be copied.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the standby, and leaves this server killed or started, perhaps not
+    /// ready yet.
+    pub async fn lagging_standby(&self) -> Result<Self, LabError> {
+        let mut builder = Self::builder();
+        builder.options.password = self.options.password.clone();
+        let standby = builder.start().await?;
+        standby.restore(&self.back_up().await?).await?;
+        standby.kill();
+        let signal = standby.home().join("data/standby.signal");
+        fs::write(signal, "").map_err(LabError::io("writing standby.signal"))?;
+        standby.restart().await?;
+        Ok(standby)
+    }
+
+    /// Makes a standby a primary.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`sql`](Self::sql).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, it may or may not become one.
+    pub async fn promote(&self) -> Result<(), LabError> {
+        self.sql_as_admin("SELECT pg_promote()").await.map(drop)
     }
 }
 

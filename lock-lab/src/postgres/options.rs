@@ -57,7 +57,7 @@ if [ -f tls-key.pem ]; then install -m 600 tls-key.pem own-key.pem; fi"#;
 /// The options of PostgreSQL alone.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
-    password: Password,
+    pub(super) password: Password,
     pub(super) durable: bool,
     pub(super) tls: Option<Tls>,
     pub(super) demands: Demands,
