@@ -300,6 +300,7 @@
 
 mod acquire;
 mod config;
+mod doubt;
 mod election;
 mod error;
 mod layout;
@@ -307,6 +308,7 @@ mod lease;
 mod lock;
 mod operators;
 mod queue;
+mod server;
 mod session;
 mod wire;
 
@@ -316,9 +318,10 @@ pub use sqlx as client;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub use crate::wire::faults::Faults;
 pub use crate::{
-    config::{Server, SqlConfig, Target, Tls},
+    config::{SqlConfig, Target},
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
+    server::{Failover, Server},
     wire::own_client::OwnPool,
 };

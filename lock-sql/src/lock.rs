@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::{
     acquire::{self, detach, set},
     config::{SqlConfig, TTL},
+    doubt::Doubt,
     election::observe,
     layout::dialect::Dialect,
     session::{Session, attempt::Attempt},
@@ -27,6 +28,10 @@ const SLACK: Duration = Duration::from_millis(500);
 /// When tokens may fail to rise.
 const FORGETFUL: &str = "unless the server's machine crashes: its commits need not be on the disk then \
                          (innodb_flush_log_at_trx_commit, fsync)";
+
+/// When tokens may fail to rise, where another server may take over.
+const LAGGING: &str =
+    "unless a standby takes over that lacks the newest commits (failover=managed)";
 
 /// Locks in one database.
 #[derive(Debug)]
@@ -58,11 +63,16 @@ impl SqlLock {
         let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
-        let outlives = session.outlives().await?;
-        guarantees.survives.restart = outlives > 0;
-        if outlives < 2 {
+        let (outlives, doubts) = session.outlives().await?;
+        guarantees.survives.restart = outlives > 0 && !Doubt::forgets(doubts);
+        let is_managed = config.is_managed();
+        if is_managed {
+            guarantees.fencing = Fencing::BestEffort(LAGGING);
+        }
+        if outlives < 2 || Doubt::forgets(doubts) {
             guarantees.fencing = Fencing::BestEffort(FORGETFUL);
         }
+        guarantees.cautions = Doubt::cautions(doubts, is_managed);
         Ok(Self { session, guarantees })
     }
 

@@ -5,6 +5,8 @@ pub(crate) mod database;
 pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;
+mod host;
+pub(crate) mod hosts;
 mod limit;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -20,4 +22,7 @@ pub(crate) mod script;
 mod server;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod tls_error;
 pub(crate) mod turns;
+mod verdict;

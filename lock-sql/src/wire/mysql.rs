@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::Error;
+use lock_core::{Encryption, Error, Pem};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -10,14 +10,15 @@ use sqlx::{
 };
 
 use crate::{
-    config::{Server, Tls},
     error,
     layout::{dialect::Dialect, row::Rows},
+    server::Server,
     wire::{
         connections::Link,
         failure::Failure,
+        hosts::Hosts,
         own_client,
-        remote::{Remote, set},
+        remote::{Remote, hosts, set},
     },
 };
 
@@ -39,16 +40,23 @@ const GALERA: &str = "the server is a node of Galera (wsrep_on): each node has i
 const STATEMENTS: &str = "the server writes its binary log by statement (binlog_format=STATEMENT), with \
     which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
 
+/// The port that is named by default.
+const PORT: u16 = 3306;
+
 /// One client's connections to a server.
 pub(crate) type MySql = Remote<MySqlConnection>;
 
 impl MySql {
     /// Sends nothing yet.
-    pub(crate) fn new(server: &Server) -> Self {
-        let Server { host, port, database, .. } = server;
-        let database = database.as_deref().unwrap_or_default();
-        let options = options(server);
-        Self::by(Some(format!("{host}:{port}/{database}")), Arc::new(move || options.clone()))
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for a configuration that cannot work.
+    pub(crate) fn new(server: &Server) -> Result<Self, Error> {
+        let database = server.database.as_deref().unwrap_or_default();
+        let options = |host: &str, port| options(server, host, port);
+        let hosts = hosts(server, PORT, options, MySqlConnectOptions::password)?;
+        Ok(Self::by(Some(format!("{}/{database}", server.hosts.join(","))), hosts))
     }
 
     /// Uses a pool's options. Sends nothing yet.
@@ -70,7 +78,8 @@ impl MySql {
             Some(socket) => socket.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
-        Ok(Self::by(Some(format!("{server}/{database}")), own_client::way(pool, of_locks)))
+        let hosts = Arc::new(Hosts::one(own_client::way(pool, of_locks)));
+        Ok(Self::by(Some(format!("{server}/{database}")), hosts))
     }
 }
 
@@ -108,7 +117,7 @@ fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
         return Err(Failure::Barred(error::unfit(Dialect::MySql, STATEMENTS)));
     }
     match is_set("read_only") || is_set("innodb_read_only") {
-        true => Err(Failure::read_only("the server is read-only (read_only): a replica?")),
+        true => Err(Failure::down("the server is read-only (read_only): a replica?")),
         false => Ok(()),
     }
 }
@@ -124,16 +133,30 @@ fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
         .disable_statement_logging()
 }
 
-fn options(server: &Server) -> MySqlConnectOptions {
-    let options = MySqlConnectOptions::new().host(&server.host).port(server.port);
+fn options(server: &Server, host: &str, port: u16) -> MySqlConnectOptions {
+    let options = MySqlConnectOptions::new().host(host).port(port);
     let options = set(options, server.user.as_deref(), MySqlConnectOptions::username);
-    let options = set(options, server.password.as_deref(), MySqlConnectOptions::password);
     let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
-    let options = set(options, server.ca.as_deref(), MySqlConnectOptions::ssl_ca);
-    let options = options.ssl_mode(match server.tls {
-        Tls::Off => MySqlSslMode::Disabled,
-        Tls::Prefer => MySqlSslMode::Preferred,
-        Tls::Verify => MySqlSslMode::VerifyIdentity,
+    let tls = &server.tls;
+    let options = set(options, tls.ca.as_ref(), |options, ca| match ca {
+        Pem::File(path) => options.ssl_ca(path),
+        Pem::Text(text) => options.ssl_ca_from_pem(text.clone().into_bytes()),
+        _ => options,
+    });
+    let options = set(options, tls.cert.as_ref(), |options, cert| match cert {
+        Pem::File(path) => options.ssl_client_cert(path),
+        Pem::Text(text) => options.ssl_client_cert_from_pem(text),
+        _ => options,
+    });
+    let options = set(options, tls.key.as_ref(), |options, key| match key {
+        Pem::File(path) => options.ssl_client_key(path),
+        Pem::Text(text) => options.ssl_client_key_from_pem(text),
+        _ => options,
+    });
+    let options = options.ssl_mode(match tls.mode {
+        Encryption::Off => MySqlSslMode::Disabled,
+        Encryption::Prefer => MySqlSslMode::Preferred,
+        _ => MySqlSslMode::VerifyIdentity,
     });
     options.disable_statement_logging()
 }

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_core::Attempt;
+use lock_core::{Attempt, Encryption, Instant, Result};
+use tokio::sync::Notify;
 
 #[cfg(feature = "postgres")]
 use crate::{error, wire::failure::Failure, wire::postgres::doubts::Pushes};
 use crate::{
     layout::dialect::Dialect,
+    server::Server,
     wire::{
         connections::{Connections, Link},
         database::{Answer, Database},
+        host::Host,
+        hosts::Hosts,
         limit::Limit,
         own_client::Way,
         turns::{SEATS, Turn, Turns},
@@ -30,11 +34,11 @@ pub(crate) struct Remote<C: Link> {
 
 impl<C: Link> Remote<C> {
     /// Sends nothing yet.
-    pub(super) fn by(address: Option<String>, way: Way<C>) -> Self {
+    pub(super) fn by(address: Option<String>, hosts: Arc<Hosts<C>>) -> Self {
         Self {
             address,
             turns: Turns::new(SEATS),
-            connections: Connections::new(way, SEATS),
+            connections: Connections::new(hosts, SEATS),
             #[cfg(feature = "postgres")]
             pushes: None,
         }
@@ -89,6 +93,14 @@ impl<C: Link> Database for Remote<C> {
         self.address.as_deref()
     }
 
+    fn moved(&self) -> Option<Arc<Notify>> {
+        self.connections.hosts().moved().cloned()
+    }
+
+    fn moved_at(&self) -> Option<Instant> {
+        self.connections.hosts().moved_at()
+    }
+
     #[cfg(feature = "postgres")]
     fn pushes(&self) -> Option<&Pushes> {
         self.pushes.as_ref()
@@ -99,6 +111,38 @@ impl<C: Link> Drop for Remote<C> {
     fn drop(&mut self) {
         self.refuse();
     }
+}
+
+/// The hosts of a server, each with the options that a function makes for it. The password is read
+/// for each connection.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a configuration that cannot work.
+pub(super) fn hosts<C: Link>(
+    server: &Server,
+    default_port: u16,
+    options: impl Fn(&str, u16) -> C::Options,
+    with_password: fn(C::Options, &str) -> C::Options,
+) -> Result<Arc<Hosts<C>>>
+where
+    C::Options: Clone + Sync,
+{
+    server.check(default_port)?;
+    if server.tls.mode == Encryption::Verify {
+        // Says better than the client library what is wrong with the files.
+        lock_core::keep::tls::client_config(&server.tls)?;
+    }
+    let host = |(name, port): &(String, u16)| {
+        let (options, password) = (options(name, *port), server.password.clone());
+        let way: Way<C> = Arc::new(move || match &password {
+            Some(password) => Ok(with_password(options.clone(), &password.read()?)),
+            None => Ok(options.clone()),
+        });
+        Host { name: format!("{name}:{port}"), way }
+    };
+    let hosts = server.addresses(default_port)?.iter().map(host).collect();
+    Ok(Arc::new(Hosts::several(hosts, server.timeouts)))
 }
 
 /// Sets an option that the configuration names.
