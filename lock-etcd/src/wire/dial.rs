@@ -7,7 +7,7 @@ use lock_core::Encryption;
 
 use crate::{
     error::{Failure, FailureKind},
-    wire::{login::Login, member::Member, own::Own, plain},
+    wire::{login::Login, member::Member, own::Own, probe, tls_error},
 };
 
 /// The name of the one endpoint of a caller's client.
@@ -43,19 +43,25 @@ impl Source {
         }
     }
 
-    /// Returns the failure of the first connection, and says so if the member expects TLS.
+    /// Returns the failure of the first connection with its cause, if another connection shows it.
     pub(crate) async fn explain(
         &self,
         failure: Failure,
         endpoint: &str,
         limit: Duration,
     ) -> Failure {
-        let is_plain = matches!(self, Self::Own(own) if own.tls.mode == Encryption::Off);
-        let may_be = is_plain && failure.kind == FailureKind::Broken;
-        match may_be && plain::speaks_tls(endpoint, limit).await {
-            true => Failure::new(FailureKind::Refused, format!("{EXPECTS_TLS}: {failure}")),
-            false => failure,
+        let Self::Own(own) = self else { return failure };
+        if failure.kind != FailureKind::Broken {
+            return failure;
         }
+        let cause = match own.tls.mode {
+            Encryption::Off => {
+                let expected = probe::speaks_tls(endpoint, limit).await;
+                expected.then(|| format!("{EXPECTS_TLS}: {failure}"))
+            }
+            _ => probe::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
+        };
+        cause.map_or(failure, |cause| Failure::new(FailureKind::Refused, cause))
     }
 
     /// Returns a connection to this member. With the caller's client it is the same connection

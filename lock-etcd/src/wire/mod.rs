@@ -14,7 +14,7 @@ pub(crate) mod limits;
 pub(crate) mod login;
 pub(crate) mod member;
 pub(crate) mod own;
-mod plain;
+mod probe;
 pub(crate) mod reads;
 pub(crate) mod removals;
 pub(crate) mod requests;
