@@ -3,11 +3,15 @@
 use std::{fmt, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
-use lock_core::{Error, Layout, Result, StoreUrl, duration::shown, keep::limits::DEFAULT_TTL};
+use lock_core::{
+    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls,
+    duration::shown,
+    keep::{self, limits::DEFAULT_TTL},
+};
 
 use crate::{
     layout::keys::Keys,
-    wire::dial::{self, Source},
+    wire::{dial::Source, limits::Limits, login::Login, own::Own},
 };
 
 const DEFAULT_PORT: u16 = 2379;
@@ -37,8 +41,13 @@ pub struct EtcdConfig {
     pub hosts: Vec<String>,
     /// The user. Default: no login.
     pub user: Option<String>,
-    /// The password.
-    pub password: Option<String>,
+    /// The password of the user, or where it is; read anew for each login. Default: none.
+    pub password: Option<Secret>,
+    /// How connections are encrypted, and the certificates. Not used with a given client or its
+    /// options. Default: not at all.
+    pub tls: Tls,
+    /// The limits for connecting (4 s for all members together) and for a request (2 s).
+    pub timeouts: Timeouts,
     /// The TTL of locks that set none, in whole seconds. Default: 15 s.
     #[cfg_attr(
         feature = "serde",
@@ -72,7 +81,9 @@ impl EtcdConfig {
         let config = Self {
             hosts: url.hosts(DEFAULT_PORT),
             user: url.user().map(str::to_owned),
-            password: url.password().map(str::to_owned),
+            password: Secret::from_url(url, &mut options)?,
+            tls: Tls::from_options(&mut options, Encryption::Off)?,
+            timeouts: Timeouts::from_options(&mut options)?,
             ttl: options.duration("ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
             layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
@@ -80,6 +91,9 @@ impl EtcdConfig {
         };
         whole_seconds("URL option ttl", config.default_ttl())?;
         options.finish()?;
+        if config.user.is_none() && config.password.is_some() {
+            return Err(url.error("a password needs a user before the host: etcd://USER@HOST"));
+        }
         Ok(config)
     }
 
@@ -125,8 +139,20 @@ impl EtcdConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`tls`](Self#structfield.tls).
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Sets [`timeouts`](Self#structfield.timeouts).
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
         self
     }
 
@@ -156,12 +182,37 @@ impl EtcdConfig {
         Keys { prefix: self.prefix.clone(), native: self.layout == Layout::Native }
     }
 
+    /// Refuses values that a URL cannot have, and files that are no certificates.
+    pub(crate) fn check(&self) -> Result<()> {
+        whole_seconds("ttl", self.default_ttl())?;
+        self.timeouts.check()?;
+        self.tls.check()?;
+        match self.tls.mode {
+            Encryption::Off => Ok(()),
+            Encryption::Verify => {
+                keep::tls::server_name(&self.tls, "localhost")?;
+                keep::tls::client_config(&self.tls).map(drop)
+            }
+            _ => Err(Error::InvalidOption {
+                option: "tls".to_owned(),
+                value: "prefer".to_owned(),
+                allowed: "off or verify".to_owned(),
+            }),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::new(self.timeouts.connect, self.timeouts.request)
+    }
+
     /// Returns the source of connections.
     pub(crate) fn source(&self) -> Source {
-        let password = self.password.as_deref().unwrap_or_default();
-        let login = self.user.as_deref().map(|user| (user, password));
-        let hosts = self.hosts.iter().map(|host| endpoint(host)).collect();
-        self.given.clone().unwrap_or_else(|| Source::Options(hosts, dial::options(login)))
+        let login = self.user.clone().map(|user| {
+            Login::new(user, self.password.clone().unwrap_or_else(|| Secret::text("")))
+        });
+        let endpoints = self.hosts.iter().map(|host| endpoint(host)).collect();
+        let own = || Source::Own(Box::new(Own { endpoints, tls: self.tls.clone(), login }));
+        self.given.clone().unwrap_or_else(own)
     }
 }
 
@@ -171,6 +222,8 @@ impl Default for EtcdConfig {
             hosts: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
             user: None,
             password: None,
+            tls: Tls::default(),
+            timeouts: Timeouts::default(),
             ttl: None,
             prefix: String::new(),
             layout: Layout::default(),
@@ -205,6 +258,8 @@ impl fmt::Debug for EtcdConfig {
         f.debug_struct("EtcdConfig")
             .field("hosts", &self.source())
             .field("user", &self.user)
+            .field("tls", &self.tls)
+            .field("timeouts", &self.timeouts)
             .field("ttl", &self.ttl)
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)

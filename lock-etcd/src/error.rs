@@ -88,9 +88,14 @@ impl Failure {
     pub(crate) fn of_stream(error: impl Into<Self>) -> Self {
         let failure: Self = error.into();
         match failure.says(FailureKind::Denied, "auth token") {
-            true => Self { kind: FailureKind::LoggedOut, ..failure },
+            true => failure.logged_out(),
             false => failure,
         }
+    }
+
+    /// The same failure, which a new login may mend.
+    pub(crate) fn logged_out(self) -> Self {
+        Self { kind: FailureKind::LoggedOut, ..self }
     }
 
     /// Whether it is of this kind and has these words.

@@ -47,7 +47,8 @@ impl Authority {
     pub fn new() -> Result<Self, LabError> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "lock-lab");
+        let name = format!("lock-lab {}", uuid::Uuid::new_v4());
+        params.distinguished_name.push(DnType::CommonName, name);
         let issuer = key().and_then(|key| CertifiedIssuer::self_signed(params, key));
         let issuer = issuer.map_err(refused)?;
         let folder = tempfile::Builder::new().prefix("lock-lab-ca-").tempdir();

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
-        connection::{Connection, WATCH_LOGINS, limit_of_each},
+        connection::{Connection, WATCH_LOGINS},
         member::Member,
     },
 };
@@ -28,7 +28,19 @@ impl Connection {
         }
     }
 
+    /// Returns the failure of a request through the member of `generation`. A login that etcd
+    /// refused is [`LoggedOut`](FailureKind::LoggedOut) if there is another password to try.
+    pub(super) fn judge(&self, generation: u64, failure: Failure) -> Failure {
+        let again = failure.is_login_refused()
+            && (self.member().generation != generation || self.source.has_other_password());
+        match again {
+            true => failure.logged_out(),
+            false => failure,
+        }
+    }
+
     async fn mend(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
+        let failure = &self.judge(generation, failure.clone());
         if failure.kind == FailureKind::LoggedOut {
             return self.replace(generation, true).await;
         }
@@ -95,10 +107,11 @@ impl Connection {
         if same {
             to_try.insert(0, old.endpoint.clone());
         }
-        let limit = limit_of_each(to_try.len());
+        let limit = self.limits.of_each(to_try.len());
         let mut denied = Ok(None);
         for endpoint in to_try {
-            match timeout(limit, self.source.dial(&endpoint, old.generation + 1, same)).await {
+            let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit);
+            match timeout(limit, dialed).await {
                 Ok(Ok(member)) => return Ok(Some(member)),
                 Ok(Err(failure)) if failure.kind == FailureKind::Denied => denied = Err(failure),
                 _ => {}
