@@ -146,6 +146,11 @@ impl Server {
         self.ports[0].addr()
     }
 
+    /// Returns the last of its addresses.
+    pub(crate) fn last_addr(&self) -> SocketAddr {
+        self.ports[self.ports.len() - 1].addr()
+    }
+
     /// Returns the URL for clients, such as `redis://127.0.0.1:20001`, with the password if the
     /// server has one.
     pub fn url(&self) -> String {

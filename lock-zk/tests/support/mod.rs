@@ -24,7 +24,7 @@ pub async fn shared() -> &'static ZooKeeper {
 
 /// Runs in memory: on a disk that is busy for a second, a server forgets clients with short
 /// sessions.
-fn lab() -> lock_lab::Builder<ZooKeeper> {
+pub fn lab() -> lock_lab::Builder<ZooKeeper> {
     // An in-memory server is set up for benchmarks otherwise, and takes longer to start.
     ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1")
 }
