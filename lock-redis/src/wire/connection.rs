@@ -70,8 +70,9 @@ impl Connector {
     ///
     /// The client library's error if the configuration is invalid.
     pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
-        let client = Client::open(info(config)?)?;
-        Ok(Self { client, options: config.transport.options.clone(), mode: config.mode, channel })
+        // Checked here, so that a wrong setting is an error of `connect` alone.
+        Client::open(info(config, &Address::default())?)?;
+        Ok(Self { place, config: config.clone(), channel })
     }
 
     /// Makes a connection and lets the server end the `previous` one. So no request that is still
@@ -143,7 +144,7 @@ impl Connector {
 }
 
 /// Returns the address, the transport and the login of a connection for locks.
-fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
+fn info(config: &RedisConfig, address: &Address) -> RedisResult<ConnectionInfo> {
     let mut login = config
         .transport
         .login
@@ -159,7 +160,7 @@ fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
     if let Some(password) = &config.password {
         login = login.set_password(password);
     }
-    config.transport.info(config.host.clone(), config.port, login)
+    config.transport.info(address.host.clone(), address.port, login)
 }
 
 impl Connection {
