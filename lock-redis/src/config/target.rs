@@ -54,9 +54,12 @@ impl Address {
             let host = inside.unwrap_or(host);
             (!host.is_empty()).then(|| host.to_owned())
         };
-        let port = text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+        let port =
+            text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
         match port {
-            Some((host, port)) => Some(Self::new(bare(host)?, port.parse().ok().filter(|p| *p > 0)?)),
+            Some((host, port)) => {
+                Some(Self::new(bare(host)?, port.parse().ok().filter(|p| *p > 0)?))
+            }
             None => Some(Self::new(bare(text)?, default_port)),
         }
     }

@@ -221,7 +221,6 @@ impl Session {
             }
         }
     }
-
 }
 
 impl Drop for Observer {

@@ -22,12 +22,13 @@ use super::{
     node::{Link, Node},
 };
 use crate::{
-    config::RedisConfig,
+    config::{RedisConfig, Target},
     election::observers::Observers,
-    error,
+    error::{self, STORE},
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        connection::Connector,
+        connection::{Connector, Place},
+        dial::Dial,
         turns::{Lane, TURNS},
     },
 };
@@ -41,7 +42,9 @@ impl Session {
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         let connect = |error| error::convert("connect", error);
-        let connector = Connector::new(config, format!("distlock:{id}")).map_err(connect)?;
+        let dial = Dial::new(config).map_err(connect)?;
+        let place = place(config)?;
+        let connector = Connector::new(dial, place, config.mode, format!("distlock:{id}"));
         let reach = Reach::default();
         let node = Arc::new(Node::new(connector, reach.clone(), Arc::default()));
         let session = Arc::new(Self {
@@ -92,6 +95,16 @@ impl Session {
             // Closed before, perhaps by another task at the same time.
             Err(Error::Closed { .. }) => Ok(()),
             result => result,
+        }
+    }
+}
+
+fn place(config: &RedisConfig) -> Result<Place> {
+    match &config.target {
+        Target::Server(address) => Ok(Place::Fixed(address.clone())),
+        target => {
+            let what = format!("keep locks on {target}");
+            Err(Error::Unsupported { store: STORE, what })
         }
     }
 }
