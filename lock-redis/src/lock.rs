@@ -55,14 +55,7 @@ impl RedisLock {
         let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
-        guarantees.survives.restart = session.is_durable().await;
-        let has_replicas = session.has_replicas().await;
-        let survives = guarantees.survives.restart;
-        guarantees.overlaps.retain(|overlap| match overlap {
-            Overlap::Restart => !survives,
-            Overlap::Failover => has_replicas,
-            _ => true,
-        });
+        session.describe_deployment(&config.target, &mut guarantees).await;
         Ok(Self { session, config, guarantees })
     }
 
