@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Encryption, Error, Pem};
+use lock_core::{Encryption, Error, Pem, keep::errors::denied};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -93,8 +93,7 @@ impl Link for MySqlConnection {
             let settings = answers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
             Ok((connection, settings.collect::<sqlx::Result<_>>()?))
         };
-        let connected = connect.await.map_err(|why| Failure::unconnected(Dialect::MySql, why));
-        let (connection, settings) = connected?;
+        let (connection, settings) = connect.await.map_err(|why| unconnected(options, why))?;
         is_fit(&settings)?;
         Ok(connection)
     }
@@ -102,6 +101,18 @@ impl Link for MySqlConnection {
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
+}
+
+/// The server refuses a login in the same words, whether the password is wrong or TLS is missing.
+fn unconnected(options: &MySqlConnectOptions, why: sqlx::Error) -> Failure {
+    let refused = why.as_database_error().filter(|said| said.message().contains("(using password"));
+    let Some(refused) = refused else { return Failure::unconnected(Dialect::MySql, why) };
+    let or = match options.get_ssl_mode() {
+        MySqlSslMode::Disabled => "the server demands TLS, and this is tls=off",
+        _ => "the account demands a certificate of the client (options cert and key)",
+    };
+    let why = format!("{}: the login is wrong, or {or}", refused.message());
+    Failure::Barred(denied(Dialect::MySql.store(), "connect", why))
 }
 
 /// Checks that a server with these settings can keep locks.

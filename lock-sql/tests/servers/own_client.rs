@@ -136,7 +136,7 @@ async fn the_end_of_a_pool_does_not_affect_the_locks(dialect: Dialect) {
 }
 
 /// Ends the user's connections, and sets another password.
-pub async fn change_password(database: &Database, password: &str) {
+async fn change_password(database: &Database, password: &str) {
     match database {
         Database::MariaDb(server) => {
             server.sql(&format!("SET PASSWORD = PASSWORD('{password}')")).await.unwrap();

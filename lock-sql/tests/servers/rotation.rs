@@ -5,19 +5,33 @@ use std::{fs, time::Duration};
 use lock_core::{Error, LossReason};
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks, on_both, own_client::change_password};
+use crate::{Database, eventually, locks, on_both};
 
 on_both!(a_new_password_in_the_file_loses_no_lock);
 
 const TTL: Duration = Duration::from_secs(4);
 
+/// Sets another password, and ends the user's connections.
+async fn change_password(server: &Database, password: &str) {
+    let change = match server {
+        Database::MariaDb(_) => {
+            format!("SET PASSWORD FOR plain@'%' = PASSWORD('{password}'); KILL USER plain")
+        }
+        Database::Postgres(_) => format!(
+            "ALTER USER plain PASSWORD '{password}'; SELECT pg_terminate_backend(pid) \
+             FROM pg_stat_activity WHERE usename = 'plain'"
+        ),
+    };
+    server.sql_as_admin(&change).await;
+}
+
 /// The server ends all connections, so that the client must log in again.
 async fn a_new_password_in_the_file_loses_no_lock(dialect: Dialect) {
-    let server = Database::start(dialect).await;
+    let server = Database::start_for_everyone(dialect).await;
     change_password(&server, "first").await;
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(&file, "first\n").unwrap();
-    let url = format!("{}?password_file={}", server.url_as("lab"), file.path().display());
+    let url = format!("{}?password_file={}", server.url_as("plain"), file.path().display());
     let locks = locks(&url).await;
     let held = locks.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
     let waiter = tokio::spawn(locks.lock("held").unwrap().ttl(TTL).acquire());
