@@ -115,8 +115,10 @@ impl EtcdConfig {
     /// Makes connections of our own, as a client would: with these endpoints, and with the login,
     /// TLS and HTTP/2 pings of these options. Everything else has its default. Sends nothing.
     ///
-    /// An endpoint is `host:port`, `http://..`, or `https://..` if the client crate is built with
-    /// TLS. Each connection requires a leader, logs in again, and has our limits for connecting.
+    /// An endpoint is `host:port`, `http://..` or `https://..`. Each connection requires a leader,
+    /// logs in again with the password of the options, and has our limits for connecting. For a
+    /// password that may be replaced and for files with certificates, take the fields of this
+    /// configuration instead.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
@@ -284,6 +286,33 @@ mod tests {
         assert!(shown.contains("me") && !shown.contains("secret"), "{shown}");
     }
 
+    #[cfg(feature = "serde")]
+    #[test]
+    fn a_file_of_the_program_sets_all_options() {
+        let text = r#"{
+            "hosts": ["a"], "user": "me", "password": { "file": "/p" },
+            "tls": { "mode": "verify", "ca": "/ca.pem", "server_name": "etcd.lab" },
+            "timeouts": { "connect": "1s", "request": "500ms" }, "ttl": "7s", "prefix": "p/"
+        }"#;
+        let config: EtcdConfig = serde_json::from_str(text).unwrap();
+        assert_eq!(config.password, Some(Secret::file("/p")));
+        assert_eq!(config.tls, Tls::verify().ca("/ca.pem").server_name("etcd.lab"));
+        assert_eq!(config.timeouts.request, Some(Duration::from_millis(500)));
+        assert!(serde_json::from_str::<EtcdConfig>(r#"{ "tls": { "cafile": "/ca" } }"#).is_err());
+    }
+
+    #[test]
+    fn values_that_no_url_can_have_are_refused() {
+        let tls = |tls: Tls| EtcdConfig::default().tls(tls).check().unwrap_err().to_string();
+        assert!(tls(Tls::verify().server_name("a b")).contains("a DNS name"));
+        let mut prefer = Tls::verify();
+        prefer.mode = Encryption::Prefer;
+        assert!(tls(prefer).contains("off or verify"));
+        let timeouts = Timeouts::default().connect(Duration::ZERO);
+        let error = EtcdConfig::default().timeouts(timeouts).check().unwrap_err().to_string();
+        assert!(error.contains("connect_timeout"), "{error}");
+    }
+
     #[test]
     fn a_bad_url_is_refused_with_the_reason() {
         for (url, expected) in [
@@ -292,9 +321,16 @@ mod tests {
             ("etcd://h?ttl=1500ms", "whole seconds"),
             ("etcd://h?layout=raw", "native"),
             ("etcd://h?holder=me", "unknown option"),
+            ("etcd://:secret@h", "needs a user"),
+            ("etcd://h?password_env=P", "needs a user"),
+            ("etcd://me:secret@h?password_file=/p", "one password"),
+            ("etcd://h?ca=/ca.pem", "needs tls=verify"),
+            ("etcd://h?tls=prefer", "off, verify"),
+            ("etcd://h?tls=verify&cert=/c.pem", "need each other"),
+            ("etcd://h?request_timeout=1ms", "100ms to 1m"),
         ] {
             let error = config(url).unwrap_err().to_string();
-            assert!(error.contains(expected), "{url}: {error}");
+            assert!(error.contains(expected) && !error.contains("secret"), "{url}: {error}");
         }
     }
 }

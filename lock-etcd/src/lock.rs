@@ -45,10 +45,11 @@ impl EtcdLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`](lock_core::Error::Unavailable) if no member answers within 4 s,
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable) if no member answers within the limit
+    /// (4 s by default), or no encrypted connection comes about; it names the cause,
     /// [`Error::Denied`](lock_core::Error::Denied) if the login is refused,
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the default TTL is shorter than
-    /// what etcd grants.
+    /// what etcd grants, a limit is out of its range, or a file has no certificate.
     ///
     /// # Cancel safety
     ///

@@ -128,6 +128,30 @@ async fn files_that_are_no_certificates_are_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
+async fn replaced_certificates_are_used_from_the_next_connection_on_and_no_lock_is_lost() {
+    let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+    let etcd = etcd_for(&authority, HOST).await;
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let ca = dir.path().join("ca.pem");
+    std::fs::write(&ca, authority.certificate()).unwrap();
+    let url = format!("{}?tls=verify&ca={}&ttl=20s", etcd.url_via(&proxy), path(&ca));
+    let ours = locks(&url).await;
+    let held = ours.lock("held").unwrap().acquire().await.unwrap();
+
+    std::fs::write(&ca, other.certificate()).unwrap();
+    proxy.reset();
+    let refused = async || ours.inspect("held").await.err().map(|error| error.to_string());
+    let is_read = async || refused().await.is_some_and(|said| said.contains("not trusted"));
+    until("the new file is read", is_read).await;
+    std::fs::write(&ca, authority.certificate()).unwrap();
+    until("it is trusted again", async || refused().await.is_none()).await;
+    ours.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+    held.renew().await.unwrap();
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_dead_member_is_left_for_the_next_one_over_tls() {
     let authority = Authority::new().unwrap();
     let etcd = etcd_for(&authority, HOST).await;

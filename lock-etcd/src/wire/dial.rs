@@ -7,7 +7,12 @@ use lock_core::Encryption;
 
 use crate::{
     error::{Failure, FailureKind},
-    wire::{login::Login, member::Member, own::Own, probe, tls_error},
+    wire::{
+        login::Login,
+        member::Member,
+        own::{Own, for_locks},
+        probe, tls_error,
+    },
 };
 
 /// The name of the one endpoint of a caller's client.
@@ -35,6 +40,11 @@ impl Source {
         }
     }
 
+    /// Whether it has certificates, which may have been replaced since the last connection.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(self, Self::Own(own) if own.tls.mode != Encryption::Off)
+    }
+
     /// Whether there is another password to try than the one in use.
     pub(crate) fn has_other_password(&self) -> bool {
         match self {
@@ -54,12 +64,12 @@ impl Source {
         if failure.kind != FailureKind::Broken {
             return failure;
         }
-        let cause = match own.tls.mode {
-            Encryption::Off => {
+        let cause = match self.is_encrypted() {
+            true => probe::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
+            false => {
                 let expected = probe::speaks_tls(endpoint, limit).await;
                 expected.then(|| format!("{EXPECTS_TLS}: {failure}"))
             }
-            _ => probe::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
         };
         cause.map_or(failure, |cause| Failure::new(FailureKind::Refused, cause))
     }
@@ -94,19 +104,6 @@ impl Source {
         };
         Ok(Member { generation, endpoint: endpoint.clone(), client })
     }
-}
-
-/// Sets the options that a connection for locks needs, whatever they were.
-pub(super) fn for_locks(options: &ConnectOptions, limit: Duration) -> ConnectOptions {
-    options
-        .clone()
-        // A member without a leader ends its streams instead of staying silent for ever.
-        .with_require_leader(true)
-        .with_connect_timeout(limit)
-        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The lease
-        // keep-alives notice sooner that etcd does not answer.
-        .with_tcp_keepalive(Duration::from_secs(10))
-        .with_auto_token_refresh(true)
 }
 
 /// The options would show the password.

@@ -51,8 +51,10 @@ impl Connection {
             trace::disconnected(STORE, failure);
             self.reach.broke(failure);
         }
-        // The client repairs a connection that broke, but not one that is silent.
-        if !self.endpoints.is_one() || failure.kind == FailureKind::Silent {
+        // The client repairs a connection that broke, with the certificates that it knows, but not
+        // one that is silent.
+        let is_repaired = failure.kind != FailureKind::Silent && !self.source.is_encrypted();
+        if !self.endpoints.is_one() || !is_repaired {
             return self.replace(generation, false).await;
         }
         Ok(())

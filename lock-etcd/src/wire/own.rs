@@ -7,7 +7,7 @@ use lock_core::{Encryption, Result, Tls};
 
 use crate::{
     error::{Failure, FailureKind},
-    wire::{dial::for_locks, login::Login},
+    wire::login::Login,
 };
 
 /// What a configuration says about connections.
@@ -60,6 +60,19 @@ impl Own {
             },
         }
     }
+}
+
+/// Sets the options that a connection for locks needs, whatever they were.
+pub(super) fn for_locks(options: &ConnectOptions, limit: Duration) -> ConnectOptions {
+    options
+        .clone()
+        // A member without a leader ends its streams instead of staying silent for ever.
+        .with_require_leader(true)
+        .with_connect_timeout(limit)
+        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The lease
+        // keep-alives notice sooner that etcd does not answer.
+        .with_tcp_keepalive(Duration::from_secs(10))
+        .with_auto_token_refresh(true)
 }
 
 /// Returns the client crate's form of the configuration.
