@@ -41,7 +41,10 @@ fn wrong(bad: &Bad) -> &'static str {
     match bad {
         Bad::Expired | Bad::ExpiredContext { .. } => "has expired",
         Bad::NotValidYet | Bad::NotValidYetContext { .. } => "is not valid yet",
-        Bad::UnknownIssuer => "is of an authority that is not trusted: option ca",
+        // The signature is wrong if another authority has the same name.
+        Bad::UnknownIssuer | Bad::BadSignature => {
+            "is of an authority that is not trusted: option ca"
+        }
         Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
             "is for another host name: option server_name"
         }
