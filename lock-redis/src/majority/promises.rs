@@ -7,9 +7,9 @@ use super::config::RedlockConfig;
 /// The store's name in errors and guarantees.
 pub(super) const STORE: &str = "redlock";
 
-/// Why only exclusive locks are kept.
-pub(super) const ONLY_EXCLUSIVE: &str = "with N servers of C permits each, up to N * C / majority \
-     holders would fit, so votes cannot be shared: use mode exclusive, or another store";
+/// Why there are no other kinds.
+const ONLY_EXCLUSIVE: &str = "votes carry over to one holder only: N servers with C permits each \
+                              would let in N * C / majority holders";
 
 /// When tokens may fail to rise.
 const FENCING: &str = "unless fewer than a majority of the servers still have the name's last \
@@ -19,6 +19,7 @@ const FENCING: &str = "unless fewer than a majority of the servers still have th
 /// Returns the promises of a configuration.
 pub(super) fn guarantees(config: &RedlockConfig) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
+    guarantees.no_other_kinds = Some(ONLY_EXCLUSIVE);
     // Of a minority of the servers.
     let mut survives = Survives::default();
     (survives.restart, survives.failover) = (true, true);
