@@ -1,4 +1,4 @@
-//! One connection to one server. Differences of a cluster or of Sentinel belong here.
+//! One connection to one server.
 
 use std::{
     future::Future,
@@ -11,17 +11,17 @@ use std::{
 };
 
 use futures_util::future::{join, join_all};
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo,
-    RedisError, RedisResult, ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
-};
+use redis::{Cmd, ErrorKind, PushInfo, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
 use crate::{
-    config::{Mode, RedisConfig},
+    config::{Address, Mode},
     wire::{
         answer::bytes,
+        data::Data,
+        dial::{Dial, Opened},
         lua::{self, Lua},
+        sentinel::Place,
     },
 };
 
@@ -37,11 +37,11 @@ const MOST_STEPS: u32 = 3 * STEPS;
 /// The receiver of a connection's pushes.
 pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
-/// Makes connections, all alike.
+/// Makes connections to one server, or to the primary of a service.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    client: Client,
-    options: AsyncConnectionConfig,
+    dial: Dial,
+    place: Place,
     mode: Mode,
     channel: String,
 }
@@ -49,7 +49,11 @@ pub(crate) struct Connector {
 /// A connection that is ready: server known, channel subscribed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    redis: MultiplexedConnection,
+    opened: Opened,
+    /// The server.
+    pub(crate) address: Address,
+    /// The server's data, if it may be asked for.
+    pub(crate) data: Option<Data>,
     /// Number of answered requests.
     answers: Arc<AtomicU64>,
     /// Number of this connection among the client's connections, from 1.
@@ -66,12 +70,9 @@ pub(crate) struct Peer {
 }
 
 impl Connector {
-    /// # Errors
-    ///
-    /// The client library's error if the configuration is invalid.
-    pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
-        let client = Client::open(info(config)?)?;
-        Ok(Self { client, options: config.transport.options.clone(), mode: config.mode, channel })
+    /// A connector of a client whose pushes come on this channel.
+    pub(crate) fn new(dial: Dial, place: Place, mode: Mode, channel: String) -> Self {
+        Self { dial, place, mode, channel }
     }
 
     /// Makes a connection and lets the server end the `previous` one. So no request that is still
@@ -91,17 +92,20 @@ impl Connector {
         on_push: OnPush,
     ) -> RedisResult<Connection> {
         let attempt = async {
-            let redis = self.open(on_push).await?;
-            let connection = Connection { redis, answers: Arc::default(), number, peer: None };
+            let address = self.place.find().await?;
+            let opened = self.open(&address, on_push).await?;
+            let answers = Arc::default();
+            let (data, peer) = (None, None);
+            let connection = Connection { opened, address, data, answers, number, peer };
             self.prepare(connection, previous).await
         };
         timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
-    async fn open(&self, on_push: OnPush) -> RedisResult<MultiplexedConnection> {
+    async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {
         let mut options = self
-            .options
-            .clone()
+            .dial
+            .options()
             .set_connection_timeout(None)
             .set_response_timeout(None)
             .set_pipeline_buffer_size(BUFFER);
@@ -111,7 +115,7 @@ impl Connector {
                 Ok::<(), std::convert::Infallible>(())
             });
         }
-        self.client.get_multiplexed_async_connection_with_config(&options).await
+        self.dial.open(address, self.mode, options).await
     }
 
     async fn prepare(
@@ -120,46 +124,41 @@ impl Connector {
         previous: Option<&Peer>,
     ) -> RedisResult<Connection> {
         connection.check(self.mode).await?;
-        if self.mode == Mode::Queue {
-            connection.redis.subscribe(&self.channel).await?;
+        let mut info = cmd("INFO");
+        let info = connection.send(info.arg("replication")).await;
+        connection.data = info.ok().and_then(|info| Data::read(&connection.address, &info));
+        if let (Place::Sentinel(_), Some(Data { is_replica: true, .. })) =
+            (&self.place, &connection.data)
+        {
+            return Err(crate::error::not_the_primary(&connection.address));
         }
-        // Both may be forbidden, and then a late request ends with its TTL.
-        connection.peer = match connection.send(cmd("CLIENT").arg("INFO")).await {
-            Ok(Value::BulkString(line)) => Peer::parse(&String::from_utf8_lossy(&line)),
-            Ok(Value::VerbatimString { text, .. }) => Peer::parse(&text),
-            _ => None,
-        };
-        if let Some(Peer { id, addr }) = previous {
-            let mut kill = cmd("CLIENT");
-            kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr);
-            if let Err(error) = connection.send(&kill).await
-                && crate::error::is_broken(&error)
-            {
-                return Err(error);
-            }
+        if self.mode == Mode::Queue {
+            connection.opened.redis.subscribe(&self.channel).await?;
+        }
+        connection.peer = connection.own_peer().await;
+        if let Some(previous) = previous {
+            connection.kill(previous).await?;
         }
         Ok(connection)
     }
-}
 
-/// Returns the address, the transport and the login of a connection for locks.
-fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
-    let mut login = config
-        .transport
-        .login
-        .clone()
-        .set_db(config.database)
-        .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-    if config.mode == Mode::Queue {
-        login = login.set_protocol(ProtocolVersion::RESP3);
+    /// Makes another connection to the server of a node's connection, for one request at a time.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is no connection.
+    pub(crate) async fn spare(&self, of: &Connection) -> RedisResult<Connection> {
+        let attempt = async {
+            let options =
+                self.dial.options().set_connection_timeout(None).set_response_timeout(None);
+            let opened = self.dial.open(&of.address, Mode::Simple, options).await?;
+            let mut spare = Connection { opened, data: None, peer: None, ..of.clone() };
+            spare.answers = Arc::default();
+            spare.peer = spare.own_peer().await;
+            Ok(spare)
+        };
+        timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
-    if let Some(user) = &config.user {
-        login = login.set_username(user);
-    }
-    if let Some(password) = &config.password {
-        login = login.set_password(password);
-    }
-    config.transport.info(config.host.clone(), config.port, login)
 }
 
 impl Connection {
@@ -187,6 +186,59 @@ impl Connection {
             loaded.and(answer)
         };
         self.patiently(limit, call).await
+    }
+
+    /// Same as [`call`](Self::call), and waits for replicas in the same flight. Returns also how many
+    /// of them have all writes of this connection. Nothing else may use the connection meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`call`](Self::call).
+    pub(crate) async fn call_and_wait(
+        &self,
+        command: &Cmd,
+        replicas: u32,
+        limit: Duration,
+    ) -> RedisResult<(Value, u32)> {
+        let mut wait = cmd("WAIT");
+        wait.arg(replicas).arg(u64::try_from((limit / 2).as_millis()).unwrap_or(u64::MAX));
+        let both = async || {
+            let (answer, had) = join(self.send(command), self.send(&wait)).await;
+            answer.and_then(|answer| Ok((answer, redis::from_redis_value(had?)?)))
+        };
+        let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);
+        let call = async {
+            let answer = both().await;
+            let lacks = answer.as_ref().is_err_and(|error| error.kind() == lacks_script);
+            let Some(script) = lacks.then(|| lua::called(command)).flatten() else { return answer };
+            self.send(&script.load()).await?;
+            both().await
+        };
+        self.patiently(limit, call).await
+    }
+
+    /// Asks how the server calls this connection. It may be forbidden; then a late request ends
+    /// with its TTL.
+    async fn own_peer(&self) -> Option<Peer> {
+        match self.send(cmd("CLIENT").arg("INFO")).await {
+            Ok(Value::BulkString(line)) => Peer::parse(&String::from_utf8_lossy(&line)),
+            Ok(Value::VerbatimString { text, .. }) => Peer::parse(&text),
+            _ => None,
+        }
+    }
+
+    /// Lets the server end another connection, if it may be asked to.
+    ///
+    /// # Errors
+    ///
+    /// The client library's error if this connection is broken.
+    pub(crate) async fn kill(&self, Peer { id, addr }: &Peer) -> RedisResult<()> {
+        let mut kill = cmd("CLIENT");
+        kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr);
+        match self.send(&kill).await {
+            Err(error) if crate::error::is_broken(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Waits in steps. Gives up after [`STEPS`] steps in a row without any answer, or
@@ -221,7 +273,7 @@ impl Connection {
         listen: bool,
         limit: Duration,
     ) -> RedisResult<()> {
-        let mut redis = self.redis.clone();
+        let mut redis = self.opened.redis.clone();
         let change = async {
             match listen {
                 true => redis.subscribe(channel).await,
@@ -233,7 +285,7 @@ impl Connection {
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is cheap (two counters), and the library needs one per call.
-        let answer = self.redis.clone().send_packed_command(command).await?;
+        let answer = self.opened.redis.clone().send_packed_command(command).await?;
         self.answers.fetch_add(1, Ordering::Relaxed);
         answer.extract_error()
     }
