@@ -3,13 +3,15 @@
 use std::{collections::HashSet, fmt, ops::RangeInclusive, time::Duration};
 
 use lock_core::{
-    Error, Layout, Result, StoreUrl,
+    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls,
     keep::limits::{DEFAULT_TTL, LONGEST_TTL},
 };
 
-use crate::{RedisConfig, config::TTL};
+use crate::{
+    RedisConfig,
+    config::{Address, TTL, Target},
+};
 
-const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_MAX_TTL: Duration = Duration::from_secs(60);
 const MAX_TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=LONGEST_TTL;
 const NODES: RangeInclusive<usize> = 3..=15;
@@ -20,17 +22,17 @@ const CONNECT: Duration = Duration::from_secs(3);
 ///
 /// With the feature `serde` it can be read from a configuration file: fields by their names,
 /// durations as in a URL. `Debug` does not show the password.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct RedlockConfig {
-    /// The servers, each `HOST` or `HOST:PORT`: 3 to 15 of them, best 5. No default.
-    pub nodes: Vec<String>,
+    /// The servers: 3 to 15 of them, best 5. No default.
+    pub nodes: Vec<Address>,
     /// The user of the servers' access control lists. Default: the servers' default user.
     pub user: Option<String>,
-    /// The password.
-    pub password: Option<String>,
+    /// The password, which is read again for each connection.
+    pub password: Option<Secret>,
     /// The database's number. Default: 0.
     pub database: i64,
     /// The TTL of locks without one of their own, 200 ms to [`max_ttl`](Self::max_ttl). Default: 15
@@ -51,50 +53,41 @@ pub struct RedlockConfig {
     pub prefix: String,
     /// How names become keys. Default: [`Layout::Escaped`].
     pub layout: Layout,
-    /// How long a server may take to answer before its vote is given up, 10 ms to 1 min. Default: a
-    /// tenth of the lock's TTL, 100 ms to 1 s.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
-    pub request_timeout: Option<Duration>,
-    /// Time limit of making a connection, 100 ms to 1 min. Default: 3 s.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
-    pub connect_timeout: Option<Duration>,
+    /// How connections are encrypted. Default: not at all.
+    pub tls: Tls,
+    /// Time limits, 100 ms to 1 min. `connect` of making a connection; default 3 s. `request` of
+    /// one server's answer, after which its vote is given up; default a tenth of the lock's TTL,
+    /// 100 ms to 1 s.
+    pub timeouts: Timeouts,
 }
 
 impl RedlockConfig {
-    /// Uses these servers, each `HOST` or `HOST:PORT`; everything else has its default.
-    pub fn new<N: Into<String>>(nodes: impl IntoIterator<Item = N>) -> Self {
-        let nodes = nodes.into_iter().map(Into::into).collect();
-        Self { nodes, ..Self::default() }
+    /// Uses these servers; everything else has its default.
+    pub fn new(nodes: impl IntoIterator<Item = Address>) -> Self {
+        Self { nodes: nodes.into_iter().collect(), ..Self::default() }
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
 
-    /// Sets [`ttl`](Self#structfield.ttl), 200 ms to [`max_ttl`](Self#structfield.max_ttl).
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
-        self
-    }
-
-    /// Sets [`max_ttl`](Self#structfield.max_ttl), 1 s to 24 h.
-    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
-        self.max_ttl = Some(max_ttl);
-        self
-    }
-
-    /// Sets [`prefix`](Self#structfield.prefix).
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
+    lock_core::setters! {
+        /// Sets [`database`](Self#structfield.database).
+        database: i64 => database;
+        /// Sets [`ttl`](Self#structfield.ttl), 200 ms to [`max_ttl`](Self#structfield.max_ttl).
+        ttl: Duration => Some(ttl);
+        /// Sets [`max_ttl`](Self#structfield.max_ttl), 1 s to 24 h.
+        max_ttl: Duration => Some(max_ttl);
+        /// Sets [`prefix`](Self#structfield.prefix).
+        prefix: impl Into<String> => prefix.into();
+        /// Sets [`layout`](Self#structfield.layout).
+        layout: Layout => layout;
+        /// Sets [`tls`](Self#structfield.tls).
+        tls: Tls => tls;
+        /// Sets [`timeouts`](Self#structfield.timeouts).
+        timeouts: Timeouts => timeouts;
     }
 
     /// Reads a URL: `redlock://[user][:password@]n1,n2,n3[/database][?option=value&..]`.
@@ -116,79 +109,48 @@ impl RedlockConfig {
         };
         let mut options = url.options();
         let config = Self {
-            nodes: url.hosts(DEFAULT_PORT),
+            nodes: nodes(url)?,
             user: url.user().map(str::to_owned),
-            password: url.password().map(str::to_owned),
+            password: Secret::from_url(url, &mut options)?,
             database,
             ttl: options.duration("ttl")?,
             max_ttl: options.duration("max_ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
             layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
-            request_timeout: options.duration("request_timeout")?,
-            connect_timeout: options.duration("connect_timeout")?,
+            tls: Tls::from_options(&mut options, Encryption::Off)?,
+            timeouts: Timeouts::from_options(&mut options)?,
         };
         options.finish()?;
-        config.addresses()?;
+        config.check()?;
         Ok(config)
     }
 
-    /// Returns the servers' addresses, each with its port.
+    /// Checks the servers and the times.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] if they are too few or too many, one has no form of an address, or
-    /// two are equal.
-    pub(super) fn addresses(&self) -> Result<Vec<String>> {
-        let refused = |value: String, allowed: &str| {
-            Err(Error::InvalidOption {
-                option: "nodes".to_owned(),
-                value,
-                allowed: allowed.to_owned(),
-            })
+    /// [`Error::InvalidOption`] if the servers are too few or too many, or one is listed twice, or a
+    /// time is out of its range.
+    pub(super) fn check(&self) -> Result<()> {
+        let refused = |option: &str, value: String, allowed: &str| {
+            let (option, allowed) = (option.to_owned(), allowed.to_owned());
+            Err(Error::InvalidOption { option, value, allowed })
         };
         if !NODES.contains(&self.nodes.len()) {
+            let nodes: Vec<_> = self.nodes.iter().map(ToString::to_string).collect();
             let allowed = "redlock takes 3 to 15 independent servers, best 5";
-            return refused(self.nodes.join(","), allowed);
+            return refused("nodes", nodes.join(","), allowed);
         }
-        let mut addresses = Vec::new();
         let mut met = HashSet::new();
-        for node in &self.nodes {
-            let Some((host, port)) = split(node) else {
-                return refused(node.clone(), "each is HOST or HOST:PORT");
-            };
-            if !met.insert((host.to_ascii_lowercase(), port)) {
-                return refused(node.clone(), "each server once; this one is listed twice");
-            }
-            addresses.push(match host.contains(':') {
-                true => format!("[{host}]:{port}"),
-                false => format!("{host}:{port}"),
-            });
+        let mut is_new = |node: &&Address| met.insert((node.host.to_ascii_lowercase(), node.port));
+        if let Some(twice) = self.nodes.iter().find(|node| !is_new(node)) {
+            return refused("nodes", twice.to_string(), "each server once; it is listed twice");
         }
-        Ok(addresses)
-    }
-
-    /// Checks the times.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] with the range.
-    pub(super) fn check(&self) -> Result<()> {
-        let requests = Duration::from_millis(10)..=Duration::from_secs(60);
-        let connects = Duration::from_millis(100)..=Duration::from_secs(60);
-        for (option, value, range, words) in [
-            ("max_ttl", self.max_ttl, MAX_TTL, "1s to 24h"),
-            ("request_timeout", self.request_timeout, requests, "10ms to 1m"),
-            ("connect_timeout", self.connect_timeout, connects, "100ms to 1m"),
-        ] {
-            if let Some(value) = value.filter(|value| !range.contains(value)) {
-                return Err(Error::InvalidOption {
-                    option: option.to_owned(),
-                    value: format!("{value:?}"),
-                    allowed: words.to_owned(),
-                });
-            }
+        if let Some(max) = self.max_ttl.filter(|max| !MAX_TTL.contains(max)) {
+            return refused("max_ttl", format!("{max:?}"), "1s to 24h");
         }
-        Ok(())
+        self.tls.check()?;
+        self.timeouts.check()
     }
 
     pub(super) fn default_ttl(&self) -> Duration {
@@ -204,53 +166,42 @@ impl RedlockConfig {
     }
 
     pub(super) fn connect_limit(&self) -> Duration {
-        self.connect_timeout.unwrap_or(CONNECT)
+        self.timeouts.connect.unwrap_or(CONNECT)
     }
 
     /// Returns how long a node may take to answer a request for a lock with this TTL.
     pub(super) fn request_limit(&self, ttl: Duration) -> Duration {
         let by_ttl = (ttl / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
-        self.request_timeout.unwrap_or(by_ttl)
+        self.timeouts.request.unwrap_or(by_ttl)
     }
 
     /// Returns what all nodes have in common, as the configuration of one server.
-    pub(super) fn server(&self) -> RedisConfig {
-        let mut server = RedisConfig::default()
-            .database(self.database)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] if the password cannot be read.
+    pub(super) fn server(&self) -> Result<RedisConfig> {
+        let mut server = self.keys();
+        server.user.clone_from(&self.user);
+        server.password = self.password.as_ref().map(Secret::read).transpose()?;
+        Ok(server.database(self.database))
+    }
+
+    /// Returns prefix and layout of keys, as the configuration of one server.
+    pub(super) fn keys(&self) -> RedisConfig {
+        RedisConfig::of(Target::Server(Address::new("", 0)))
             .prefix(&*self.prefix)
-            .layout(self.layout);
-        (server.user, server.password) = (self.user.clone(), self.password.clone());
-        server
+            .layout(self.layout)
     }
 }
 
-/// Splits `HOST[:PORT]`. The brackets of an IPv6 address do not belong to it.
-pub(super) fn split(node: &str) -> Option<(String, u16)> {
-    let (host, port) = match node.rsplit_once(':') {
-        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
-            (host, port.parse().ok().filter(|port| *port > 0)?)
-        }
-        _ => (node, DEFAULT_PORT),
+/// Reads the hosts of a URL.
+fn nodes(url: &StoreUrl) -> Result<Vec<Address>> {
+    let read = |host: &String| {
+        let node = Address::parse(host, Address::PORT);
+        node.ok_or_else(|| url.error(format!("{host:?} is not HOST or HOST:PORT")))
     };
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    (!host.is_empty()).then(|| (host.to_owned(), port))
-}
-
-impl Default for RedlockConfig {
-    fn default() -> Self {
-        Self {
-            nodes: Vec::new(),
-            user: None,
-            password: None,
-            database: 0,
-            ttl: None,
-            max_ttl: None,
-            prefix: String::new(),
-            layout: Layout::default(),
-            request_timeout: None,
-            connect_timeout: None,
-        }
-    }
+    url.hosts(Address::PORT).iter().map(read).collect()
 }
 
 impl fmt::Debug for RedlockConfig {
@@ -258,14 +209,14 @@ impl fmt::Debug for RedlockConfig {
         f.debug_struct("RedlockConfig")
             .field("nodes", &self.nodes)
             .field("user", &self.user)
-            .field("password", &self.password.as_ref().map(|_| "***"))
+            .field("password", &self.password)
             .field("database", &self.database)
             .field("ttl", &self.ttl)
             .field("max_ttl", &self.max_ttl)
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
-            .field("request_timeout", &self.request_timeout)
-            .field("connect_timeout", &self.connect_timeout)
+            .field("tls", &self.tls)
+            .field("timeouts", &self.timeouts)
             .finish()
     }
 }
@@ -282,17 +233,18 @@ mod tests {
     fn everything_can_be_said_in_a_url() {
         let c = config(
             "redlock://me:s@a,b:7000,[::1]/3?ttl=2s&max_ttl=30s&prefix=app:&layout=native\
-             &request_timeout=50ms&connect_timeout=1s",
+             &request_timeout=200ms&connect_timeout=1s&tls=verify&ca=/ca.pem",
         )
         .unwrap();
-        assert_eq!(c.addresses().unwrap(), ["a:6379", "b:7000", "[::1]:6379"]);
-        assert_eq!((c.user.as_deref(), c.password.as_deref()), (Some("me"), Some("s")));
+        let nodes: Vec<_> = c.nodes.iter().map(ToString::to_string).collect();
+        assert_eq!(nodes, ["a:6379", "b:7000", "[::1]:6379"]);
+        let password = c.password.as_ref().unwrap().read().unwrap();
+        assert_eq!((c.user.as_deref(), &*password), (Some("me"), "s"));
+        assert_eq!(c.tls, Tls::verify().ca("/ca.pem"));
         assert_eq!((c.database, c.prefix.as_str(), c.layout), (3, "app:", Layout::Native));
         assert_eq!((c.default_ttl().as_secs(), c.longest_ttl().as_secs()), (2, 30));
-        assert_eq!(
-            (c.request_limit(c.default_ttl()).as_millis(), c.connect_limit().as_secs()),
-            (50, 1)
-        );
+        let limits = (c.request_limit(c.default_ttl()).as_millis(), c.connect_limit().as_secs());
+        assert_eq!(limits, (200, 1));
         assert!(!format!("{c:?}").contains("\"s\""));
     }
 
@@ -305,13 +257,14 @@ mod tests {
             ("redlock://a,b,c/x", "database"),
             ("redlock://a,b,c?ttll=1s", "ttll"),
             ("redlock://a,b,c?max_ttl=1", "max_ttl"),
+            ("redlock://a,b,c?ca=x", "tls"),
+            ("redlock://a,b,c?request_timeout=1ms", "100ms"),
+            ("redlock://me:s@a,b,c?password_env=X", "one password"),
         ] {
             let error = config(url).unwrap_err().to_string();
             assert!(error.contains(word), "{url}: {error}");
         }
-        let mut c = config("redlock://a,b,c").unwrap().max_ttl(Duration::from_millis(1));
+        let c = config("redlock://a,b,c").unwrap().max_ttl(Duration::from_millis(1));
         assert!(c.check().unwrap_err().to_string().contains("1s to 24h"));
-        c = RedlockConfig::new(["a", "", "c"]);
-        assert!(c.addresses().unwrap_err().to_string().contains("HOST:PORT"));
     }
 }

@@ -4,7 +4,10 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use redis::RedisError;
 
-use crate::error::{is_broken, is_denied, is_passing};
+use crate::{
+    config::Address,
+    error::{is_broken, is_denied, is_passing},
+};
 
 /// Why a node's answer does not count.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -64,12 +67,12 @@ impl Fault {
     }
 
     /// The node is the same server as another node of the list.
-    pub(super) fn twin(of: &str) -> Self {
+    pub(super) fn twin(of: &Address) -> Self {
         Self::new(Kind::Twin, format_args!("it is the same server as {of}"))
     }
 
-    /// The node belongs to a cluster, or has a primary.
-    pub(super) fn dependent(why: &'static str) -> Self {
+    /// The node cannot be used as it is.
+    pub(super) fn unfit(why: impl fmt::Display) -> Self {
         Self::new(Kind::Refused, why)
     }
 
@@ -110,7 +113,7 @@ impl Fault {
     }
 
     /// The error of a request to all nodes, of which these failed.
-    pub(super) fn all(of: usize, needed: usize, faults: &[(&str, &Self)]) -> io::Error {
+    pub(super) fn all(of: usize, needed: usize, faults: &[(&Address, &Self)]) -> io::Error {
         // Only if no outage ends it.
         let is = |kind| faults.iter().filter(|(_, f)| f.kind == kind).count() > of - needed;
         let kind = match () {

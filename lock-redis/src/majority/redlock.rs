@@ -20,6 +20,7 @@ use super::{
     promises::{STORE, guarantees},
     store::Majority,
 };
+use crate::config::Address;
 
 /// A connect waits this much longer for the nodes that a majority does not need.
 const GRACE: Duration = Duration::from_millis(200);
@@ -39,10 +40,11 @@ const GRACE: Duration = Duration::from_millis(200);
 ///
 /// ```no_run
 /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
-/// use distlock::{Locks, redis::{Redlock, RedlockConfig}};
+/// use distlock::{Locks, StoreUrl, redis::{Redlock, RedlockConfig}};
 ///
 /// # async fn example() -> lock_core::Result<()> {
-/// let config = RedlockConfig::new(["r1", "r2", "r3", "r4", "r5"]).prefix("app:");
+/// let url = StoreUrl::parse("redlock://r1,r2,r3,r4,r5?prefix=app:")?;
+/// let config = RedlockConfig::from_url(&url)?;
 /// let locks = Locks::new(Redlock::connect(config).await?);
 /// let guard = locks.lock("orders/42")?.acquire().await?;
 /// guard.release().await?;
@@ -67,16 +69,15 @@ impl Redlock {
     ///
     /// Dropping the future closes the connections.
     pub async fn connect(config: RedlockConfig) -> Result<Self> {
-        let addresses = config.addresses()?;
         config.check()?;
         let guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
-        let runs = std::sync::Arc::new(Runs::new(config.longest_ttl(), &addresses));
+        let runs = std::sync::Arc::new(Runs::new(config.longest_ttl(), &config.nodes));
         let dial = Dial::new(&config);
-        let node = |(number, address): (usize, &String)| {
-            Node::new(address, number, dial.clone(), runs.clone())
+        let node = |(number, address): (usize, &Address)| {
+            Node::new(address.clone(), number, dial.clone(), runs.clone())
         };
-        let nodes: Vec<_> = addresses.iter().enumerate().map(node).collect();
+        let nodes: Vec<_> = config.nodes.iter().enumerate().map(node).collect();
         let majority = Majority::new(nodes, config, guarantees);
         majority.connect().await?;
         Ok(Self { polling: Polling::new(majority) })
@@ -110,7 +111,7 @@ impl Majority {
     fn twins(&self, number: usize, fault: &Fault) -> Error {
         Error::InvalidOption {
             option: "nodes".to_owned(),
-            value: self.nodes[number].address.clone(),
+            value: self.nodes[number].address.to_string(),
             allowed: format!("each server once; {fault}"),
         }
     }

@@ -38,7 +38,7 @@ impl Majority {
         config: RedlockConfig,
         guarantees: Guarantees,
     ) -> Self {
-        let keys = config.server();
+        let keys = config.keys();
         Self { nodes, config, keys, guarantees, ballots: AtomicU64::new(0) }
     }
 
@@ -97,7 +97,7 @@ impl Majority {
     ) -> io::Error {
         let faults: Vec<_> = faults
             .into_iter()
-            .map(|(number, fault)| (&*self.nodes[number].address, fault))
+            .map(|(number, fault)| (&self.nodes[number].address, fault))
             .collect();
         Fault::all(self.nodes.len(), self.needed(), &faults)
     }

@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo, RedisResult,
-    aio::MultiplexedConnection,
-};
-
-use super::super::{
-    config::{RedlockConfig, split},
-    fault::Fault,
+use super::super::{config::RedlockConfig, fault::Fault};
+use crate::{
+    config::{Address, Mode},
+    wire::dial::{Dial as Way, Opened},
 };
 
 /// How connections to nodes are made.
@@ -26,7 +22,7 @@ impl Dial {
         Self { connect_limit: config.connect_limit(), config: config.clone() }
     }
 
-    /// Opens a connection.
+    /// Opens a connection, and logs in with the password as it is now.
     ///
     /// # Errors
     ///
@@ -35,25 +31,11 @@ impl Dial {
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection.
-    pub(super) async fn dial(&self, address: &str) -> Result<MultiplexedConnection, Fault> {
-        self.open(address).await.map_err(|error| Fault::of(&error))
-    }
-
-    async fn open(&self, address: &str) -> RedisResult<MultiplexedConnection> {
-        let (host, port) = split(address).unwrap_or_default();
-        let mut login = redis::RedisConnectionInfo::default()
-            .set_db(self.config.database)
-            .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-        if let Some(user) = &self.config.user {
-            login = login.set_username(user);
-        }
-        if let Some(password) = &self.config.password {
-            login = login.set_password(password);
-        }
-        let info = ConnectionAddr::Tcp(host, port).into_connection_info()?;
-        let client = Client::open(info.set_redis_settings(login))?;
-        let options =
-            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        client.get_multiplexed_async_connection_with_config(&options).await
+    pub(super) async fn dial(&self, address: &Address) -> Result<Opened, Fault> {
+        let server = self.config.server().map_err(Fault::unfit)?;
+        let way = Way::new(&server).map_err(|error| Fault::of(&error))?;
+        let options = way.options().set_connection_timeout(None).set_response_timeout(None);
+        // Without pushes, the older protocol does.
+        way.open(address, Mode::Simple, options).await.map_err(|error| Fault::of(&error))
     }
 }

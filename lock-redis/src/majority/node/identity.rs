@@ -37,8 +37,8 @@ impl Identity {
     /// The reason.
     pub(super) fn check(&self) -> Result<(), Fault> {
         match (self.is_replica, self.is_of_a_cluster) {
-            (true, _) => Err(Fault::dependent("it is a replica; each node must be independent")),
-            (_, true) => Err(Fault::dependent(
+            (true, _) => Err(Fault::unfit("it is a replica; each node must be independent")),
+            (_, true) => Err(Fault::unfit(
                 "it has cluster-enabled yes; each node must be an independent server",
             )),
             _ => Ok(()),

@@ -4,7 +4,7 @@ use std::{sync::Mutex, time::Duration};
 
 use futures_util::future::join;
 use lock_core::{Clock, Instant, keep::poison::lock};
-use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value, aio::MultiplexedConnection, cmd};
+use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
 use super::{
@@ -12,13 +12,15 @@ use super::{
     identity::Identity,
 };
 
+use crate::wire::dial::Opened;
+
 /// After this time without any answer a connection is given up.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// A connection to a node that is ready: the node is known, and has the scripts.
 #[derive(Debug)]
 pub(super) struct Line {
-    redis: MultiplexedConnection,
+    opened: Opened,
     /// The node's name for this connection, if known.
     pub(super) peer: Option<Peer>,
     /// From when on the node's votes count.
@@ -35,9 +37,9 @@ pub(super) struct Peer {
 }
 
 impl Line {
-    pub(super) fn new(redis: MultiplexedConnection) -> Self {
+    pub(super) fn new(opened: Opened) -> Self {
         let (peer, unanswered) = (None, Mutex::default());
-        Self { redis, peer, counts_from: Instant::NEVER, unanswered }
+        Self { opened, peer, counts_from: Instant::NEVER, unanswered }
     }
 
     /// Loads the scripts, asks who the node is, and lets it end the `previous` connection: so no
@@ -53,7 +55,7 @@ impl Line {
         }
         let info = self.info().await.map_err(fault)?;
         let identity = Identity::read(&info)
-            .ok_or_else(|| Fault::dependent("INFO does not show run_id and uptime_in_seconds"))?;
+            .ok_or_else(|| Fault::unfit("INFO does not show run_id and uptime_in_seconds"))?;
         identity.check()?;
         // Both may be forbidden, and then a late request ends with its TTL.
         if let Ok(answer) = self.send(cmd("CLIENT").arg("INFO")).await {
@@ -114,7 +116,7 @@ impl Line {
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is cheap (two counters), and the library needs one per call.
-        let answer = self.redis.clone().send_packed_command(command).await?;
+        let answer = self.opened.redis.clone().send_packed_command(command).await?;
         *lock(&self.unanswered) = None;
         answer.extract_error()
     }

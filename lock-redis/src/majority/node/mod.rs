@@ -18,12 +18,12 @@ use self::{
     line::{Line, Peer},
 };
 use super::fault::Fault;
+use crate::config::Address;
 
 /// One of the servers.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// `HOST:PORT`.
-    pub(super) address: String,
+    pub(super) address: Address,
     number: usize,
     dial: Dial,
     runs: Arc<Runs>,
@@ -41,9 +41,8 @@ enum Link {
 
 impl Node {
     /// The node with this number in the list, not connected yet.
-    pub(super) fn new(address: &str, number: usize, dial: Dial, runs: Arc<Runs>) -> Arc<Self> {
+    pub(super) fn new(address: Address, number: usize, dial: Dial, runs: Arc<Runs>) -> Arc<Self> {
         let link = watch::Sender::new(Link::Down(Fault::not_connected()));
-        let address = address.to_owned();
         Arc::new(Self { address, number, dial, runs, link, previous: Mutex::default() })
     }
 

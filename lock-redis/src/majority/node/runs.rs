@@ -5,6 +5,7 @@ use std::{sync::Mutex, time::Duration};
 use lock_core::{Clock, Instant, keep::poison::lock};
 
 use super::super::fault::Fault;
+use crate::config::Address;
 
 /// The process of each node, as it was seen last.
 ///
@@ -16,13 +17,13 @@ use super::super::fault::Fault;
 pub(in super::super) struct Runs {
     max_ttl: Duration,
     /// Each node's address.
-    addresses: Vec<String>,
+    addresses: Vec<Address>,
     seen: Mutex<Vec<Option<(String, Instant)>>>,
 }
 
 impl Runs {
     /// No node has been seen yet.
-    pub(in super::super) fn new(max_ttl: Duration, addresses: &[String]) -> Self {
+    pub(in super::super) fn new(max_ttl: Duration, addresses: &[Address]) -> Self {
         let seen = Mutex::new(vec![None; addresses.len()]);
         Self { max_ttl, addresses: addresses.to_vec(), seen }
     }
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn votes_count_when_those_before_a_restart_are_over() {
-        let runs = Runs::new(MAX, &["a:1".to_owned(), "b:1".to_owned()]);
+        let runs = Runs::new(MAX, &[Address::new("a", 1), Address::new("b", 1)]);
         assert_eq!(left(&runs, 0, "x", 20), Ok(40), "the node started 20 s ago");
         assert_eq!(left(&runs, 1, "y", 3600), Ok(0));
         assert_eq!(left(&runs, 0, "x", 0), Ok(40), "a new connection changes nothing");
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn one_server_is_one_node() {
-        let runs = Runs::new(MAX, &["a:1".to_owned(), "b:1".to_owned()]);
+        let runs = Runs::new(MAX, &[Address::new("a", 1), Address::new("b", 1)]);
         runs.enter(0, "x", MAX).unwrap();
         let twin = runs.enter(1, "x", MAX).unwrap_err().to_string();
         assert_eq!(twin, "it is the same server as a:1");
