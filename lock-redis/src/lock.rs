@@ -20,7 +20,7 @@ use crate::{
     election::observe,
     error::STORE,
     layout::key::{Key, floor},
-    session::{Routes, Session, attempt::Attempt},
+    session::{Session, attempt::Attempt},
 };
 
 /// When tokens may fail to rise.
@@ -55,15 +55,7 @@ impl RedisLock {
         let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
-        let Routes::One(node) = &session.routes;
-        guarantees.survives.restart = node.is_durable().await;
-        let has_replicas = node.has_replicas().await;
-        let survives = guarantees.survives.restart;
-        guarantees.overlaps.retain(|overlap| match overlap {
-            Overlap::Restart => !survives,
-            Overlap::Failover => has_replicas,
-            _ => true,
-        });
+        session.describe_deployment(&config.target, &mut guarantees).await;
         Ok(Self { session, config, guarantees })
     }
 

@@ -174,7 +174,7 @@ impl Observer {
                     drop(session);
                     sleep(jitter(PAUSE)).await;
                 }
-                Err(Failure::Lost(_) | Failure::Down(_)) => {
+                Err(Failure::Lost(_) | Failure::Down(_) | Failure::Short(_)) => {
                     drop(session);
                     restored(&mut self.link).await?;
                 }

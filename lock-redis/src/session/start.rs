@@ -42,7 +42,8 @@ impl Session {
     /// The reason why it failed, within 4 s.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
-        let dial = Dial::new(config).map_err(connect)?;
+        config.check()?;
+        let dial = Dial::new(config)?;
         let place = place(config)?;
         let connector = Connector::new(dial, place.clone(), config.mode, format!("distlock:{id}"));
         let reach = Reach::default();
@@ -52,6 +53,7 @@ impl Session {
             mode: config.mode,
             database: config.database,
             wait_replicas: config.wait_replicas,
+            request_limit: config.timeouts.request,
             routes: Routes::One(node.clone()),
             reach,
             book: Mutex::new(Book::default()),
@@ -111,7 +113,7 @@ fn place(config: &RedisConfig) -> Result<Place> {
     match &config.target {
         Target::Server(address) => Ok(Place::Fixed(address.clone())),
         Target::Sentinel { sentinels, service } => {
-            let dial = Dial::of_sentinels(config).map_err(connect)?;
+            let dial = Dial::of_sentinels(config)?;
             let sentinels = Sentinels::new(dial, sentinels.clone(), service.clone());
             Ok(Place::Sentinel(Arc::new(sentinels)))
         }
