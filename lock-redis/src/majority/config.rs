@@ -15,8 +15,6 @@ use crate::{
 const DEFAULT_MAX_TTL: Duration = Duration::from_secs(60);
 const MAX_TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=LONGEST_TTL;
 const NODES: RangeInclusive<usize> = 3..=15;
-/// Time limit of making a connection.
-const CONNECT: Duration = Duration::from_secs(3);
 
 /// Addresses of the servers, login, and use of their keys. The login is the same on all servers.
 ///
@@ -165,10 +163,6 @@ impl RedlockConfig {
         *TTL.start()..=self.longest_ttl()
     }
 
-    pub(super) fn connect_limit(&self) -> Duration {
-        self.timeouts.connect.unwrap_or(CONNECT)
-    }
-
     /// Returns how long a node may take to answer a request for a lock with this TTL.
     pub(super) fn request_limit(&self, ttl: Duration) -> Duration {
         let by_ttl = (ttl / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
@@ -176,15 +170,10 @@ impl RedlockConfig {
     }
 
     /// Returns what all nodes have in common, as the configuration of one server.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] if the password cannot be read.
-    pub(super) fn server(&self) -> Result<RedisConfig> {
-        let mut server = self.keys();
-        server.user.clone_from(&self.user);
-        server.password = self.password.as_ref().map(Secret::read).transpose()?;
-        Ok(server.database(self.database))
+    pub(super) fn server(&self) -> RedisConfig {
+        let mut server = self.keys().database(self.database).tls(self.tls.clone());
+        (server.user, server.password) = (self.user.clone(), self.password.clone());
+        server.timeouts(self.timeouts)
     }
 
     /// Returns prefix and layout of keys, as the configuration of one server.
@@ -243,8 +232,8 @@ mod tests {
         assert_eq!(c.tls, Tls::verify().ca("/ca.pem"));
         assert_eq!((c.database, c.prefix.as_str(), c.layout), (3, "app:", Layout::Native));
         assert_eq!((c.default_ttl().as_secs(), c.longest_ttl().as_secs()), (2, 30));
-        let limits = (c.request_limit(c.default_ttl()).as_millis(), c.connect_limit().as_secs());
-        assert_eq!(limits, (200, 1));
+        assert_eq!(c.request_limit(c.default_ttl()).as_millis(), 200);
+        assert_eq!(c.timeouts.connect, Some(Duration::from_secs(1)));
         assert!(!format!("{c:?}").contains("\"s\""));
     }
 

@@ -16,11 +16,11 @@ use uuid::Uuid;
 use super::{
     config::RedlockConfig,
     fault::Fault,
-    node::{Dial, Node, Runs},
+    node::{Node, Runs},
     promises::{STORE, guarantees},
     store::Majority,
 };
-use crate::config::Address;
+use crate::{config::Address, wire::dial::Dial};
 
 /// A connect waits this much longer for the nodes that a majority does not need.
 const GRACE: Duration = Duration::from_millis(200);
@@ -73,24 +73,24 @@ impl Redlock {
         let guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let runs = std::sync::Arc::new(Runs::new(config.longest_ttl(), &config.nodes));
-        let dial = Dial::new(&config);
+        let dial = Dial::new(&config.server())?;
         let node = |(number, address): (usize, &Address)| {
             Node::new(address.clone(), number, dial.clone(), runs.clone())
         };
         let nodes: Vec<_> = config.nodes.iter().enumerate().map(node).collect();
         let majority = Majority::new(nodes, config, guarantees);
-        majority.connect().await?;
+        majority.connect(dial.limit).await?;
         Ok(Self { polling: Polling::new(majority) })
     }
 }
 
 impl Majority {
     /// Connects to all nodes, and keeps them connected.
-    async fn connect(&self) -> Result<()> {
+    async fn connect(&self, limit: Duration) -> Result<()> {
         let connect = async |number: usize| (number, self.nodes[number].connect().await);
         let mut open: FuturesUnordered<_> = (0..self.nodes.len()).map(connect).collect();
         let (sent, mut up, mut faults) = (Clock::Boot.now(), HashSet::new(), Vec::new());
-        let mut wait = self.config.connect_limit() * 2;
+        let mut wait = limit * 2;
         while let Ok(Some((number, connected))) = timeout(wait, open.next()).await {
             match connected {
                 Ok(()) => drop(up.insert(number)),

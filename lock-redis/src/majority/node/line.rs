@@ -1,6 +1,6 @@
 //! One connection to one node.
 
-use std::{sync::Mutex, time::Duration};
+use std::{fmt, sync::Mutex, time::Duration};
 
 use futures_util::future::join;
 use lock_core::{Clock, Instant, keep::poison::lock};
@@ -18,7 +18,6 @@ use crate::wire::dial::Opened;
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// A connection to a node that is ready: the node is known, and has the scripts.
-#[derive(Debug)]
 pub(super) struct Line {
     opened: Opened,
     /// The node's name for this connection, if known.
@@ -34,6 +33,12 @@ pub(super) struct Line {
 pub(super) struct Peer {
     id: String,
     addr: String,
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").field("peer", &self.peer).finish_non_exhaustive()
+    }
 }
 
 impl Line {

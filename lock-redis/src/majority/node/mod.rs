@@ -1,6 +1,5 @@
 //! One of the servers, and the way to it.
 
-mod dial;
 mod identity;
 mod keeper;
 mod line;
@@ -12,13 +11,16 @@ use lock_core::{Clock, keep::poison::lock};
 use redis::{Cmd, Value};
 use tokio::{sync::watch, time::timeout};
 
-pub(super) use self::{dial::Dial, runs::Runs};
+pub(super) use self::runs::Runs;
 use self::{
     identity::Identity,
     line::{Line, Peer},
 };
 use super::fault::Fault;
-use crate::config::Address;
+use crate::{
+    config::{Address, Mode},
+    wire::dial::Dial,
+};
 
 /// One of the servers.
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Node {
     ///
     /// Dropping the future closes the connection.
     pub(super) async fn connect(&self) -> Result<(), Fault> {
-        let limit = self.dial.connect_limit;
+        let limit = self.dial.limit;
         let opened = timeout(limit, self.open()).await;
         let opened = opened.unwrap_or_else(|_| Err(Fault::silent(limit).down()));
         self.set(match &opened {
@@ -72,7 +74,11 @@ impl Node {
     }
 
     async fn open(&self) -> Result<Arc<Line>, Fault> {
-        let mut line = Line::new(self.dial.dial(&self.address).await?);
+        let options = self.dial.options();
+        let options = options.set_connection_timeout(None).set_response_timeout(None);
+        // Without pushes, the older protocol does.
+        let opened = self.dial.open(&self.address, Mode::Simple, options).await;
+        let mut line = Line::new(opened.map_err(|error| Fault::of(&error))?);
         let previous = lock(&self.previous).clone();
         let Identity { run, uptime, .. } = line.prepare(previous.as_ref()).await?;
         line.counts_from = self.runs.enter(self.number, &run, uptime)?;
