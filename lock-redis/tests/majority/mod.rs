@@ -60,6 +60,13 @@ impl Five {
         votes
     }
 
+    /// Deletes everything on all servers.
+    pub async fn flush(&self) {
+        for node in self.nodes.iter() {
+            node.command(&[b"FLUSHALL"]).await.unwrap();
+        }
+    }
+
     pub async fn left_behind(&self) -> Vec<String> {
         let mut left = Vec::new();
         for node in self.nodes.iter() {
