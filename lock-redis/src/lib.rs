@@ -194,6 +194,7 @@ mod error;
 mod layout;
 mod lease;
 mod lock;
+mod majority;
 mod operators;
 mod session;
 mod wire;
@@ -207,4 +208,5 @@ pub use crate::{
     config::{Address, Mode, RedisConfig, Target},
     lease::RedisLease,
     lock::RedisLock,
+    majority::{Redlock, RedlockConfig},
 };

@@ -1,0 +1,171 @@
+//! Redlock on five servers: grants, tokens, faults, duplicates.
+
+mod majority;
+
+use std::time::Duration;
+
+use lock_core::{Error, LossReason};
+use majority::*;
+
+#[tokio::test]
+async fn a_lock_is_taken_renewed_and_released_on_all_servers() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let guard = locks.lock("orders").unwrap().acquire().await.unwrap();
+    until(async || five.votes("orders").await == 5).await;
+    let holder = locks.inspect("orders").await.unwrap();
+    assert_eq!((holder.len(), holder[0].holder.token), (1, Some(guard.token())));
+    assert!(locks.lock("orders").unwrap().try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+    five.nothing_is_left().await;
+    let again = locks.lock("orders").unwrap().acquire().await.unwrap();
+    assert!(again.token() > guard_token(&holder));
+}
+
+fn guard_token(entries: &[lock_core::Entry]) -> lock_core::FencingToken {
+    entries[0].holder.token.unwrap()
+}
+
+#[tokio::test]
+async fn two_of_five_are_down_and_nobody_waits_for_them() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    five.nodes[1].kill();
+    five.nodes[3].kill();
+    let before = clock();
+    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    guard.renew().await.unwrap();
+    guard.release().await.unwrap();
+    // Far below one time limit of a request.
+    assert!(clock().since(before) < Duration::from_millis(300), "{:?}", clock().since(before));
+}
+
+#[tokio::test]
+async fn three_of_five_are_down_and_nothing_is_left_when_they_return() {
+    let five = Five::start().await;
+    let far = Far::of(&five).await;
+    for proxy in &far.proxies[..3] {
+        // The requests arrive, the answers do not.
+        proxy.half_open();
+    }
+    let lock = far.locks.lock("orders").unwrap().ttl(TTL);
+    let before = clock();
+    let error = lock.wait(Duration::from_secs(1)).acquire().await.unwrap_err();
+    assert!(clock().since(before) < Duration::from_secs(3), "{:?}", clock().since(before));
+    let text = error_chain(&error);
+    assert!(text.contains("2 of 5 nodes count, and 3 are needed"), "{text}");
+    far.proxies.iter().for_each(|proxy| proxy.heal());
+    five.nothing_is_left_for(TTL).await;
+}
+
+#[tokio::test]
+async fn the_same_server_twice_is_refused() {
+    let five = Five::start().await;
+    let port = five.nodes[0].addr().port();
+    let rest = &five.urls()[1..3];
+    let twice = format!("redlock://127.0.0.1:{port},{},localhost:{port}", rest.join(","));
+    let error = try_locks(&twice).await.unwrap_err();
+    let Error::InvalidOption { option, allowed, .. } = &error else { panic!("{error}") };
+    assert_eq!(option, "nodes");
+    assert!(allowed.contains("it is the same server as"), "{error}");
+    let twice = format!("redlock://127.0.0.1:{port},{},127.0.0.1:{port}", rest.join(","));
+    let error = try_locks(&twice).await.unwrap_err().to_string();
+    assert!(error.contains("listed twice"), "{error}");
+}
+
+#[tokio::test]
+async fn too_few_servers_are_told_with_the_reason_of_each() {
+    let five = Five::start().await;
+    five.nodes[..3].iter().for_each(|node| node.kill());
+    let error = five.try_locks().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    let text = error_chain(&error);
+    assert_eq!(text.matches("refused").count(), 3, "{text}");
+}
+
+#[tokio::test]
+async fn votes_of_a_server_that_restarted_do_not_count() {
+    let five = Five::start().await;
+    let far = Far::of(&five).await;
+    let near = five.locks().await;
+    // A holder with the votes of the first three alone.
+    far.proxies[3..].iter().for_each(|proxy| proxy.refuse());
+    let lock = far.locks.lock("orders").unwrap().ttl(TTL);
+    let guard = lock.acquire().await.unwrap();
+    five.nodes[0].kill();
+    five.nodes[0].restart().await.unwrap();
+    five.nodes[0].command(&[b"FLUSHALL"]).await.unwrap();
+    // A client that has seen it before, and one that has not: both would have three votes.
+    for client in [near, five.locks().await] {
+        let tried = client.lock("orders").unwrap().ttl(TTL).try_acquire().await;
+        assert!(!matches!(tried, Ok(Some(_))), "the votes of the restarted server count");
+    }
+    drop(guard);
+}
+
+#[tokio::test]
+async fn a_lock_whose_majority_is_gone_is_lost() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    for node in &five.nodes[..3] {
+        node.command(&[b"FLUSHALL"]).await.unwrap();
+    }
+    assert_eq!(within(guard.lost()).await, LossReason::EntryGone);
+    five.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_renewal_wins_back_lost_votes() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    until(async || five.votes("orders").await == 5).await;
+    for pair in [[0, 1], [2, 3], [4, 0], [1, 2]] {
+        for node in pair {
+            five.nodes[node].command(&[b"FLUSHALL"]).await.unwrap();
+        }
+        guard.renew().await.unwrap();
+        assert_eq!(five.votes("orders").await, 5);
+    }
+    guard.release().await.unwrap();
+    five.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_slow_server_is_not_waited_for() {
+    let five = Five::start().await;
+    let far = Far::of(&five).await;
+    for slow in [0, 4] {
+        far.proxies[slow].delay(Duration::from_millis(400));
+    }
+    let lock = far.locks.lock("orders").unwrap().ttl(Duration::from_secs(10));
+    for _ in 0..5 {
+        let before = clock();
+        let guard = lock.acquire().await.unwrap();
+        let took = clock().since(before);
+        assert!(took < Duration::from_millis(400), "{took:?}");
+        guard.release().await.unwrap();
+    }
+}
+
+/// With delays that differ, the third server decides.
+#[tokio::test]
+async fn an_acquire_takes_as_long_as_its_slowest_needed_server() {
+    let five = Five::start().await;
+    let far = Far::of(&five).await;
+    for (proxy, millis) in far.proxies.iter().zip([10, 20, 60, 120, 240]) {
+        proxy.delay(Duration::from_millis(millis));
+    }
+    let lock = far.locks.lock("orders").unwrap().ttl(Duration::from_secs(10));
+    let mut taken = Vec::new();
+    for _ in 0..5 {
+        let before = clock();
+        let guard = lock.acquire().await.unwrap();
+        taken.push(clock().since(before));
+        guard.release().await.unwrap();
+    }
+    taken.sort();
+    let needed = Duration::from_millis(2 * 60);
+    assert!(taken[0] >= needed && taken[2] <= needed * 13 / 10, "{taken:?}");
+}
