@@ -95,6 +95,8 @@ async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>>
         #[cfg(feature = "etcd")]
         "etcd" => open!(url, lock_etcd::{EtcdConfig, EtcdLock}),
         #[cfg(feature = "redis")]
+        "redis" if url.scheme() == "redlock" => open!(url, lock_redis::{RedlockConfig, Redlock}),
+        #[cfg(feature = "redis")]
         "redis" => open!(url, lock_redis::{RedisConfig, RedisLock}),
         #[cfg(feature = "zookeeper")]
         "zookeeper" => open!(url, lock_zk::{ZkConfig, ZkLock}),

@@ -71,7 +71,7 @@ impl EtcdConfig {
     /// [`Error::InvalidUrl`] if the URL is not etcd's or has a path, [`Error::InvalidOption`] if an
     /// option is unknown or wrong.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        if url.scheme() != "etcd" {
+        if !matches!(url.scheme(), "etcd" | "etcds") {
             return Err(url.error("expected etcd://HOST[:PORT][,HOST[:PORT]].."));
         }
         if !url.path().is_empty() {
@@ -82,7 +82,7 @@ impl EtcdConfig {
             hosts: url.hosts(DEFAULT_PORT),
             user: url.user().map(str::to_owned),
             password: Secret::from_url(url, &mut options)?,
-            tls: Tls::from_options(&mut options, Encryption::Off)?,
+            tls: Tls::from_url(url, &mut options, &["etcds"])?,
             timeouts: Timeouts::from_options(&mut options)?,
             ttl: options.duration("ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),

@@ -5,7 +5,7 @@ mod target;
 use std::{fmt, time::Duration};
 
 use lock_core::{
-    Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls,
+    Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls,
     keep::{
         limits::{DEFAULT_TTL, LONGEST_TTL},
         one_host::one_host,
@@ -223,7 +223,7 @@ impl RedisConfig {
         let config = Self {
             user: url.user().map(str::to_owned),
             password: Secret::from_url(url, &mut options)?,
-            tls: Tls::from_options(&mut options, Encryption::Off)?,
+            tls: Tls::from_url(url, &mut options, &["rediss", "valkeys"])?,
             timeouts: Timeouts::from_options(&mut options)?,
             database,
             ttl: options.duration("ttl")?,
@@ -290,14 +290,13 @@ fn place(url: &StoreUrl) -> Result<(Target, i64)> {
         },
     };
     match url.scheme() {
-        "redis" | "valkey" => {
+        "redis" | "rediss" | "valkey" | "valkeys" => {
             let several =
                 "expected one host; several are redis+sentinel://.. or redis+cluster://..";
             let (host, port) = one_host(url, Address::PORT, several)?;
             Ok((Target::Server(Address::new(host, port)), database()?))
         }
         "redis+sentinel" | "valkey+sentinel" => sentinels(url),
-        "rediss" => Err(url.error("for TLS write redis://..?tls=verify")),
         _ => Err(url.error("expected redis://.., valkey://.. or redis+sentinel://..")),
     }
 }
@@ -406,7 +405,7 @@ mod tests {
     #[test]
     fn bad_urls_are_refused_and_say_why() {
         for (url, word) in [
-            ("rediss://h", "tls=verify"),
+            ("rediss://h?tls=off", "tls=verify"),
             ("redis+sentinel://a,b", "SERVICE"),
             ("redis+sentinel://a,b/s/x", "DATABASE"),
             ("redis://h?wait_replicas=101", "0 to 100"),

@@ -2,7 +2,7 @@
 
 use std::{fmt, fs, path::PathBuf};
 
-use super::options::Options;
+use super::{StoreUrl, options::Options};
 use crate::{Error, Result};
 
 /// Whether a connection is encrypted.
@@ -98,6 +98,23 @@ impl Tls {
         let tls = Self { mode, ca, cert, key, server_name };
         tls.check()?;
         Ok(tls)
+    }
+
+    /// For drivers: reads the options of a URL whose scheme may ask for TLS, as `rediss` does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`] for such a scheme with `tls=off`; else as
+    /// [`from_options`](Self::from_options).
+    pub fn from_url(url: &StoreUrl, options: &mut Options<'_>, encrypted: &[&str]) -> Result<Self> {
+        if !encrypted.contains(&url.scheme()) {
+            return Self::from_options(options, Encryption::Off);
+        }
+        let tls = Self::from_options(options, Encryption::Verify)?;
+        match tls.mode {
+            Encryption::Verify => Ok(tls),
+            _ => Err(url.error(format!("{}:// means tls=verify", url.scheme()))),
+        }
     }
 
     /// For drivers: refuses what has no effect. A configuration that names an authority and does
@@ -213,6 +230,17 @@ mod tests {
             let error = tls(query, Encryption::Off).unwrap_err().to_string();
             assert!(error.contains(why), "{query}: {error}");
         }
+    }
+
+    #[test]
+    fn a_scheme_may_ask_for_tls() {
+        let read = |url: &str| {
+            let url = StoreUrl::parse(url).unwrap();
+            Tls::from_url(&url, &mut url.options(), &["rediss"]).map(|tls| tls.mode)
+        };
+        assert_eq!(read("redis://h").unwrap(), Encryption::Off);
+        assert_eq!(read("rediss://h?ca=/a").unwrap(), Encryption::Verify);
+        assert!(read("rediss://h?tls=off").unwrap_err().to_string().contains("tls=verify"));
     }
 
     #[test]
