@@ -108,6 +108,11 @@ impl Failure {
         self.says(FailureKind::Denied, "authentication failed")
     }
 
+    /// Whether the other side ended the connection before it was made.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.says(FailureKind::Refused, "reset by peer")
+    }
+
     /// Whether etcd would accept a smaller request, or a shorter transaction.
     pub(crate) fn is_too_large(&self) -> bool {
         let words = ["too many operations", "request is too large", "message larger than max"];

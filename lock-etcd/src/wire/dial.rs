@@ -61,6 +61,10 @@ impl Source {
         limit: Duration,
     ) -> Failure {
         let Self::Own(own) = self else { return failure };
+        if self.is_encrypted() && failure.is_reset() {
+            let told = format!("{}: {failure}", tls_error::NO_TLS);
+            return Failure::new(FailureKind::Refused, told);
+        }
         if failure.kind != FailureKind::Broken {
             return failure;
         }

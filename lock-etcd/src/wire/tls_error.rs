@@ -1,5 +1,9 @@
 //! What is wrong when no encrypted connection comes about.
 
+/// The server ends the connection in place of a greeting, or greets in another way.
+pub(super) const NO_TLS: &str = "the server does not speak TLS on this port, or ends each connection \
+                                 (tls=off goes without it)";
+
 /// The words of the TLS library, and what they mean for the one who configures it.
 const CAUSES: [(&str, &str); 9] = [
     ("certificate expired", "the server's certificate has expired"),
@@ -16,16 +20,13 @@ const CAUSES: [(&str, &str); 9] = [
         "BadSignature",
         "the server's certificate is of another authority of the same name (ca=.. names one)",
     ),
-    ("InvalidContentType", "the server does not speak TLS on this port (tls=off goes without it)"),
-    (
-        "tls handshake eof",
-        "the server does not speak TLS on this port, or ends it (tls=off goes without it)",
-    ),
+    ("InvalidContentType", NO_TLS),
+    ("tls handshake eof", NO_TLS),
     ("CertificateRequired", "the server demands a certificate of the client (cert=.. and key=..)"),
     ("received fatal alert", "the server refuses the certificate of the client, or its TLS"),
 ];
 
-/// Adds the meaning to an error of the TLS library, in front of its own words.
+/// Adds the meaning to an error of an encrypted connection, in front of its own words.
 pub(super) fn explained(text: String) -> String {
     match CAUSES.iter().find(|(words, _)| text.contains(words)) {
         Some((_, meaning)) => format!("{meaning}: {text}"),

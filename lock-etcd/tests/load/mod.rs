@@ -74,7 +74,8 @@ impl Load {
         let before = self.grants();
         let end = Clock::Boot.now() + PATIENCE;
         while self.grants().iter().zip(before).any(|(now, before)| *now < before + 10) {
-            assert!(Clock::Boot.now() < end, "{before:?} and now {:?}", self.grants());
+            let (now, lost, refused) = (self.grants(), &self.lost, &self.refused);
+            assert!(Clock::Boot.now() < end, "{before:?}, {now:?}, {lost:?}, {refused:?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
