@@ -208,11 +208,10 @@ pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
 
 /// Whether the server did not prove its identity, or the client would not send it the password.
 fn is_distrust(error: &sqlx::Error) -> bool {
-    use sqlx::Error::{Configuration, Io, Tls};
     match error {
         #[cfg(any(feature = "mysql", feature = "postgres"))]
-        Io(error) => tls_error::is_distrust(error),
-        error => matches!(error, Tls(_) | Configuration(_)),
+        sqlx::Error::Io(error) => tls_error::is_distrust(error),
+        error => matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Configuration(_)),
     }
 }
 

@@ -5,12 +5,8 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Timeouts, keep::poison::lock};
-use tokio::{
-    sync::Notify,
-    task::JoinSet,
-    time::{Instant, timeout_at},
-};
+use lock_core::{Clock, Instant, Timeouts, keep::poison::lock};
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use crate::wire::{
     connections::Link,
@@ -46,7 +42,7 @@ struct Place {
     /// How often another one has taken over.
     moves: u64,
     /// When that was seen last.
-    moved: Option<lock_core::Instant>,
+    moved: Option<Instant>,
 }
 
 impl<C: Link> Hosts<C> {
@@ -78,11 +74,13 @@ impl<C: Link> Hosts<C> {
     }
 
     /// When that was seen last.
-    pub(super) fn moved_at(&self) -> Option<lock_core::Instant> {
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(super) fn moved_at(&self) -> Option<Instant> {
         lock(&self.place).moved
     }
 
     /// Rings when another host has taken over; `None` if there is no other one.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(super) fn moved(&self) -> Option<&Arc<Notify>> {
         (self.hosts.len() > 1).then_some(&self.moved)
     }
@@ -151,11 +149,12 @@ impl<C: Link> Hosts<C> {
             probes.spawn(async move { (at, host.probe(each).await) });
         }
         let (mut found, mut failed) = (Vec::new(), Vec::new());
-        let mut end = Instant::now() + each * 2;
-        while let Ok(Some(probed)) = timeout_at(end, probes.join_next()).await {
+        let mut end = Clock::Boot.now() + each * 2;
+        while let Ok(Some(probed)) = timeout(end.since(Clock::Boot.now()), probes.join_next()).await
+        {
             match probed {
                 Ok((at, Ok(probe))) => {
-                    end = end.min(Instant::now() + OTHERS);
+                    end = end.min(Clock::Boot.now() + OTHERS);
                     found.push((at, probe));
                 }
                 Ok((at, Err(failure))) => failed.push((self.hosts[at].name.clone(), failure)),

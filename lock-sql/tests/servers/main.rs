@@ -8,6 +8,7 @@ mod fenced;
 mod floor;
 mod grants;
 mod hosts;
+mod limits;
 mod own_client;
 mod pushes;
 mod read_only;
