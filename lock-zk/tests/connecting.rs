@@ -18,17 +18,6 @@ async fn refused(url: &str) -> Error {
     result.expect_err(url)
 }
 
-/// Connects. A machine may be too busy for the limit, though not five times in turn.
-async fn opened(url: &str) -> Locks {
-    for _ in 0..4 {
-        match driver(url).await {
-            Err(error) if error.is_unavailable() => {}
-            result => return Locks::new(result.unwrap()),
-        }
-    }
-    open(url).await
-}
-
 #[tokio::test]
 async fn a_refused_connection_is_an_error_with_the_address() {
     let server = server().await;
