@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lock_core::{Clock, Error, Locks, Result};
+use lock_core::{Clock, Error, Result};
 use lock_zk::{
     ZkLock,
     client::{Acls, Client, CreateMode},
@@ -98,10 +98,10 @@ async fn a_wrong_password_is_denied() {
         |login: &str, options: &str| format!("zookeeper://{login}{}{options}", server.addr());
     let ours = open(&with("me:right@", "?acl=creator")).await;
     let guard = ours.lock("secret").unwrap().acquire().await.unwrap();
-    for login in ["me:wrong@", ""] {
+    for login in ["me:inc0rrect@", ""] {
         let error = refused(&with(login, "")).await;
         assert!(matches!(error, Error::Denied { .. }), "{error}");
-        assert!(!format!("{error} {error:?}").contains("wrong"));
+        assert!(!format!("{error} {error:?}").contains("inc0rrect"));
     }
     let again = open(&with("me:right@", "?acl=creator")).await;
     assert!(again.lock("secret").unwrap().try_acquire().await.unwrap().is_none());
