@@ -301,7 +301,7 @@ mod tests {
         let url = "zookeeper://me:se%40cret@a,b:2182/app/x?prefix=/l&layout=native&ttl=5s&tick=1s&acl=creator";
         let config = config(url).unwrap();
         assert_eq!(
-            (config.hosts, config.chroot.as_str()),
+            (config.hosts.clone(), config.chroot.as_str()),
             (vec!["a:2181".into(), "b:2182".into()], "/app/x")
         );
         assert_eq!((config.prefix.as_str(), config.layout), ("/l", Layout::Native));

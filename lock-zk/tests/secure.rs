@@ -143,3 +143,44 @@ async fn a_server_that_stops_speaking_tls_is_told_with_the_reason() {
     let error = soon("the session is given up", acquire).await.unwrap_err().to_string();
     assert!(error.contains(&addr.to_string()) && error.contains("refused"), "{error}");
 }
+
+/// Another program finds the port of a tunnel among the listening ones, and speaks to it.
+#[tokio::test]
+async fn a_tunnel_serves_no_other_program() {
+    let secure = Secure::shared().await;
+    let locks = open(&secure.url(&format!("me:{PASSWORD}"), "")).await;
+    let listening = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let own: Vec<_> = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .filter_map(|entry| {
+            std::fs::read_link(entry.ok()?.path()).ok()?.to_str().map(str::to_owned)
+        })
+        .collect();
+    let is_ours = |inode: &str| own.contains(&format!("socket:[{inode}]"));
+    let ports: Vec<_> = listening
+        .lines()
+        .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>())
+        .filter(|words| words.get(3) == Some(&"0A") && is_ours(words[9]))
+        .map(|words| u16::from_str_radix(words[1].rsplit_once(':').unwrap().1, 16).unwrap())
+        .collect();
+    assert!(!ports.is_empty());
+    for port in ports {
+        let ask = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf srvr >&3; timeout 3 cat <&3");
+        let theirs = tokio::process::Command::new("bash").args(["-c", &ask]).output().await;
+        let theirs = String::from_utf8_lossy(&theirs.unwrap().stdout).into_owned();
+        assert!(!theirs.contains("Zookeeper"), "{theirs}");
+    }
+    locks.lock("ours").unwrap().acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_write_to_the_disk_is_told() {
+    let careless = lab().arg("-Dzookeeper.forceSync=no").start().await.unwrap();
+    let (locks, others) = (open(&careless.url()).await, open(&shared().await.url()).await);
+    let told = |locks: &Locks, what| {
+        locks.guarantees().cautions.iter().any(|caution| caution.contains(what))
+    };
+    assert!(told(&locks, "forceSync=no") && told(&locks, "single server"), "{locks:?}");
+    assert!(!told(&others, "forceSync=no") && told(&others, "single server"));
+    assert!(told(&others, "default TTL is 10s"), "{:?}", others.guarantees().cautions);
+}

@@ -98,10 +98,10 @@ async fn first_answer(host: &str, dialer: &Dialer) -> io::Result<Timing> {
     };
     tokio::select! {
         biased;
-        Err(error) = asked => match error.kind() {
-            io::ErrorKind::ConnectionRefused => Err(error),
-            _ if speaks_tls(host).await => encrypted(),
-            _ => Err(error),
+        answer = asked => match answer {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Err(error),
+            Err(_) if speaks_tls(host).await => encrypted(),
+            answer => answer,
         },
         () = silent => encrypted(),
     }

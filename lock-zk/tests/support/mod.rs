@@ -51,6 +51,17 @@ pub async fn open(url: &str) -> Locks {
     Locks::new(driver(url).await.unwrap())
 }
 
+/// Connects. A machine may be too busy for the limit, though not five times in turn.
+pub async fn opened(url: &str) -> Locks {
+    for _ in 0..4 {
+        match driver(url).await {
+            Err(error) if error.is_unavailable() => {}
+            result => return Locks::new(result.unwrap()),
+        }
+    }
+    open(url).await
+}
+
 /// A client with a renewal in 7.5 s, so that many clients leave time to count in.
 pub async fn open_calm(server: &ZooKeeper) -> Locks {
     open(&format!("{}?ttl=60s", server.url())).await
