@@ -93,6 +93,7 @@
 mod account;
 mod any;
 mod ask;
+mod authority;
 mod backup;
 mod builder;
 mod client;
@@ -120,6 +121,7 @@ mod zookeeper;
 
 pub use self::{
     any::{AnyServer, AnyStore, SERVERS},
+    authority::{Authority, Issued},
     backup::Backup,
     builder::Builder,
     clock::Shift,

@@ -54,7 +54,7 @@ impl Deployment {
             Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
             Place::Fixed(_) => None,
         };
-        let data = node.connection().ok().and_then(|connection| connection.data);
+        let data = node.connection().ok().map(|connection| connection.data);
         Self {
             settings: settings.into_iter().flatten().collect(),
             replicas: connected.max(known),
