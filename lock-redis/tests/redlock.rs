@@ -169,3 +169,51 @@ async fn an_acquire_takes_as_long_as_its_slowest_needed_server() {
     let needed = Duration::from_millis(2 * 60);
     assert!(taken[0] >= needed && taken[2] <= needed * 13 / 10, "{taken:?}");
 }
+
+#[tokio::test]
+async fn a_free_lock_costs_two_requests_to_each_server() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let lock = locks.lock("orders").unwrap();
+    lock.acquire().await.unwrap().release().await.unwrap();
+    let mut before = Vec::new();
+    for node in five.nodes.iter() {
+        before.push(node.counters().await.unwrap());
+    }
+    for _ in 0..50 {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    for (node, before) in five.nodes.iter().zip(before) {
+        until(async || calls(node, &before).await >= 100).await;
+        assert_eq!(calls(node, &before).await, 100);
+    }
+}
+
+async fn calls(node: &lock_lab::Redis, before: &lock_lab::Counters) -> u64 {
+    node.counters().await.unwrap().since(before).get("cmd.evalsha")
+}
+
+/// Attempts that ask at the same time split the votes: that must not go on.
+#[tokio::test]
+async fn a_crowd_gets_on() {
+    let five = Five::start().await;
+    let mut crowd = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let locks = five.locks().await;
+        for _ in 0..10 {
+            let lock = locks.lock("orders").unwrap().ttl(TTL);
+            crowd.spawn(async move {
+                let guard = lock.acquire().await.unwrap();
+                let token = guard.token();
+                guard.release().await.unwrap();
+                token
+            });
+        }
+    }
+    let before = clock();
+    let tokens = within(crowd.join_all()).await;
+    println!("40 of 4 clients in {:?}", clock().since(before));
+    let different: std::collections::HashSet<_> = tokens.iter().collect();
+    assert_eq!(different.len(), 40);
+    five.nothing_is_left().await;
+}

@@ -128,3 +128,6 @@ impl Tally {
         mine.0 > 0 && others.into_iter().all(|(other, votes)| (votes, Reverse(other)) < mine)
     }
 }
+
+#[cfg(test)]
+mod tests;
