@@ -5,6 +5,7 @@ use std::{ffi::OsString, net::SocketAddr, path::Path};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
+    cluster::Member,
     info,
     resp::Connection,
     role::{self, Role},
@@ -25,17 +26,23 @@ pub struct RedisOptions {
     pub(super) appendonly: bool,
     /// Its role at its first start, if it belongs to a primary with replicas.
     pub(super) role: Option<Role>,
+    /// Its settings, if it is a node of a cluster.
+    pub(super) member: Option<Member>,
 }
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self { password: None, appendonly: true, role: None }
+        Self { password: None, appendonly: true, role: None, member: None }
     }
 }
 
 impl Store for RedisOptions {
     fn scheme(&self) -> &'static str {
         "redis"
+    }
+
+    fn ports(&self) -> usize {
+        if self.member.is_some() { Member::PORTS } else { 1 }
     }
 
     fn login(&self) -> String {
@@ -57,6 +64,9 @@ impl Store for RedisOptions {
         if let Some(role) = self.role {
             command.push(role.file(home)?.into());
             command.extend(role::SETTINGS.map(OsString::from));
+        }
+        if let Some(member) = self.member {
+            command.extend(member.settings(addrs[1].port()));
         }
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
         let port = addrs[0].port().to_string();
