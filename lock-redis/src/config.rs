@@ -1,5 +1,7 @@
 //! How to reach a server, and how to use it.
 
+mod target;
+
 use std::{fmt, time::Duration};
 
 use lock_core::{
@@ -11,9 +13,9 @@ use lock_core::{
 };
 use redis::{AsyncConnectionConfig, Client};
 
+pub use self::target::{Address, Target};
 use crate::wire::own_client::Transport;
 
-const DEFAULT_PORT: u16 = 6379;
 /// The permitted TTLs. The pauses of a busy server would end locks with a shorter one.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(200)..=LONGEST_TTL;
 
@@ -26,11 +28,9 @@ pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct RedisConfig {
-    /// The server's host name or address. Not used with the Unix socket of a given client. Default:
-    /// `127.0.0.1`.
-    pub host: String,
-    /// The server's port. Default: 6379.
-    pub port: u16,
+    /// The servers. Not used with the Unix socket of a given client. Default: one server,
+    /// `127.0.0.1:6379`.
+    pub target: Target,
     /// The user of the server's access control list. Default: the server's default user.
     pub user: Option<String>,
     /// The password.
@@ -70,9 +70,13 @@ pub enum Mode {
 impl RedisConfig {
     /// Uses the server at an address; everything else has its default.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self::of(Target::Server(Address::new(host, port)))
+    }
+
+    /// Uses these servers; everything else has its default.
+    pub fn of(target: Target) -> Self {
         Self {
-            host: host.into(),
-            port,
+            target,
             user: None,
             password: None,
             database: 0,
@@ -88,18 +92,19 @@ impl RedisConfig {
     /// Unix socket. Everything else has its default. Sends nothing.
     ///
     /// The locks open a connection of their own; [the front page](crate#your-own-client) says why,
-    /// and which settings of the client are used. A changed [`host`](Self::host), `port`, `user`,
-    /// `password` or `database` replaces the client's.
+    /// and which settings of the client are used. A changed [`target`](Self::target), `user`, `password`
+    /// or `database` replaces the client's.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
     /// use std::time::Duration;
-    /// use distlock::redis::{RedisConfig, client::Client};
+    /// use distlock::redis::{Address, RedisConfig, Target, client::Client};
     ///
     /// # fn example() -> Result<(), lock_redis::client::RedisError> {
     /// let client = Client::open("redis://me:secret@10.0.0.7:7000/2")?;
     /// let config = RedisConfig::from_client(&client).ttl(Duration::from_secs(5)).prefix("app:");
-    /// assert_eq!((config.host.as_str(), config.port, config.database), ("10.0.0.7", 7000, 2));
+    /// assert_eq!(config.target, Target::Server(Address::new("10.0.0.7", 7000)));
+    /// assert_eq!(config.database, 2);
     /// # Ok(()) }
     /// # example().unwrap();
     /// ```
@@ -173,7 +178,7 @@ impl RedisConfig {
             return Err(url.error("expected redis://.. or valkey://.. (TLS is not supported yet)"));
         }
         let several = "expected one host (clusters are not supported yet)";
-        let (host, port) = one_host(url, DEFAULT_PORT, several)?;
+        let (host, port) = one_host(url, Address::PORT, several)?;
         let database = match url.path() {
             "" => 0,
             path => path
@@ -206,15 +211,14 @@ impl RedisConfig {
 
 impl Default for RedisConfig {
     fn default() -> Self {
-        Self::new("127.0.0.1", DEFAULT_PORT)
+        Self::new("127.0.0.1", Address::PORT)
     }
 }
 
 impl fmt::Debug for RedisConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisConfig")
-            .field("host", &self.host)
-            .field("port", &self.port)
+            .field("target", &self.target)
             .field("user", &self.user)
             .field("password", &self.password.as_ref().map(|_| "***"))
             .field("database", &self.database)
@@ -239,7 +243,8 @@ mod tests {
     fn everything_can_be_said_in_a_url() {
         let c = config("redis://me:s@[::1]:7000/3?ttl=2s&prefix=app:&layout=native&mode=simple");
         let c = c.unwrap();
-        assert_eq!((c.host.as_str(), c.port, c.database), ("::1", 7000, 3));
+        assert_eq!(c.target, Target::Server(Address::new("::1", 7000)));
+        assert_eq!(c.database, 3);
         assert_eq!((c.user.as_deref(), c.password.as_deref()), (Some("me"), Some("s")));
         assert_eq!((c.ttl, c.prefix.as_str()), (Some(Duration::from_secs(2)), "app:"));
         assert_eq!((c.layout, c.mode), (Layout::Native, Mode::Simple));

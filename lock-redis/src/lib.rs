@@ -204,7 +204,7 @@ pub use redis as client;
 pub use lock_core::Layout;
 
 pub use crate::{
-    config::{Mode, RedisConfig},
+    config::{Address, Mode, RedisConfig, Target},
     lease::RedisLease,
     lock::RedisLock,
 };

@@ -20,7 +20,7 @@ use crate::{
     election::observe,
     error::STORE,
     layout::key::{Key, floor},
-    session::{Session, attempt::Attempt},
+    session::{Routes, Session, attempt::Attempt},
 };
 
 /// When tokens may fail to rise.
@@ -55,8 +55,9 @@ impl RedisLock {
         let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
-        guarantees.survives.restart = session.is_durable().await;
-        let has_replicas = session.has_replicas().await;
+        let Routes::One(node) = &session.routes;
+        guarantees.survives.restart = node.is_durable().await;
+        let has_replicas = node.has_replicas().await;
         let survives = guarantees.survives.restart;
         guarantees.overlaps.retain(|overlap| match overlap {
             Overlap::Restart => !survives,

@@ -33,7 +33,10 @@ use super::{
 use crate::{
     error,
     layout::key::Key,
-    session::{Link, Session},
+    session::{
+        Session,
+        node::{Link, Node},
+    },
     wire::{failure::Failure, script, turns::Lane},
 };
 
@@ -92,13 +95,14 @@ impl Observer {
         let (heard, pushes) = mpsc::channel(UNREAD);
         let ear = Arc::new(Ear { pushes: heard, missed: AtomicBool::new(false) });
         session.observers.add(&channel, ear.clone());
+        let link = session.routes.of(&key).link();
         Self {
             session: Arc::downgrade(session),
             key,
             channel,
             ear,
             pushes,
-            link: session.link(),
+            link,
             known: Known::default(),
             told: None,
             number: 0,
@@ -180,12 +184,13 @@ impl Observer {
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
         let _turn = Lane::Turn.turn(&session.turns, None).await;
-        let connection = session.connection()?;
+        let node = session.routes.of(&self.key);
+        let connection = node.connection()?;
         let command = script::read(&self.key, "leader", &[]);
         let listen = connection.listen(&self.channel, true, LIMIT);
         // In this order, in one flight: each change after the look is pushed.
         let (listens, answer) = join(listen, connection.call(&command, LIMIT)).await;
-        let value = session.judge(&connection, listens.and(answer))?;
+        let value = node.judge(&connection, listens.and(answer))?;
         self.number = connection.number;
         Ok(value)
     }
@@ -216,12 +221,6 @@ impl Session {
             }
         }
     }
-
-    async fn listen(&self, channel: &[u8], listen: bool) -> Result<(), Failure> {
-        let connection = self.connection()?;
-        let answer = connection.listen(channel, listen, LIMIT).await;
-        self.judge(&connection, answer)
-    }
 }
 
 impl Drop for Observer {
@@ -232,14 +231,21 @@ impl Drop for Observer {
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let channel = std::mem::take(&mut self.channel);
+        let node = session.routes.of(&self.key).clone();
         runtime.spawn(async move {
             // If it fails, the connection is gone, and the subscription with it.
-            let _ = session.listen(&channel, false).await;
+            let _ = stop_listening(&node, &channel).await;
             // A new observer may have subscribed before this took effect. The empty push makes it
             // look, and subscribe, once more.
             session.observers.tell(&channel, b"");
         });
     }
+}
+
+async fn stop_listening(node: &Node, channel: &[u8]) -> Result<(), Failure> {
+    let connection = node.connection()?;
+    let answer = connection.listen(channel, false, LIMIT).await;
+    node.judge(&connection, answer)
 }
 
 /// Waits for a connection other than this one, or for the session's end.

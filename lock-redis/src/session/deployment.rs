@@ -4,12 +4,12 @@ use std::{collections::HashMap, time::Duration};
 
 use redis::{Value, cmd};
 
-use super::Session;
+use super::node::Node;
 
 /// Time limit of one question.
 const LIMIT: Duration = Duration::from_secs(2);
 
-impl Session {
+impl Node {
     /// Returns whether a restart of the server keeps every confirmed write. Only
     /// `appendfsync always` does: with `appendfsync everysec` and a slow disk, the server confirms
     /// writes before it hands them to the system. A server that hides its settings counts as not

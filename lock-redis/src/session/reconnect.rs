@@ -1,78 +1,73 @@
 //! Connects a client, and connects it again.
 
 use std::{
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use lock_core::{Clock, keep::backoff::Backoff, trace};
 use redis::RedisError;
-use tokio::{sync::watch, time::timeout};
+use tokio::time::timeout;
 
-use super::{Link, Session, description};
-use crate::{
-    error::STORE,
-    wire::connection::{OnPush, Peer},
+use super::{
+    Session, description,
+    node::{Link, Node},
 };
+use crate::{error::STORE, wire::connection::Peer};
 
 /// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
 impl Session {
-    /// Makes a connection, and renews on it at once: anything may have changed meanwhile.
+    /// Connects a node, and renews on it at once: anything may have changed meanwhile.
     pub(super) async fn connect(
         self: &Arc<Self>,
+        node: &Arc<Node>,
         previous: Option<&Peer>,
     ) -> Result<(), RedisError> {
-        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        let weak = Arc::downgrade(self);
-        let on_push: OnPush = Arc::new(move |info| {
-            if let Some(session) = weak.upgrade() {
-                session.pushed(number, info);
+        let (session, of) = (Arc::downgrade(self), Arc::downgrade(node));
+        let on_push = move |number, info| {
+            if let (Some(session), Some(node)) = (session.upgrade(), of.upgrade()) {
+                session.pushed(&node, number, info);
             }
-        });
-        let connection = self.connector.connect(number, previous, on_push).await?;
+        };
+        let connection = node.connect(previous, on_push).await?;
         self.describe(&connection).await?;
-        self.link.send_if_modified(|link| match link {
-            Link::Closed => false,
-            _ => {
-                *link = Link::Up(connection);
-                true
-            }
-        });
+        node.up(connection);
         self.book().attempts.all_due(Clock::Boot.now());
         self.due.notify_one();
         Ok(())
     }
+
+    /// Keeps a node connected from now on.
+    pub(super) fn keep_connected(self: &Arc<Self>, node: &Arc<Node>) {
+        tokio::spawn(keep_connected(Arc::downgrade(self), node.clone()));
+    }
 }
 
-/// Connects again whenever the connection is lost, until the session is gone.
-pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Receiver<Link>) {
-    let mut pause = BACKOFF;
+/// Connects a node again whenever its connection is lost, until it is closed, or the session is
+/// gone.
+async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
+    let (mut pause, mut link) = (BACKOFF, node.link());
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
-        // An error means that the session is gone, and then the next line returns.
+        // The end of the session closes its nodes.
         let _ = timeout(description::PERIOD, lost).await;
         let Some(session) = session.upgrade() else { return };
-        let state = link.borrow().clone();
-        match state {
+        match node.state() {
             Link::Closed => return,
             Link::Up(connection) => {
                 // A broken connection shows in the next renewal as well.
                 let _ = session.describe(&connection).await;
             }
-            Link::Down(_, previous) => match session.connect(previous.as_ref()).await {
+            Link::Down(_, previous) => match session.connect(&node, previous.as_ref()).await {
                 Ok(()) => {
                     trace::connected(STORE);
                     session.reach.works();
                     pause = BACKOFF;
                 }
                 Err(error) => {
-                    session.link.send_modify(|link| {
-                        if let Link::Down(why, _) = link {
-                            *why = Arc::new(error);
-                        }
-                    });
+                    node.stays_down(error);
                     drop(session);
                     pause.wait().await;
                 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use lock_core::{Clock, Effect, Instant, Result, keep::cancel::unless_cancelled};
 use redis::{Cmd, RedisError, Value};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::{Link, Session, attempt::Attempt};
+use super::{Session, attempt::Attempt};
 use crate::{
     error,
-    wire::{answer, connection::Connection, failure::Failure, turns::Lane},
+    wire::{answer, failure::Failure, turns::Lane},
 };
 
 /// Pause before a request is sent again to a server that refuses for a while.
@@ -20,42 +20,9 @@ const CANCELLED: &str = "cancelled before it was sent";
 pub(crate) type Op = (&'static str, Lane);
 
 impl Session {
-    /// Sends a command on the present connection. The future may be dropped as that of
-    /// [`Connection::call`].
+    /// Sends a command to its node, once: see [`Node::call`](super::node::Node::call).
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
-        let connection = self.connection()?;
-        let answer = connection.call(command, limit).await;
-        self.judge(&connection, answer)
-    }
-
-    /// Returns the present connection.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Down`] or [`Failure::Closed`].
-    pub(crate) fn connection(&self) -> Result<Connection, Failure> {
-        match &*self.link.borrow() {
-            Link::Up(connection) => Ok(connection.clone()),
-            Link::Down(error, _) => Err(Failure::Down(error.clone())),
-            Link::Closed => Err(Failure::Closed),
-        }
-    }
-
-    /// Converts an answer for the caller. Gives up the connection if the answer shows that it is
-    /// useless.
-    pub(crate) fn judge<T>(
-        &self,
-        connection: &Connection,
-        answer: Result<T, RedisError>,
-    ) -> Result<T, Failure> {
-        answer.map_err(|error| {
-            let broken = error::is_broken(&error);
-            // If the server is a replica now, the address may lead to the new primary.
-            if broken || error::is_replica(&error) {
-                self.lose(connection.number, error.clone());
-            }
-            if broken { Failure::Lost(error) } else { Failure::Refused(error) }
-        })
+        self.routes.of_command(command).call(command, limit).await
     }
 
     /// Sends a command that may be executed twice, again and again until it is answered. Returns
@@ -143,17 +110,9 @@ impl Session {
                 Err(Failure::Down(e)) => RedisError::clone(&e),
             };
             let left = deadline.since(Clock::Boot.now());
-            if left.is_zero() || !self.until_up(left, caller).await {
+            if left.is_zero() || !self.routes.of_command(command).until_up(left, caller).await {
                 return (effect, Err(error::unavailable(op, effect, error)));
             }
         }
-    }
-
-    /// Waits for a connection; false if there is none in time, or the caller is cancelled.
-    async fn until_up(&self, limit: Duration, caller: Option<&lock_core::Attempt>) -> bool {
-        let mut link = self.link.subscribe();
-        let there = |link: &Link| !matches!(link, Link::Down(..));
-        let up = async { timeout(limit, link.wait_for(there)).await.is_ok() };
-        unless_cancelled(caller, up).await.unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
 //! Start and end of a client.
 
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicU64},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -11,17 +11,24 @@ use lock_core::{
     keep::{due, limits, wait::Waits},
 };
 use redis::Cmd;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
-use super::{Link, Session, book::Book, description, janitor::ALONE, reconnect};
+use super::{
+    Routes, Session,
+    book::Book,
+    description,
+    janitor::ALONE,
+    node::{Link, Node},
+};
 use crate::{
-    config::RedisConfig,
+    config::{RedisConfig, Target},
     election::observers::Observers,
-    error,
+    error::{self, STORE},
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        connection::Connector,
+        connection::{Connector, Place},
+        dial::Dial,
         turns::{Lane, TURNS},
     },
 };
@@ -35,16 +42,17 @@ impl Session {
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         let connect = |error| error::convert("connect", error);
-        let connector = Connector::new(config, format!("distlock:{id}")).map_err(connect)?;
-        let unused = std::io::Error::from(std::io::ErrorKind::NotConnected);
+        let dial = Dial::new(config).map_err(connect)?;
+        let place = place(config)?;
+        let connector = Connector::new(dial, place, config.mode, format!("distlock:{id}"));
+        let reach = Reach::default();
+        let node = Arc::new(Node::new(connector, reach.clone(), Arc::default()));
         let session = Arc::new(Self {
             id,
             mode: config.mode,
             database: config.database,
-            connector,
-            link: watch::Sender::new(Link::Down(Arc::new(unused.into()), None)),
-            reach: Reach::default(),
-            connections: AtomicU64::new(0),
+            routes: Routes::One(node.clone()),
+            reach,
             book: Mutex::new(Book::default()),
             alone: Semaphore::new(ALONE),
             departures: Default::default(),
@@ -52,8 +60,8 @@ impl Session {
             observers: Observers::default(),
             due: Arc::new(Notify::new()),
         });
-        session.connect(None).await.map_err(connect)?;
-        tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
+        session.connect(&node, None).await.map_err(connect)?;
+        session.keep_connected(&node);
         tokio::spawn(due::run(
             Clock::Boot,
             (Arc::downgrade(&session), session.due.clone()),
@@ -81,7 +89,7 @@ impl Session {
         let delete = Cmd::del(client_key(&self.id));
         let (op, limit) = (("close", Lane::First), description::WRITE_LIMIT);
         let gone = self.insist(op, &delete, limit, deadline, |_| Some(())).await;
-        self.link.send_replace(Link::Closed);
+        self.routes.all().iter().for_each(|node| drop(node.close()));
         self.due.notify_one();
         match released.and(gone.map(drop)) {
             // Closed before, perhaps by another task at the same time.
@@ -91,14 +99,26 @@ impl Session {
     }
 }
 
+fn place(config: &RedisConfig) -> Result<Place> {
+    match &config.target {
+        Target::Server(address) => Ok(Place::Fixed(address.clone())),
+        target => {
+            let what = format!("keep locks on {target}");
+            Err(Error::Unsupported { store: STORE, what })
+        }
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         self.due.notify_one();
-        let Link::Up(connection) = self.link.send_replace(Link::Closed) else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let delete = Cmd::del(client_key(&self.id));
-        // In the background: the description expires by itself as well.
-        runtime
-            .spawn(async move { drop(connection.call(&delete, description::WRITE_LIMIT).await) });
+        let runtime = tokio::runtime::Handle::try_current();
+        for node in self.routes.all() {
+            let (Link::Up(connection), Ok(runtime)) = (node.close(), &runtime) else { continue };
+            let delete = Cmd::del(client_key(&self.id));
+            let limit = description::WRITE_LIMIT;
+            // In the background: the description expires by itself as well.
+            runtime.spawn(async move { drop(connection.call(&delete, limit).await) });
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! One connection to one server. Differences of a cluster or of Sentinel belong here.
+//! One connection to one server.
 
 use std::{
     future::Future,
@@ -11,16 +11,14 @@ use std::{
 };
 
 use futures_util::future::{join, join_all};
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo,
-    RedisError, RedisResult, ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
-};
+use redis::{Cmd, ErrorKind, PushInfo, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
 use crate::{
-    config::{Mode, RedisConfig},
+    config::{Address, Mode},
     wire::{
         answer::bytes,
+        dial::{Dial, Opened},
         lua::{self, Lua},
     },
 };
@@ -37,19 +35,28 @@ const MOST_STEPS: u32 = 3 * STEPS;
 /// The receiver of a connection's pushes.
 pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
-/// Makes connections, all alike.
+/// Makes connections to one server, or to the primary of a service.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    client: Client,
-    options: AsyncConnectionConfig,
+    dial: Dial,
+    place: Place,
     mode: Mode,
     channel: String,
+}
+
+/// How the server of a connection is found.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// It is always the same one.
+    Fixed(Address),
 }
 
 /// A connection that is ready: server known, channel subscribed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    redis: MultiplexedConnection,
+    opened: Opened,
+    /// The server.
+    pub(crate) address: Address,
     /// Number of answered requests.
     answers: Arc<AtomicU64>,
     /// Number of this connection among the client's connections, from 1.
@@ -66,12 +73,9 @@ pub(crate) struct Peer {
 }
 
 impl Connector {
-    /// # Errors
-    ///
-    /// The client library's error if the configuration is invalid.
-    pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
-        let client = Client::open(info(config)?)?;
-        Ok(Self { client, options: config.transport.options.clone(), mode: config.mode, channel })
+    /// A connector of a client whose pushes come on this channel.
+    pub(crate) fn new(dial: Dial, place: Place, mode: Mode, channel: String) -> Self {
+        Self { dial, place, mode, channel }
     }
 
     /// Makes a connection and lets the server end the `previous` one. So no request that is still
@@ -91,17 +95,21 @@ impl Connector {
         on_push: OnPush,
     ) -> RedisResult<Connection> {
         let attempt = async {
-            let redis = self.open(on_push).await?;
-            let connection = Connection { redis, answers: Arc::default(), number, peer: None };
+            let address = match &self.place {
+                Place::Fixed(address) => address.clone(),
+            };
+            let opened = self.open(&address, on_push).await?;
+            let answers = Arc::default();
+            let connection = Connection { opened, address, answers, number, peer: None };
             self.prepare(connection, previous).await
         };
         timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
-    async fn open(&self, on_push: OnPush) -> RedisResult<MultiplexedConnection> {
+    async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {
         let mut options = self
-            .options
-            .clone()
+            .dial
+            .options()
             .set_connection_timeout(None)
             .set_response_timeout(None)
             .set_pipeline_buffer_size(BUFFER);
@@ -111,7 +119,7 @@ impl Connector {
                 Ok::<(), std::convert::Infallible>(())
             });
         }
-        self.client.get_multiplexed_async_connection_with_config(&options).await
+        self.dial.open(address, self.mode, options).await
     }
 
     async fn prepare(
@@ -121,7 +129,7 @@ impl Connector {
     ) -> RedisResult<Connection> {
         connection.check(self.mode).await?;
         if self.mode == Mode::Queue {
-            connection.redis.subscribe(&self.channel).await?;
+            connection.opened.redis.subscribe(&self.channel).await?;
         }
         // Both may be forbidden, and then a late request ends with its TTL.
         connection.peer = match connection.send(cmd("CLIENT").arg("INFO")).await {
@@ -140,26 +148,6 @@ impl Connector {
         }
         Ok(connection)
     }
-}
-
-/// Returns the address, the transport and the login of a connection for locks.
-fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
-    let mut login = config
-        .transport
-        .login
-        .clone()
-        .set_db(config.database)
-        .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-    if config.mode == Mode::Queue {
-        login = login.set_protocol(ProtocolVersion::RESP3);
-    }
-    if let Some(user) = &config.user {
-        login = login.set_username(user);
-    }
-    if let Some(password) = &config.password {
-        login = login.set_password(password);
-    }
-    config.transport.info(config.host.clone(), config.port, login)
 }
 
 impl Connection {
@@ -221,7 +209,7 @@ impl Connection {
         listen: bool,
         limit: Duration,
     ) -> RedisResult<()> {
-        let mut redis = self.redis.clone();
+        let mut redis = self.opened.redis.clone();
         let change = async {
             match listen {
                 true => redis.subscribe(channel).await,
@@ -233,7 +221,7 @@ impl Connection {
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is cheap (two counters), and the library needs one per call.
-        let answer = self.redis.clone().send_packed_command(command).await?;
+        let answer = self.opened.redis.clone().send_packed_command(command).await?;
         self.answers.fetch_add(1, Ordering::Relaxed);
         answer.extract_error()
     }

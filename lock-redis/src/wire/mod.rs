@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod connection;
+pub(crate) mod dial;
 pub(crate) mod failure;
 pub(crate) mod lua;
 pub(crate) mod own_client;

@@ -14,7 +14,7 @@ pub(crate) struct Transport {
     addr: Option<ConnectionAddr>,
     tcp: TcpSettings,
     /// The client's login, which the caller of [`info`](Self::info) completes.
-    pub(super) login: RedisConnectionInfo,
+    pub(crate) login: RedisConnectionInfo,
     /// The options on which a connection is based.
     pub(crate) options: AsyncConnectionConfig,
 }

@@ -1,0 +1,167 @@
+//! One connection to one server: who it is, whether it works, and what becomes of a request.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use lock_core::{Attempt, Reach, keep::cancel::unless_cancelled, trace};
+use redis::{Cmd, RedisError, Value};
+use tokio::{sync::watch, time::timeout};
+
+use crate::{
+    error::{self, STORE},
+    wire::{
+        connection::{Connection, Connector, OnPush, Peer},
+        failure::Failure,
+    },
+};
+
+/// One server, or the primary of a service, and the present connection to it. It knows no locks.
+pub(crate) struct Node {
+    pub(crate) connector: Connector,
+    link: watch::Sender<Link>,
+    /// Told when a connection breaks.
+    reach: Reach,
+    /// Counts the connections of all nodes of a client.
+    numbers: Arc<AtomicU64>,
+}
+
+/// The present connection, or why there is none.
+#[derive(Clone, Debug)]
+pub(crate) enum Link {
+    Up(Connection),
+    /// Why, and the server's name for the previous connection.
+    Down(Arc<RedisError>, Option<Peer>),
+    Closed,
+}
+
+impl Node {
+    /// A node without a connection.
+    pub(crate) fn new(connector: Connector, reach: Reach, numbers: Arc<AtomicU64>) -> Self {
+        let unused = std::io::Error::from(std::io::ErrorKind::NotConnected);
+        let link = watch::Sender::new(Link::Down(Arc::new(unused.into()), None));
+        Self { connector, link, reach, numbers }
+    }
+
+    /// Makes a connection, which counts only after [`up`](Self::up). `on_push` gets the number of
+    /// the connection with each push.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Connector::connect`].
+    pub(crate) async fn connect(
+        &self,
+        previous: Option<&Peer>,
+        on_push: impl Fn(u64, redis::PushInfo) + Send + Sync + 'static,
+    ) -> Result<Connection, RedisError> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        let on_push: OnPush = Arc::new(move |info| on_push(number, info));
+        self.connector.connect(number, previous, on_push).await
+    }
+
+    /// Uses a connection from now on, unless the node was closed.
+    pub(crate) fn up(&self, connection: Connection) {
+        self.link.send_if_modified(|link| match link {
+            Link::Closed => false,
+            _ => {
+                *link = Link::Up(connection);
+                true
+            }
+        });
+    }
+
+    /// Notes why no connection can be made.
+    pub(crate) fn stays_down(&self, error: RedisError) {
+        self.link.send_modify(|link| {
+            if let Link::Down(why, _) = link {
+                *why = Arc::new(error);
+            }
+        });
+    }
+
+    /// Gives up the connection with this number, unless it was given up before. Returns whether it
+    /// was the present one.
+    pub(crate) fn lose(&self, number: u64, error: RedisError) -> bool {
+        self.link.send_if_modified(|link| match link {
+            Link::Up(connection) if connection.number == number => {
+                trace::disconnected(STORE, &error);
+                self.reach.broke(&error);
+                *link = Link::Down(Arc::new(error), connection.peer.take());
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Ends the node. Returns what it was before.
+    pub(crate) fn close(&self) -> Link {
+        self.link.send_replace(Link::Closed)
+    }
+
+    /// Returns the present state.
+    pub(crate) fn state(&self) -> Link {
+        self.link.borrow().clone()
+    }
+
+    /// Returns a receiver of the connection's changes.
+    pub(crate) fn link(&self) -> watch::Receiver<Link> {
+        self.link.subscribe()
+    }
+
+    /// Sends a command on the present connection. The future may be dropped as that of
+    /// [`Connection::call`].
+    pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
+        let connection = self.connection()?;
+        let answer = connection.call(command, limit).await;
+        self.judge(&connection, answer)
+    }
+
+    /// Returns the present connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Down`] or [`Failure::Closed`].
+    pub(crate) fn connection(&self) -> Result<Connection, Failure> {
+        match &*self.link.borrow() {
+            Link::Up(connection) => Ok(connection.clone()),
+            Link::Down(error, _) => Err(Failure::Down(error.clone())),
+            Link::Closed => Err(Failure::Closed),
+        }
+    }
+
+    /// Converts an answer for the caller. Gives up the connection if the answer shows that it is
+    /// useless.
+    pub(crate) fn judge<T>(
+        &self,
+        connection: &Connection,
+        answer: Result<T, RedisError>,
+    ) -> Result<T, Failure> {
+        answer.map_err(|error| {
+            let broken = error::is_broken(&error);
+            // If the server is a replica now, the address may lead to the new primary.
+            if broken || error::is_replica(&error) {
+                self.lose(connection.number, error.clone());
+            }
+            if broken { Failure::Lost(error) } else { Failure::Refused(error) }
+        })
+    }
+
+    /// Waits for a connection; false if there is none in time, or the caller is cancelled.
+    pub(crate) async fn until_up(&self, limit: Duration, caller: Option<&Attempt>) -> bool {
+        let mut link = self.link.subscribe();
+        let there = |link: &Link| !matches!(link, Link::Down(..));
+        let up = async { timeout(limit, link.wait_for(there)).await.is_ok() };
+        unless_cancelled(caller, up).await.unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("link", &*self.link.borrow()).finish_non_exhaustive()
+    }
+}
