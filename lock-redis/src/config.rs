@@ -49,6 +49,9 @@ pub struct RedisConfig {
     pub layout: Layout,
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
+    /// How many replicas must have a lock, and each renewal, before it counts. With fewer, the lock
+    /// is given back, and acquiring it fails. Default: 0.
+    pub wait_replicas: u32,
     /// The further settings of a given client.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) transport: Transport,
@@ -84,6 +87,7 @@ impl RedisConfig {
             prefix: String::new(),
             layout: Layout::default(),
             mode: Mode::default(),
+            wait_replicas: 0,
             transport: Transport::default(),
         }
     }
@@ -226,6 +230,7 @@ impl fmt::Debug for RedisConfig {
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
             .field("mode", &self.mode)
+            .field("wait_replicas", &self.wait_replicas)
             .field("way", &self.transport)
             .finish()
     }

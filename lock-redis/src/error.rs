@@ -24,7 +24,7 @@ use lock_core::{
 };
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
-use crate::wire::lua;
+use crate::{config::Address, wire::lua};
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
@@ -125,6 +125,22 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
     errors::unavailable(STORE, op, effect, source)
 }
 
+/// Too few replicas have a change.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("only {had} of {wanted} replicas confirmed it in time (wait_replicas={wanted})")]
+pub(crate) struct Short {
+    pub(crate) had: u32,
+    pub(crate) wanted: u32,
+}
+
+/// Reads whether an error says that too few replicas have a change.
+pub(crate) fn short(error: &Error) -> Option<Short> {
+    match error {
+        Error::Unavailable { source, .. } => source.downcast_ref().copied(),
+        _ => None,
+    }
+}
+
 pub(crate) fn closed() -> Error {
     Error::closed(STORE)
 }
@@ -133,6 +149,12 @@ pub(crate) fn closed() -> Error {
 pub(crate) fn cluster() -> RedisError {
     let why = "the node has cluster-enabled yes, and distlock does not support Redis Cluster yet";
     (ErrorKind::InvalidClientConfig, why).into()
+}
+
+/// The error for a server that sentinels name, and that is a replica: a failover is under way.
+pub(crate) fn not_the_primary(address: &Address) -> RedisError {
+    let why = format!("the sentinels name {address} as the primary, and it is a replica now");
+    std::io::Error::new(std::io::ErrorKind::ConnectionRefused, why).into()
 }
 
 /// The error for an answer that the script cannot give.

@@ -11,6 +11,7 @@ use std::{
 use crate::{
     Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term,
     api::client::{Client, Hold},
+    driver::validity::Watcher,
     machine::{alarm::Slot, conversion::HeldAs, finish::Finishing},
 };
 
@@ -41,6 +42,8 @@ impl Held {
         let hold = Hold { client, name, held_as, lease, ttl, term, granted, floor, cap, slot };
         let hold = Arc::new(hold);
         hold.client.alarm.add(&hold, hold.until());
+        let watcher: Arc<dyn Watcher> = hold.clone();
+        hold.lease.validity().watch(Arc::downgrade(&watcher));
         Self(hold)
     }
 

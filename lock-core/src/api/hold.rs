@@ -9,7 +9,7 @@ use crate::{
     Error, Instant, LossReason, Result, Term, Ticket, Validity,
     api::client::{Client, Hold, Returned},
     deadline,
-    driver::{duration::shown, trace},
+    driver::{duration::shown, trace, validity::Watcher},
     machine::{
         alarm::{HasSlot, Slot, Watched},
         drain::Stay,
@@ -129,6 +129,14 @@ impl Watched for Hold {
             return None;
         }
         Some(self.until())
+    }
+}
+
+impl Watcher for Hold {
+    fn shortened(self: Arc<Self>) {
+        self.client.alarm.remove(&*self);
+        // Ended since: the alarm finds that out.
+        self.client.alarm.add(&self, self.until());
     }
 }
 

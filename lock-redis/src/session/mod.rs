@@ -4,6 +4,7 @@ pub(crate) mod attempt;
 mod book;
 mod deployment;
 mod description;
+mod failover;
 mod janitor;
 pub(crate) mod node;
 mod pushes;
@@ -11,7 +12,9 @@ mod reconnect;
 mod renewal;
 mod retry;
 mod routes;
+mod sentinel;
 mod start;
+mod waited;
 
 use std::{
     fmt,
@@ -36,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) mode: Mode,
     pub(crate) database: i64,
+    /// How many replicas must have a change before it counts.
+    pub(crate) wait_replicas: u32,
     pub(crate) routes: Routes,
     pub(crate) reach: Reach,
     book: Mutex<Book>,

@@ -3,20 +3,26 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use lock_core::{Attempt, Reach, keep::cancel::unless_cancelled, trace};
+use lock_core::{
+    Attempt, Reach,
+    keep::{cancel::unless_cancelled, poison::lock},
+    trace,
+};
 use redis::{Cmd, RedisError, Value};
 use tokio::{sync::watch, time::timeout};
 
+use super::waited::Spare;
 use crate::{
     error::{self, STORE},
     wire::{
         connection::{Connection, Connector, OnPush, Peer},
+        data::Data,
         failure::Failure,
     },
 };
@@ -29,6 +35,15 @@ pub(crate) struct Node {
     reach: Reach,
     /// Counts the connections of all nodes of a client.
     numbers: Arc<AtomicU64>,
+    /// The last connection to a server that is not the primary any more. Its late answers do not
+    /// count.
+    left: AtomicU64,
+    /// The data of the last server.
+    data: Mutex<Option<Data>>,
+    /// Connections for requests that replicas must have, not in use now.
+    pub(super) spares: Mutex<Vec<Spare>>,
+    /// Connections that the server should end.
+    pub(super) stale: Mutex<Vec<Peer>>,
 }
 
 /// The present connection, or why there is none.
@@ -45,7 +60,16 @@ impl Node {
     pub(crate) fn new(connector: Connector, reach: Reach, numbers: Arc<AtomicU64>) -> Self {
         let unused = std::io::Error::from(std::io::ErrorKind::NotConnected);
         let link = watch::Sender::new(Link::Down(Arc::new(unused.into()), None));
-        Self { connector, link, reach, numbers }
+        Self {
+            connector,
+            link,
+            reach,
+            numbers,
+            left: AtomicU64::new(0),
+            data: Mutex::default(),
+            spares: Mutex::default(),
+            stale: Mutex::default(),
+        }
     }
 
     /// Makes a connection, which counts only after [`up`](Self::up). `on_push` gets the number of
@@ -98,6 +122,26 @@ impl Node {
         })
     }
 
+    /// Gives up a connection because another server is the primary now. Answers that come on it from
+    /// now on do not count.
+    pub(crate) fn leave(&self, number: u64, why: RedisError) {
+        self.left.fetch_max(number, Ordering::AcqRel);
+        self.lose(number, why);
+    }
+
+    /// Whether a connection is one that was left.
+    pub(crate) fn is_left(&self, number: u64) -> bool {
+        number <= self.left.load(Ordering::Acquire)
+    }
+
+    /// Notes the data of a new connection's server. Returns whether another server has taken over
+    /// since the last connection.
+    pub(crate) fn meets(&self, connection: &Connection) -> bool {
+        let Some(now) = &connection.data else { return false };
+        let before = lock(&self.data).replace(now.clone());
+        before.is_some_and(|before| now.took_over_from(&before))
+    }
+
     /// Ends the node. Returns what it was before.
     pub(crate) fn close(&self) -> Link {
         self.link.send_replace(Link::Closed)
@@ -141,6 +185,11 @@ impl Node {
         connection: &Connection,
         answer: Result<T, RedisError>,
     ) -> Result<T, Failure> {
+        if answer.is_ok() && self.is_left(connection.number) {
+            let why = "the server that answered is not the primary any more";
+            let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
+            return Err(Failure::Lost(why.into()));
+        }
         answer.map_err(|error| {
             let broken = error::is_broken(&error);
             // If the server is a replica now, the address may lead to the new primary.

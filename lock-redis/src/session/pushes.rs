@@ -9,6 +9,9 @@ impl Session {
     /// Takes in a push of a node's connection with this number. Runs on the connection's own task,
     /// in order with the answers.
     pub(super) fn pushed(&self, node: &Node, number: u64, info: PushInfo) {
+        if node.is_left(number) {
+            return;
+        }
         match (info.kind, &info.data[..]) {
             (PushKind::Disconnection, _) => {
                 let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset);

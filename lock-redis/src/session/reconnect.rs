@@ -33,6 +33,10 @@ impl Session {
         };
         let connection = node.connect(previous, on_push).await?;
         self.describe(&connection).await?;
+        node.end_stale(&connection).await;
+        if node.meets(&connection) {
+            self.taken_over();
+        }
         node.up(connection);
         self.book().attempts.all_due(Clock::Boot.now());
         self.due.notify_one();

@@ -9,8 +9,12 @@ use super::{
     attempt::{Attempt, Role},
 };
 use crate::{
-    error::STORE,
-    wire::{answer, failure::Failure, script},
+    error::{self, STORE},
+    wire::{
+        answer::{self, Seen},
+        failure::Failure,
+        script,
+    },
 };
 
 /// The most that one request renews, counted in locks that are held alone. The server does nothing
@@ -69,22 +73,33 @@ impl Session {
         let members: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
         let turns: Vec<_> = others.iter().map(|attempt| attempt.turn()).collect();
         let command = script::renew(&members, &turns);
-        let answer = self.call(&command, limit.unwrap_or_default()).await?;
+        let (answer, short) = self.call_and_count(&command, limit.unwrap_or_default()).await?;
         let Some((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
+        // Without enough replicas, bad news counts, and good news does not.
         for (attempt, mine) in alone.iter().zip(renewed) {
-            attempt.renewed_alone(sent, mine);
+            if short.is_none() || !mine {
+                attempt.renewed_alone(sent, mine);
+            }
         }
         for (attempt, seen) in others.iter().zip(seen) {
+            if short.is_some() && matches!(seen, Seen::Holds(_)) {
+                continue;
+            }
             if let Some(at) = attempt.seen(sent, seen) {
                 self.book().ask(attempt, at);
             }
         }
-        Ok(())
+        let waits = |attempt: &&Arc<Attempt>| attempt.is_waiting();
+        match short {
+            Some(had) if !alone.is_empty() || !others.iter().all(waits) => Err(Failure::Short(had)),
+            _ => Ok(()),
+        }
     }
 
     fn renewal_failed(&self, failure: &Failure) {
         let why: &dyn std::fmt::Display = match failure {
             Failure::Closed => return,
+            Failure::Short(had) => &error::Short { had: *had, wanted: self.wait_replicas },
             Failure::Down(error) => error,
             Failure::Lost(error) | Failure::Refused(error) => error,
         };

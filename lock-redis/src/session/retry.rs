@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::{Session, attempt::Attempt};
 use crate::{
     error,
-    wire::{answer, failure::Failure, turns::Lane},
+    wire::{answer, failure::Failure, lua, script, turns::Lane},
 };
 
 /// Pause before a request is sent again to a server that refuses for a while.
@@ -21,8 +21,33 @@ pub(crate) type Op = (&'static str, Lane);
 
 impl Session {
     /// Sends a command to its node, once: see [`Node::call`](super::node::Node::call).
+    ///
+    /// # Errors
+    ///
+    /// Also [`Failure::Short`] if it gains something that too few replicas have.
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
-        self.routes.of_command(command).call(command, limit).await
+        match self.call_and_count(command, limit).await? {
+            (value, Some(had)) if script::gains(command, &value) => {
+                // What it gained may be lost.
+                Err(Failure::Short(had))
+            }
+            (value, _) => Ok(value),
+        }
+    }
+
+    /// Same as [`call`](Self::call). Returns also how many replicas have the change, if they are too
+    /// few.
+    pub(super) async fn call_and_count(
+        &self,
+        command: &Cmd,
+        limit: Duration,
+    ) -> Result<(Value, Option<u32>), Failure> {
+        let node = self.routes.of_command(command);
+        if self.wait_replicas == 0 || !lua::takes(command) {
+            return Ok((node.call(command, limit).await?, None));
+        }
+        let (value, had) = node.call_and_wait(command, self.wait_replicas, limit).await?;
+        Ok((value, (had < self.wait_replicas).then_some(had)))
     }
 
     /// Sends a command that may be executed twice, again and again until it is answered. Returns
@@ -89,6 +114,10 @@ impl Session {
                     return (effect, answer.map(|answer| (sent, answer)));
                 }
                 Err(Failure::Closed) => return (effect, Err(error::closed())),
+                Err(Failure::Short(had)) => {
+                    let short = error::Short { had, wanted: self.wait_replicas };
+                    return (effect, Err(error::unavailable(op, Effect::Unknown, short)));
+                }
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
                     return (effect, Err(error::of_command(op, command, e)));
                 }

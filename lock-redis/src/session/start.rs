@@ -10,7 +10,7 @@ use lock_core::{
     Clock, Error, Reach, Result,
     keep::{due, limits, wait::Waits},
 };
-use redis::Cmd;
+use redis::{Cmd, RedisError};
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
@@ -27,8 +27,9 @@ use crate::{
     error::{self, STORE},
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        connection::{Connector, Place},
+        connection::Connector,
         dial::Dial,
+        sentinel::{Place, Sentinels},
         turns::{Lane, TURNS},
     },
 };
@@ -41,16 +42,16 @@ impl Session {
     /// The reason why it failed, within 4 s.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
-        let connect = |error| error::convert("connect", error);
         let dial = Dial::new(config).map_err(connect)?;
         let place = place(config)?;
-        let connector = Connector::new(dial, place, config.mode, format!("distlock:{id}"));
+        let connector = Connector::new(dial, place.clone(), config.mode, format!("distlock:{id}"));
         let reach = Reach::default();
         let node = Arc::new(Node::new(connector, reach.clone(), Arc::default()));
         let session = Arc::new(Self {
             id,
             mode: config.mode,
             database: config.database,
+            wait_replicas: config.wait_replicas,
             routes: Routes::One(node.clone()),
             reach,
             book: Mutex::new(Book::default()),
@@ -62,6 +63,9 @@ impl Session {
         });
         session.connect(&node, None).await.map_err(connect)?;
         session.keep_connected(&node);
+        if let Place::Sentinel(sentinels) = &place {
+            session.listen_to(sentinels, &node);
+        }
         tokio::spawn(due::run(
             Clock::Boot,
             (Arc::downgrade(&session), session.due.clone()),
@@ -99,9 +103,18 @@ impl Session {
     }
 }
 
+fn connect(error: RedisError) -> Error {
+    error::convert("connect", error)
+}
+
 fn place(config: &RedisConfig) -> Result<Place> {
     match &config.target {
         Target::Server(address) => Ok(Place::Fixed(address.clone())),
+        Target::Sentinel { sentinels, service } => {
+            let dial = Dial::of_sentinels(config).map_err(connect)?;
+            let sentinels = Sentinels::new(dial, sentinels.clone(), service.clone());
+            Ok(Place::Sentinel(Arc::new(sentinels)))
+        }
         target => {
             let what = format!("keep locks on {target}");
             Err(Error::Unsupported { store: STORE, what })

@@ -18,8 +18,10 @@ use crate::{
     config::{Address, Mode},
     wire::{
         answer::bytes,
+        data::Data,
         dial::{Dial, Opened},
         lua::{self, Lua},
+        sentinel::Place,
     },
 };
 
@@ -44,19 +46,14 @@ pub(crate) struct Connector {
     channel: String,
 }
 
-/// How the server of a connection is found.
-#[derive(Clone, Debug)]
-pub(crate) enum Place {
-    /// It is always the same one.
-    Fixed(Address),
-}
-
 /// A connection that is ready: server known, channel subscribed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     opened: Opened,
     /// The server.
     pub(crate) address: Address,
+    /// The server's data, if it may be asked for.
+    pub(crate) data: Option<Data>,
     /// Number of answered requests.
     answers: Arc<AtomicU64>,
     /// Number of this connection among the client's connections, from 1.
@@ -95,12 +92,11 @@ impl Connector {
         on_push: OnPush,
     ) -> RedisResult<Connection> {
         let attempt = async {
-            let address = match &self.place {
-                Place::Fixed(address) => address.clone(),
-            };
+            let address = self.place.find().await?;
             let opened = self.open(&address, on_push).await?;
             let answers = Arc::default();
-            let connection = Connection { opened, address, answers, number, peer: None };
+            let (data, peer) = (None, None);
+            let connection = Connection { opened, address, data, answers, number, peer };
             self.prepare(connection, previous).await
         };
         timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
@@ -128,25 +124,40 @@ impl Connector {
         previous: Option<&Peer>,
     ) -> RedisResult<Connection> {
         connection.check(self.mode).await?;
+        let mut info = cmd("INFO");
+        let info = connection.send(info.arg("replication")).await;
+        connection.data = info.ok().and_then(|info| Data::read(&connection.address, &info));
+        if let (Place::Sentinel(_), Some(Data { is_replica: true, .. })) =
+            (&self.place, &connection.data)
+        {
+            return Err(crate::error::not_the_primary(&connection.address));
+        }
         if self.mode == Mode::Queue {
             connection.opened.redis.subscribe(&self.channel).await?;
         }
-        // Both may be forbidden, and then a late request ends with its TTL.
-        connection.peer = match connection.send(cmd("CLIENT").arg("INFO")).await {
-            Ok(Value::BulkString(line)) => Peer::parse(&String::from_utf8_lossy(&line)),
-            Ok(Value::VerbatimString { text, .. }) => Peer::parse(&text),
-            _ => None,
-        };
-        if let Some(Peer { id, addr }) = previous {
-            let mut kill = cmd("CLIENT");
-            kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr);
-            if let Err(error) = connection.send(&kill).await
-                && crate::error::is_broken(&error)
-            {
-                return Err(error);
-            }
+        connection.peer = connection.own_peer().await;
+        if let Some(previous) = previous {
+            connection.kill(previous).await?;
         }
         Ok(connection)
+    }
+
+    /// Makes another connection to the server of a node's connection, for one request at a time.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is no connection.
+    pub(crate) async fn spare(&self, of: &Connection) -> RedisResult<Connection> {
+        let attempt = async {
+            let options =
+                self.dial.options().set_connection_timeout(None).set_response_timeout(None);
+            let opened = self.dial.open(&of.address, Mode::Simple, options).await?;
+            let mut spare = Connection { opened, data: None, peer: None, ..of.clone() };
+            spare.answers = Arc::default();
+            spare.peer = spare.own_peer().await;
+            Ok(spare)
+        };
+        timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
 }
 
@@ -175,6 +186,59 @@ impl Connection {
             loaded.and(answer)
         };
         self.patiently(limit, call).await
+    }
+
+    /// Same as [`call`](Self::call), and waits for replicas in the same flight. Returns also how many
+    /// of them have all writes of this connection. Nothing else may use the connection meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`call`](Self::call).
+    pub(crate) async fn call_and_wait(
+        &self,
+        command: &Cmd,
+        replicas: u32,
+        limit: Duration,
+    ) -> RedisResult<(Value, u32)> {
+        let mut wait = cmd("WAIT");
+        wait.arg(replicas).arg(u64::try_from((limit / 2).as_millis()).unwrap_or(u64::MAX));
+        let both = async || {
+            let (answer, had) = join(self.send(command), self.send(&wait)).await;
+            answer.and_then(|answer| Ok((answer, redis::from_redis_value(had?)?)))
+        };
+        let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);
+        let call = async {
+            let answer = both().await;
+            let lacks = answer.as_ref().is_err_and(|error| error.kind() == lacks_script);
+            let Some(script) = lacks.then(|| lua::called(command)).flatten() else { return answer };
+            self.send(&script.load()).await?;
+            both().await
+        };
+        self.patiently(limit, call).await
+    }
+
+    /// Asks how the server calls this connection. It may be forbidden; then a late request ends
+    /// with its TTL.
+    async fn own_peer(&self) -> Option<Peer> {
+        match self.send(cmd("CLIENT").arg("INFO")).await {
+            Ok(Value::BulkString(line)) => Peer::parse(&String::from_utf8_lossy(&line)),
+            Ok(Value::VerbatimString { text, .. }) => Peer::parse(&text),
+            _ => None,
+        }
+    }
+
+    /// Lets the server end another connection, if it may be asked to.
+    ///
+    /// # Errors
+    ///
+    /// The client library's error if this connection is broken.
+    pub(crate) async fn kill(&self, Peer { id, addr }: &Peer) -> RedisResult<()> {
+        let mut kill = cmd("CLIENT");
+        kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr);
+        match self.send(&kill).await {
+            Err(error) if crate::error::is_broken(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Waits in steps. Gives up after [`STEPS`] steps in a row without any answer, or

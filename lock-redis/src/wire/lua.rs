@@ -95,6 +95,12 @@ pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
     }
 }
 
+/// Whether a command may grant or renew a lock, or give it to another attempt.
+pub(crate) fn takes(command: &Cmd) -> bool {
+    let takes = [&*ACQUIRE, &ROUND, &ACQUIRE_ALL, &CONVERT, &HAND_OVER, &SIMPLE_ACQUIRE];
+    called(command).is_some_and(|script| takes.iter().any(|takes| takes.hash == script.hash))
+}
+
 /// Returns the key of the token floor, if the command calls a script with this key.
 pub(crate) fn floor_in(command: &Cmd) -> Option<&[u8]> {
     called(command)?;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use lock_core::{FencingToken, Wait};
-use redis::Cmd;
+use redis::{Cmd, Value};
 use uuid::Uuid;
 
 use super::lua::{
     ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, Lua, PUBLISH, READ, RELEASE, REVOKE, ROUND,
-    SIMPLE_ACQUIRE, SIMPLE_RELEASE,
+    SIMPLE_ACQUIRE, SIMPLE_RELEASE, called,
 };
 use crate::{
     config::Mode,
@@ -201,6 +201,17 @@ pub(crate) fn hand_over(
         command.arg(said);
     }
     command
+}
+
+/// Whether an answer says that the command gained something: a lock, or more time.
+pub(crate) fn gains(command: &Cmd, answer: &Value) -> bool {
+    let asks = |script: &Lua| called(command).is_some_and(|called| called.hash() == script.hash());
+    match answer {
+        Value::Int(number) => *number > 0,
+        // A place in the queue.
+        Value::Array(_) if asks(&ACQUIRE) => false,
+        _ => true,
+    }
 }
 
 pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {

@@ -1,0 +1,70 @@
+//! Which data a server has: a server that took over has others than the one before.
+
+use crate::{config::Address, wire::answer::bytes};
+
+/// The server of a connection and the history of its data.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Data {
+    address: Address,
+    /// `master_replid`: changes when a replica becomes the primary, and when a server starts
+    /// without its data.
+    id: String,
+    /// `master_replid2`: the history that a promoted replica goes on with.
+    earlier: String,
+    /// Number of connected replicas.
+    pub(crate) replicas: usize,
+    /// Whether it is a replica.
+    pub(crate) is_replica: bool,
+}
+
+impl Data {
+    /// Reads the answer of `INFO replication`, which may be forbidden.
+    pub(crate) fn read(address: &Address, info: &redis::Value) -> Option<Self> {
+        let text = match info {
+            redis::Value::VerbatimString { text, .. } => text.clone(),
+            other => String::from_utf8_lossy(&bytes(other)?).into_owned(),
+        };
+        let field = |name: &str| {
+            let fields = text.lines().filter_map(|line| line.trim_end().split_once(':'));
+            fields.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).next()
+        };
+        Some(Self {
+            address: address.clone(),
+            id: field("master_replid")?,
+            earlier: field("master_replid2").unwrap_or_default(),
+            replicas: field("connected_slaves").and_then(|n| n.parse().ok()).unwrap_or_default(),
+            is_replica: field("role").is_some_and(|role| role == "slave"),
+        })
+    }
+
+    /// Whether this server took over from the one before: it is another one, or a replica that was
+    /// promoted. A server that started again is the same one, whether it has its data or not.
+    pub(crate) fn took_over_from(&self, before: &Self) -> bool {
+        self.id != before.id && (self.address != before.address || self.earlier == before.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(port: u16, id: &str, earlier: &str) -> Data {
+        let text = format!(
+            "# Replication\r\nrole:master\r\nconnected_slaves:2\r\nmaster_replid:{id}\r\n\
+             master_replid2:{earlier}\r\n"
+        );
+        let info = redis::Value::BulkString(text.into_bytes());
+        Data::read(&Address::new("h", port), &info).unwrap()
+    }
+
+    #[test]
+    fn a_promoted_replica_took_over_and_a_restarted_server_did_not() {
+        let before = data(1, "aa", "00");
+        assert_eq!((before.replicas, before.is_replica), (2, false));
+        assert!(data(2, "bb", "aa").took_over_from(&before));
+        assert!(data(1, "bb", "aa").took_over_from(&before));
+        assert!(data(2, "cc", "00").took_over_from(&before));
+        assert!(!data(1, "cc", "00").took_over_from(&before));
+        assert!(!data(1, "aa", "00").took_over_from(&before));
+    }
+}
