@@ -52,12 +52,19 @@ impl RedisLock {
     ///
     /// Dropping the future closes the connection.
     pub async fn connect(config: RedisConfig) -> Result<Self> {
+        if config.is_cluster() && config.database != 0 {
+            let expected = "0: a cluster has no other database".to_owned();
+            return Err(invalid("database", config.database, expected));
+        }
         let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
-        let Routes::One(node) = &session.routes;
-        guarantees.survives.restart = node.is_durable().await;
-        let has_replicas = node.has_replicas().await;
+        let (mut durable, mut has_replicas) = (true, false);
+        for node in session.routes.all() {
+            durable &= node.is_durable().await;
+            has_replicas |= node.has_replicas().await;
+        }
+        guarantees.survives.restart = durable;
         let survives = guarantees.survives.restart;
         guarantees.overlaps.retain(|overlap| match overlap {
             Overlap::Restart => !survives,
@@ -89,6 +96,15 @@ impl RedisLock {
     /// Same as [`connect`](Self::connect).
     pub async fn with_client(client: &Client) -> Result<Self> {
         Self::connect(RedisConfig::from_client(client)).await
+    }
+
+    /// A script of a cluster reads keys of one slot only, and the floor belongs to all names.
+    fn has_floor(&self, what: &str) -> Result<()> {
+        if !self.config.is_cluster() {
+            return Ok(());
+        }
+        let what = format!("{what} of a Redis Cluster, where one request reads keys of one slot only");
+        Err(Error::Unsupported { store: STORE, what })
     }
 
     fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
@@ -197,10 +213,12 @@ impl DistributedLock for RedisLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
+        self.has_floor("read the token floor")?;
         self.session.token_floor("token floor", floor(&self.config), None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.has_floor("raise the token floor")?;
         let op = "raise the token floor";
         self.session.token_floor(op, floor(&self.config), Some(above)).await
     }
