@@ -94,6 +94,7 @@
 mod account;
 mod any;
 mod ask;
+mod authority;
 mod backup;
 mod builder;
 mod client;
@@ -121,6 +122,7 @@ mod zookeeper;
 
 pub use self::{
     any::{AnyServer, AnyStore, SERVERS},
+    authority::{Authority, Issued},
     backup::Backup,
     builder::Builder,
     clock::Shift,

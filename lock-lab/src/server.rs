@@ -261,6 +261,11 @@ impl Server {
         }
     }
 
+    /// The address to which the lab itself sends its requests.
+    pub(crate) fn control(&self) -> SocketAddr {
+        self.ports[self.store.control()].addr()
+    }
+
     /// Folder of its data and its log.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
@@ -299,7 +304,7 @@ impl Server {
     ///
     /// Dropping the future drops the answer.
     pub async fn counters(&self) -> Result<Counters, LabError> {
-        let (store, addr) = (Arc::clone(&self.store), self.addr());
+        let (store, addr) = (Arc::clone(&self.store), self.control());
         self.ask(async move { store.counters(addr).await }).await
     }
 
@@ -348,7 +353,7 @@ impl Server {
             if let Some(end) = self.end() {
                 return Err(self.start_error(end));
             }
-            let (store, addr) = (Arc::clone(&self.store), self.addr());
+            let (store, addr) = (Arc::clone(&self.store), self.control());
             let probe = self.ask(async move { store.probe(addr).await });
             if let Ok(Ok(())) = timeout(PROBE_LIMIT, probe).await {
                 return Ok(());

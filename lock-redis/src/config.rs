@@ -5,7 +5,7 @@ mod target;
 use std::{fmt, time::Duration};
 
 use lock_core::{
-    Layout, Result, StoreUrl,
+    Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls,
     keep::{
         limits::{DEFAULT_TTL, LONGEST_TTL},
         one_host::one_host,
@@ -16,6 +16,7 @@ use redis::{AsyncConnectionConfig, Client};
 pub use self::target::{Address, Target};
 use crate::wire::own_client::Transport;
 
+const MOST_REPLICAS: std::ops::RangeInclusive<u32> = 0..=100;
 /// The permitted TTLs. The pauses of a busy server would end locks with a shorter one.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(200)..=LONGEST_TTL;
 
@@ -33,8 +34,18 @@ pub struct RedisConfig {
     pub target: Target,
     /// The user of the server's access control list. Default: the server's default user.
     pub user: Option<String>,
-    /// The password.
-    pub password: Option<String>,
+    /// The password, which is read anew at each login.
+    pub password: Option<Secret>,
+    /// How connections are encrypted, to servers and sentinels. Default: not. Not used with the TLS
+    /// or the Unix socket of a given client.
+    pub tls: Tls,
+    /// Time limits of connecting (default 3 s) and of a request. A request waits for its answer for
+    /// a third of the TTL, from 100 ms to 2 s; this makes it shorter.
+    pub timeouts: Timeouts,
+    /// The user at the sentinels. Default: none.
+    pub sentinel_user: Option<String>,
+    /// The password at the sentinels. Default: none.
+    pub sentinel_password: Option<Secret>,
     /// The database's number. Default: 0.
     pub database: i64,
     /// The TTL of locks without one of their own, 200 ms to 24 h. Default: 15 s.
@@ -82,6 +93,10 @@ impl RedisConfig {
             target,
             user: None,
             password: None,
+            tls: Tls::default(),
+            timeouts: Timeouts::default(),
+            sentinel_user: None,
+            sentinel_password: None,
             database: 0,
             ttl: None,
             prefix: String::new(),
@@ -118,7 +133,7 @@ impl RedisConfig {
         let login = info.redis_settings();
         Self {
             user: login.username().map(str::to_owned),
-            password: login.password().map(str::to_owned),
+            password: login.password().map(Secret::text),
             database: login.db(),
             transport: Transport::of(info),
             ..Self::new(host, port)
@@ -135,8 +150,33 @@ impl RedisConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`tls`](Self#structfield.tls).
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Sets [`timeouts`](Self#structfield.timeouts).
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Sets [`sentinel_user`](Self#structfield.sentinel_user) and
+    /// [`sentinel_password`](Self#structfield.sentinel_password).
+    pub fn sentinel_login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+        (self.sentinel_user, self.sentinel_password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`wait_replicas`](Self#structfield.wait_replicas), 0 to 100.
+    pub fn wait_replicas(mut self, replicas: u32) -> Self {
+        self.wait_replicas = replicas;
         self
     }
 
@@ -178,23 +218,13 @@ impl RedisConfig {
     /// no database, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or
     /// wrong option.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        if !["redis", "valkey"].contains(&url.scheme()) {
-            return Err(url.error("expected redis://.. or valkey://.. (TLS is not supported yet)"));
-        }
-        let several = "expected one host (clusters are not supported yet)";
-        let (host, port) = one_host(url, Address::PORT, several)?;
-        let database = match url.path() {
-            "" => 0,
-            path => path
-                .parse::<u16>()
-                .map_err(|_| url.error("the path must be a database's number"))?
-                .into(),
-        };
-        let default = Self::new(host, port);
+        let (target, database) = place(url)?;
         let mut options = url.options();
         let config = Self {
             user: url.user().map(str::to_owned),
-            password: url.password().map(str::to_owned),
+            password: Secret::from_url(url, &mut options)?,
+            tls: Tls::from_options(&mut options, Encryption::Off)?,
+            timeouts: Timeouts::from_options(&mut options)?,
             database,
             ttl: options.duration("ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
@@ -202,15 +232,134 @@ impl RedisConfig {
             mode: options
                 .choice("mode", &[("queue", Mode::Queue), ("simple", Mode::Simple)])?
                 .unwrap_or_default(),
-            ..default
+            wait_replicas: wait_replicas(&mut options)?,
+            ..Self::of(target)
+        };
+        let config = match config.target {
+            Target::Sentinel { .. } => config.with_sentinel_options(&mut options),
+            _ => config,
         };
         options.finish()?;
         Ok(config)
     }
 
+    fn with_sentinel_options(self, options: &mut Options<'_>) -> Self {
+        let file = options.text("sentinel_password_file").map(Secret::file);
+        let env = options.text("sentinel_password_env").map(Secret::env);
+        Self {
+            sentinel_user: options.text("sentinel_user").map(str::to_owned),
+            sentinel_password: file.or(env),
+            ..self
+        }
+    }
+
+    /// Refuses a configuration that cannot work, before anything is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) with the option.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.tls.check()?;
+        self.timeouts.check()?;
+        check_wait_replicas(self.wait_replicas)?;
+        let wrong = |option: &str, allowed: &str| Error::InvalidOption {
+            option: option.to_owned(),
+            value: self.target.to_string(),
+            allowed: allowed.to_owned(),
+        };
+        if let Target::Sentinel { sentinels, service } = &self.target
+            && (sentinels.is_empty() || service.is_empty())
+        {
+            return Err(wrong("target", "at least one sentinel, and the service's name"));
+        }
+        match &self.target {
+            Target::Cluster { nodes } if nodes.is_empty() => {
+                Err(wrong("target", "at least one node of the cluster"))
+            }
+            Target::Cluster { .. } if self.database != 0 => Err(Error::InvalidOption {
+                option: "database".to_owned(),
+                value: self.database.to_string(),
+                allowed: "0: a Redis Cluster has no other database".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.target, Target::Cluster { .. })
+    }
+
     pub(crate) fn default_ttl(&self) -> Duration {
         self.ttl.unwrap_or(DEFAULT_TTL)
     }
+}
+
+/// Reads the servers and the database of a URL.
+fn place(url: &StoreUrl) -> Result<(Target, i64)> {
+    let database = || match url.path() {
+        "" => Ok(0),
+        path => match path.parse::<u16>() {
+            Ok(database) => Ok(database.into()),
+            Err(_) => Err(url.error("the path must be a database's number")),
+        },
+    };
+    match url.scheme() {
+        "redis" | "valkey" => {
+            let several =
+                "expected one host; several are redis+sentinel://.. or redis+cluster://..";
+            let (host, port) = one_host(url, Address::PORT, several)?;
+            Ok((Target::Server(Address::new(host, port)), database()?))
+        }
+        "redis+sentinel" | "valkey+sentinel" => sentinels(url),
+        "redis+cluster" | "valkey+cluster" => cluster(url, database()?),
+        "rediss" => Err(url.error("for TLS write redis://..?tls=verify")),
+        _ => Err(url
+            .error("expected redis://.., valkey://.., redis+sentinel://.. or redis+cluster://..")),
+    }
+}
+
+/// `redis+cluster://h1,h2`. The nodes that are named name all others.
+fn cluster(url: &StoreUrl, database: i64) -> Result<(Target, i64)> {
+    let hosts = url.hosts(Address::PORT);
+    let nodes: Option<_> = hosts.iter().map(|host| Address::parse(host, Address::PORT)).collect();
+    let nodes = nodes.ok_or_else(|| url.error("expected redis+cluster://HOST,HOST,.."))?;
+    Ok((Target::Cluster { nodes }, database))
+}
+
+/// `redis+sentinel://s1,s2/SERVICE` or `../SERVICE/DATABASE`.
+fn sentinels(url: &StoreUrl) -> Result<(Target, i64)> {
+    let wrong = "expected redis+sentinel://HOST,HOST,../SERVICE or ../SERVICE/DATABASE";
+    let (service, database) = url.path().split_once('/').unwrap_or((url.path(), "0"));
+    let database = database.parse::<u16>().map_err(|_| url.error(wrong))?.into();
+    if service.is_empty() {
+        return Err(url.error(wrong));
+    }
+    let hosts = url.hosts(Address::SENTINEL_PORT);
+    let addresses: Option<Vec<_>> =
+        hosts.iter().map(|host| Address::parse(host, Address::SENTINEL_PORT)).collect();
+    let sentinels = addresses.ok_or_else(|| url.error(wrong))?;
+    Ok((Target::Sentinel { sentinels, service: service.to_owned() }, database))
+}
+
+fn wait_replicas(options: &mut Options<'_>) -> Result<u32> {
+    let Some(text) = options.text("wait_replicas") else { return Ok(0) };
+    let replicas = text.parse().unwrap_or(u32::MAX);
+    match check_wait_replicas(replicas) {
+        Ok(()) => Ok(replicas),
+        Err(_) => Err(wrong_replicas(text.to_owned())),
+    }
+}
+
+fn check_wait_replicas(replicas: u32) -> Result<()> {
+    match MOST_REPLICAS.contains(&replicas) {
+        true => Ok(()),
+        false => Err(wrong_replicas(replicas.to_string())),
+    }
+}
+
+fn wrong_replicas(value: String) -> Error {
+    let allowed = "a number of replicas, 0 to 100".to_owned();
+    Error::InvalidOption { option: "wait_replicas".to_owned(), value, allowed }
 }
 
 impl Default for RedisConfig {
@@ -224,7 +373,11 @@ impl fmt::Debug for RedisConfig {
         f.debug_struct("RedisConfig")
             .field("target", &self.target)
             .field("user", &self.user)
-            .field("password", &self.password.as_ref().map(|_| "***"))
+            .field("password", &self.password)
+            .field("tls", &self.tls)
+            .field("timeouts", &self.timeouts)
+            .field("sentinel_user", &self.sentinel_user)
+            .field("sentinel_password", &self.sentinel_password)
             .field("database", &self.database)
             .field("ttl", &self.ttl)
             .field("prefix", &self.prefix)
@@ -250,15 +403,40 @@ mod tests {
         let c = c.unwrap();
         assert_eq!(c.target, Target::Server(Address::new("::1", 7000)));
         assert_eq!(c.database, 3);
-        assert_eq!((c.user.as_deref(), c.password.as_deref()), (Some("me"), Some("s")));
+        assert_eq!((c.user.as_deref(), c.password), (Some("me"), Some(Secret::text("s"))));
         assert_eq!((c.ttl, c.prefix.as_str()), (Some(Duration::from_secs(2)), "app:"));
         assert_eq!((c.layout, c.mode), (Layout::Native, Mode::Simple));
     }
 
     #[test]
+    fn sentinels_are_read_with_their_service() {
+        let c = config(
+            "redis+sentinel://me@a,b:7/main/3?password_file=/p&wait_replicas=2&tls=verify&ca=/ca\
+             &sentinel_user=s&sentinel_password_env=P&connect_timeout=1s",
+        );
+        let c = c.unwrap();
+        let sentinels = vec![Address::new("a", 26379), Address::new("b", 7)];
+        assert_eq!(c.target, Target::Sentinel { sentinels, service: "main".to_owned() });
+        assert_eq!((c.database, c.wait_replicas), (3, 2));
+        assert_eq!(c.password, Some(Secret::file("/p")));
+        assert_eq!(
+            (c.sentinel_user.as_deref(), c.sentinel_password),
+            (Some("s"), Some(Secret::env("P")))
+        );
+        assert_eq!(c.tls, Tls::verify().ca("/ca"));
+        assert_eq!(c.timeouts.connect, Some(Duration::from_secs(1)));
+    }
+
+    #[test]
     fn bad_urls_are_refused_and_say_why() {
         for (url, word) in [
-            ("rediss://h", "TLS"),
+            ("rediss://h", "tls=verify"),
+            ("redis+sentinel://a,b", "SERVICE"),
+            ("redis+sentinel://a,b/s/x", "DATABASE"),
+            ("redis://h?wait_replicas=101", "0 to 100"),
+            ("redis://h?wait_replicas=x", "0 to 100"),
+            ("redis://h?sentinel_user=x", "sentinel_user"),
+            ("redis://h?ca=/x", "tls=verify"),
             ("redis://a,b", "one host"),
             ("redis://h/x", "database"),
             ("redis://h?ttll=1s", "ttll"),

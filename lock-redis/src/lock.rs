@@ -20,7 +20,7 @@ use crate::{
     election::observe,
     error::STORE,
     layout::key::{Key, floor},
-    session::{Routes, Session, attempt::Attempt},
+    session::{Session, attempt::Attempt},
 };
 
 /// When tokens may fail to rise.
@@ -52,25 +52,10 @@ impl RedisLock {
     ///
     /// Dropping the future closes the connection.
     pub async fn connect(config: RedisConfig) -> Result<Self> {
-        if config.is_cluster() && config.database != 0 {
-            let expected = "0: a cluster has no other database".to_owned();
-            return Err(invalid("database", config.database, expected));
-        }
         let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
-        let (mut durable, mut has_replicas) = (true, false);
-        for node in session.routes.all() {
-            durable &= node.is_durable().await;
-            has_replicas |= node.has_replicas().await;
-        }
-        guarantees.survives.restart = durable;
-        let survives = guarantees.survives.restart;
-        guarantees.overlaps.retain(|overlap| match overlap {
-            Overlap::Restart => !survives,
-            Overlap::Failover => has_replicas,
-            _ => true,
-        });
+        session.describe_deployment(&config.target, &mut guarantees).await;
         Ok(Self { session, config, guarantees })
     }
 
@@ -103,7 +88,8 @@ impl RedisLock {
         if !self.config.is_cluster() {
             return Ok(());
         }
-        let what = format!("{what} of a Redis Cluster, where one request reads keys of one slot only");
+        let what =
+            format!("{what} of a Redis Cluster, where one request reads keys of one slot only");
         Err(Error::Unsupported { store: STORE, what })
     }
 

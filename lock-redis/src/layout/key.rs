@@ -3,7 +3,7 @@
 use lock_core::{Layout, LockName};
 use redis::{RedisWrite, ToRedisArgs};
 
-use crate::config::{RedisConfig, Target};
+use crate::config::RedisConfig;
 
 /// A byte that UTF-8 does not contain: a key with it is no lock's key.
 const MARK: u8 = 0xFF;
@@ -26,8 +26,7 @@ impl Key {
             _ => name.as_str().into(),
         };
         let key = Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat());
-        let in_cluster = matches!(config.target, Target::Cluster { .. });
-        Self { prefix: (!in_cluster).then_some(config.prefix.len()), ..key }
+        Self { prefix: (!config.is_cluster()).then_some(config.prefix.len()), ..key }
     }
 
     /// Returns the name whose lock has this key; `None` if there is none.
@@ -219,7 +218,7 @@ mod tests {
 
     #[test]
     fn in_a_cluster_the_guard_is_in_the_slot_and_belongs_to_one_name() {
-        let config = RedisConfig::of(Target::Cluster { nodes: Vec::new() }).prefix("app:");
+        let config = RedisConfig::of(crate::Target::Cluster { nodes: Vec::new() }).prefix("app:");
         let key = |name: &str| {
             Key::new(&config.clone().layout(Layout::Native), &LockName::new(name).unwrap())
         };

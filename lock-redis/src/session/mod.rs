@@ -21,6 +21,7 @@ mod waited;
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use lock_core::{
@@ -43,6 +44,8 @@ pub(crate) struct Session {
     pub(crate) database: i64,
     /// How many replicas must have a change before it counts.
     pub(crate) wait_replicas: u32,
+    /// The longest wait for an answer, if it is shorter than the usual one.
+    request_limit: Option<Duration>,
     pub(crate) routes: Routes,
     pub(crate) reach: Reach,
     book: Mutex<Book>,

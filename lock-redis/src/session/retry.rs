@@ -43,6 +43,7 @@ impl Session {
         limit: Duration,
     ) -> Result<(Value, Option<u32>), Failure> {
         let node = self.routes.of_command(command);
+        let limit = self.request_limit.map_or(limit, |most| limit.min(most));
         if self.wait_replicas == 0 || !lua::takes(command) {
             return Ok((node.call(command, limit).await?, None));
         }

@@ -174,20 +174,21 @@ impl Slots {
         let (mut owners, mut nodes) = (before.owners.clone(), Vec::new());
         let (mut added, mut changed) = (Vec::new(), false);
         for shard in shards {
-            let place = nodes.iter().position(|(at, _)| *at == shard.primary).unwrap_or_else(|| {
-                let known = before.nodes.iter().find(|(at, _)| *at == shard.primary);
-                let node = known.map(|(_, node)| node.clone()).unwrap_or_else(|| {
-                    let node = self.make.node(&shard.primary);
-                    // If it took over from the owner until now, it shows that when it is connected.
-                    if let Some((_, earlier)) = before.owner_of(shard.first) {
-                        node.follows(earlier, &shard.primary);
-                    }
-                    added.push(node.clone());
-                    node
+            let place =
+                nodes.iter().position(|(at, _)| *at == shard.primary).unwrap_or_else(|| {
+                    let known = before.nodes.iter().find(|(at, _)| *at == shard.primary);
+                    let node = known.map(|(_, node)| node.clone()).unwrap_or_else(|| {
+                        let node = self.make.node(&shard.primary);
+                        // If it took over from the owner until now, it shows that when it is connected.
+                        if let Some((_, earlier)) = before.owner_of(shard.first) {
+                            node.follows(earlier, &shard.primary);
+                        }
+                        added.push(node.clone());
+                        node
+                    });
+                    nodes.push((shard.primary.clone(), node));
+                    nodes.len() - 1
                 });
-                nodes.push((shard.primary.clone(), node));
-                nodes.len() - 1
-            });
             for slot in shard.first..=shard.last {
                 changed |= before.owner_of(slot).is_none_or(|(at, _)| *at != shard.primary);
                 owners[usize::from(slot)] = u16::try_from(place).unwrap_or_default();

@@ -49,6 +49,7 @@ impl Session {
     /// The reason why it failed, within 4 s.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
+        config.check()?;
         let reach = Reach::default();
         let (routes, place) = routes(config, &id, reach.clone()).await?;
         let session = Arc::new(Self {
@@ -56,6 +57,7 @@ impl Session {
             mode: config.mode,
             database: config.database,
             wait_replicas: config.wait_replicas,
+            request_limit: config.timeouts.request,
             routes,
             reach,
             book: Mutex::new(Book::default()),
@@ -132,7 +134,7 @@ fn connect(error: RedisError) -> Error {
 
 /// Makes the nodes of a deployment, without connections. Returns also where the only one is.
 async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<(Routes, Option<Place>)> {
-    let (dial, channel) = (Dial::new(config).map_err(connect)?, format!("distlock:{id}"));
+    let (dial, channel) = (Dial::new(config)?, format!("distlock:{id}"));
     let (mode, numbers) = (config.mode, Arc::default());
     if let Target::Cluster { nodes } = &config.target {
         let make = Make { dial, mode, channel, reach, numbers };
@@ -150,7 +152,7 @@ fn place(config: &RedisConfig) -> Result<Place> {
     match &config.target {
         Target::Server(address) => Ok(Place::Fixed(address.clone())),
         Target::Sentinel { sentinels, service } => {
-            let dial = Dial::of_sentinels(config).map_err(connect)?;
+            let dial = Dial::of_sentinels(config)?;
             let sentinels = Sentinels::new(dial, sentinels.clone(), service.clone());
             Ok(Place::Sentinel(Arc::new(sentinels)))
         }

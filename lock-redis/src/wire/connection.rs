@@ -25,8 +25,6 @@ use crate::{
     },
 };
 
-/// Time limit of making a connection; a caller of `connect` waits no longer.
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// The most requests that wait for the socket. Further callers wait to hand theirs over.
 const BUFFER: usize = 1024;
 /// Number of steps in which a caller's time limit is counted.
@@ -41,7 +39,7 @@ pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 #[derive(Debug)]
 pub(crate) struct Connector {
     dial: Dial,
-    place: Place,
+    pub(crate) place: Place,
     mode: Mode,
     channel: String,
 }
@@ -99,7 +97,7 @@ impl Connector {
             let connection = Connection { opened, address, data, answers, number, peer };
             self.prepare(connection, previous).await
         };
-        timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
+        timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
     async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {
@@ -158,7 +156,7 @@ impl Connector {
             spare.peer = spare.own_peer().await;
             Ok(spare)
         };
-        timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
+        timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
 }
 

@@ -7,8 +7,8 @@ use redis::{Cmd, Value};
 use uuid::Uuid;
 
 use super::lua::{
-    ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE, ROUND,
-    SIMPLE_ACQUIRE, SIMPLE_RELEASE, called,
+    ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE,
+    ROUND, SIMPLE_ACQUIRE, SIMPLE_RELEASE, called,
 };
 use crate::{
     config::Mode,

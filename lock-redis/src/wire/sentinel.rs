@@ -27,6 +27,8 @@ pub(crate) struct Sentinels {
 struct Named {
     epoch: u64,
     primary: Address,
+    /// Number of replicas, dead ones included.
+    replicas: usize,
 }
 
 impl Sentinels {
@@ -40,6 +42,19 @@ impl Sentinels {
     ///
     /// The last error, if no sentinel names a primary.
     pub(crate) async fn primary(&self) -> RedisResult<Address> {
+        self.newest().await.map(|named| named.primary)
+    }
+
+    /// Returns how many replicas the sentinels know, dead ones included.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`primary`](Self::primary).
+    pub(crate) async fn replicas(&self) -> RedisResult<usize> {
+        self.newest().await.map(|named| named.replicas)
+    }
+
+    async fn newest(&self) -> RedisResult<Named> {
         let mut asked: FuturesUnordered<_> =
             self.addresses.iter().map(|address| self.ask(address)).collect();
         let mut newest = None::<Named>;
@@ -61,7 +76,7 @@ impl Sentinels {
             }
         }
         match (newest, failed) {
-            (Some(named), _) => Ok(named.primary),
+            (Some(named), _) => Ok(named),
             (None, Some(error)) => Err(error),
             (None, None) => Err(error("there are no sentinels to ask".to_owned())),
         }
@@ -115,7 +130,8 @@ impl Named {
     fn read(fields: &HashMap<String, String>) -> Option<Self> {
         let field = |name: &str| fields.get(name);
         let primary = Address::new(field("ip")?, field("port")?.parse().ok()?);
-        Some(Self { epoch: field("config-epoch")?.parse().ok()?, primary })
+        let replicas = field("num-slaves").and_then(|n| n.parse().ok()).unwrap_or_default();
+        Some(Self { epoch: field("config-epoch")?.parse().ok()?, primary, replicas })
     }
 }
 
