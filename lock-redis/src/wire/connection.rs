@@ -287,10 +287,18 @@ impl Connection {
     pub(crate) async fn call_asking(&self, command: &Cmd, limit: Duration) -> RedisResult<Value> {
         let mut both = redis::pipe();
         both.cmd("ASKING").ignore().add_command(command.clone());
-        let call = async {
+        let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);
+        let ask = async || {
             let answers = self.opened.redis.clone().send_packed_commands(&both, 1, 1).await?;
             self.answers.fetch_add(1, Ordering::Relaxed);
             answers.into_iter().next().unwrap_or(Value::Nil).extract_error()
+        };
+        let call = async {
+            let answer = ask().await;
+            let lacks = answer.as_ref().is_err_and(|error| error.kind() == lacks_script);
+            let Some(script) = lacks.then(|| lua::called(command)).flatten() else { return answer };
+            self.send(&script.load()).await?;
+            ask().await
         };
         self.patiently(limit, call).await
     }
