@@ -27,8 +27,9 @@
 //! [`RedisSentinels`] is a primary with replicas and three sentinels, which promote a replica when
 //! the primary is gone. [`RedisSentinels::pause_replication`] keeps writes from a replica, so that
 //! a failover loses them. [`IndependentRedis`] is several servers without a link between them, as
-//! Redlock needs them: the clocks of each can be moved. Both run on 127.0.0.1, or in a [`Network`],
-//! where a [`Network::split`] makes two primaries.
+//! Redlock needs them: the clocks of each can be moved. [`RedisCluster`] is three primaries with a
+//! replica each, which share the slots; [`RedisCluster::migrate`] moves a slot. All of them run on
+//! 127.0.0.1, or in a [`Network`], where a [`Network::split`] makes two primaries.
 //!
 //! # Clusters and cuts
 //!
@@ -134,7 +135,10 @@ pub use self::{
     postgres::Postgres,
     program::{etcdctl, python_with_kazoo, python_with_redis},
     proxy::{Proxy, ProxyStats},
-    redis::{IndependentRedis, Redis, RedisSentinels, RedisSentinelsBuilder, Sentinel},
+    redis::{
+        IndependentRedis, Redis, RedisCluster, RedisClusterBuilder, RedisSentinels,
+        RedisSentinelsBuilder, Sentinel,
+    },
     server::Server,
     state::{is_gone, state_of},
     zookeeper::{ZooKeeper, ZooKeeperCluster},

@@ -1,5 +1,6 @@
 //! A private Redis.
 
+mod cluster;
 mod independent;
 mod info;
 mod options;
@@ -12,6 +13,7 @@ mod sentinels;
 use std::ops::Deref;
 
 pub use self::{
+    cluster::{RedisCluster, RedisClusterBuilder},
     independent::IndependentRedis,
     sentinel::Sentinel,
     sentinels::{RedisSentinels, RedisSentinelsBuilder},

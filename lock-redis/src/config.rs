@@ -272,7 +272,21 @@ impl RedisConfig {
         {
             return Err(wrong("target", "at least one sentinel, and the service's name"));
         }
-        Ok(())
+        match &self.target {
+            Target::Cluster { nodes } if nodes.is_empty() => {
+                Err(wrong("target", "at least one node of the cluster"))
+            }
+            Target::Cluster { .. } if self.database != 0 => Err(Error::InvalidOption {
+                option: "database".to_owned(),
+                value: self.database.to_string(),
+                allowed: "0: a Redis Cluster has no other database".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.target, Target::Cluster { .. })
     }
 
     pub(crate) fn default_ttl(&self) -> Duration {
@@ -296,9 +310,19 @@ fn place(url: &StoreUrl) -> Result<(Target, i64)> {
             let (host, port) = one_host(url, Address::PORT, several)?;
             Ok((Target::Server(Address::new(host, port)), database()?))
         }
-        "redis+sentinel" | "valkey+sentinel" => sentinels(url),
-        _ => Err(url.error("expected redis://.., valkey://.. or redis+sentinel://..")),
+        "redis+sentinel" => sentinels(url),
+        "redis+cluster" => cluster(url, database()?),
+        _ => Err(url
+            .error("expected redis://.., valkey://.., redis+sentinel://.. or redis+cluster://..")),
     }
+}
+
+/// `redis+cluster://h1,h2`. The nodes that are named name all others.
+fn cluster(url: &StoreUrl, database: i64) -> Result<(Target, i64)> {
+    let hosts = url.hosts(Address::PORT);
+    let nodes: Option<_> = hosts.iter().map(|host| Address::parse(host, Address::PORT)).collect();
+    let nodes = nodes.ok_or_else(|| url.error("expected redis+cluster://HOST,HOST,.."))?;
+    Ok((Target::Cluster { nodes }, database))
 }
 
 /// `redis+sentinel://s1,s2/SERVICE` or `../SERVICE/DATABASE`.

@@ -83,6 +83,16 @@ impl RedisLock {
         Self::connect(RedisConfig::from_client(client)).await
     }
 
+    /// A script of a cluster reads keys of one slot only, and the floor belongs to all names.
+    fn has_floor(&self, what: &str) -> Result<()> {
+        if !self.config.is_cluster() {
+            return Ok(());
+        }
+        let what =
+            format!("{what} of a Redis Cluster, where one request reads keys of one slot only");
+        Err(Error::Unsupported { store: STORE, what })
+    }
+
     fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
         let key = Key::new(&self.config, &request.name);
         let ticket = self.session.ticket(caller.id());
@@ -189,10 +199,12 @@ impl DistributedLock for RedisLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
+        self.has_floor("read the token floor")?;
         self.session.token_floor("token floor", floor(&self.config), None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.has_floor("raise the token floor")?;
         let op = "raise the token floor";
         self.session.token_floor(op, floor(&self.config), Some(above)).await
     }

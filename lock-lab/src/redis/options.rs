@@ -5,6 +5,7 @@ use std::{ffi::OsString, net::SocketAddr, path::Path};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
+    cluster::Member,
     info,
     resp::Connection,
     role::{self, Role},
@@ -29,11 +30,20 @@ pub struct RedisOptions {
     pub(super) user: Option<Login>,
     /// Its role at its first start, if it belongs to a primary with replicas.
     pub(super) role: Option<Role>,
+    /// Its settings, if it is a node of a cluster.
+    pub(super) member: Option<Member>,
 }
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self { password: None, appendonly: true, encryption: None, user: None, role: None }
+        Self {
+            password: None,
+            appendonly: true,
+            encryption: None,
+            user: None,
+            role: None,
+            member: None,
+        }
     }
 }
 
@@ -50,13 +60,18 @@ impl Store for RedisOptions {
         self.password.as_deref().map(|p| format!(":{}@", encoded(p))).unwrap_or_default()
     }
 
-    /// With TLS, the second port is without it, for the lab itself.
+    /// With TLS, the second port is without it, for the lab itself. A member of a cluster has one for
+    /// the other members.
     fn ports(&self) -> usize {
-        if self.encryption.is_some() { 2 } else { 1 }
+        match (self.member.is_some(), self.encryption.is_some()) {
+            (true, _) => Member::PORTS,
+            (false, true) => 2,
+            (false, false) => 1,
+        }
     }
 
     fn control(&self) -> usize {
-        self.ports() - 1
+        usize::from(self.encryption.is_some())
     }
 
     fn installed(&self, common: &Common) -> Result<(), LabError> {
@@ -73,6 +88,9 @@ impl Store for RedisOptions {
         if let Some(role) = self.role {
             command.push(role.file(home)?.into());
             command.extend(role::SETTINGS.map(OsString::from));
+        }
+        if let Some(member) = self.member {
+            command.extend(member.settings(addrs[1].port()));
         }
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
         let port = addrs[self.control()].port().to_string();

@@ -25,24 +25,62 @@ struct Deployment {
     sentinel: bool,
 }
 
+/// What a server promises.
+#[derive(Debug)]
+struct Promises {
+    restart: bool,
+    failover: bool,
+    /// Whether a failover may lose locks.
+    may_lose: bool,
+    cautions: Vec<String>,
+}
+
 impl Session {
     /// Fills in what the deployment promises. Sends a few questions.
     pub(crate) async fn describe_deployment(&self, target: &Target, guarantees: &mut Guarantees) {
-        let Routes::One(node) = &self.routes;
-        let deployment = Deployment::ask(node, matches!(target, Target::Sentinel { .. })).await;
+        let sentinel = matches!(target, Target::Sentinel { .. });
+        let nodes = self.routes.all();
+        let asked = nodes.iter().map(|node| Deployment::ask(node, sentinel));
+        let deployments = join_all(asked).await;
+        let mut all = deployments.into_iter().map(|deployment| self.promises(&deployment));
+        let Some(mut promises) = all.next() else { return };
+        all.for_each(|other| promises.and(other));
+        guarantees.survives.restart = promises.restart;
+        guarantees.survives.failover = promises.failover;
+        guarantees.overlaps.retain(|overlap| match overlap {
+            Overlap::Restart => !promises.restart,
+            Overlap::Failover => promises.may_lose,
+            _ => true,
+        });
+        guarantees.cautions = promises.cautions;
+    }
+
+    fn promises(&self, deployment: &Deployment) -> Promises {
         let waits = usize::try_from(self.wait_replicas).unwrap_or(usize::MAX);
         let all_have_it = deployment.replicas.is_some_and(|all| all > 0 && waits >= all);
         // With one replica, its death would end all locks.
         let several = deployment.replicas.is_some_and(|all| all > 1);
-        guarantees.survives.restart = deployment.is_durable();
-        guarantees.survives.failover = deployment.sentinel && all_have_it && several;
-        let survives = guarantees.survives.restart;
-        guarantees.overlaps.retain(|overlap| match overlap {
-            Overlap::Restart => !survives,
-            Overlap::Failover => deployment.replicas != Some(0) && !all_have_it,
-            _ => true,
-        });
-        guarantees.cautions = deployment.cautions(waits);
+        let fails_over = deployment.sentinel || matches!(self.routes, Routes::Slots(_));
+        Promises {
+            restart: deployment.is_durable(),
+            failover: fails_over && all_have_it && several,
+            may_lose: deployment.replicas != Some(0) && !all_have_it,
+            cautions: deployment.cautions(waits),
+        }
+    }
+}
+
+impl Promises {
+    /// Each server of a deployment keeps some of the locks.
+    fn and(&mut self, other: Self) {
+        self.restart &= other.restart;
+        self.failover &= other.failover;
+        self.may_lose |= other.may_lose;
+        for caution in other.cautions {
+            if !self.cautions.contains(&caution) {
+                self.cautions.push(caution);
+            }
+        }
     }
 }
 
@@ -52,7 +90,7 @@ impl Deployment {
         let connected = node.replicas().await;
         let known = match &node.connector.place {
             Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
-            Place::Fixed(_) => None,
+            Place::Fixed(_) | Place::Member(_) => None,
         };
         let data = node.connection().ok().map(|connection| connection.data);
         Self {

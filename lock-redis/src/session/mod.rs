@@ -6,6 +6,7 @@ mod deployment;
 mod description;
 mod failover;
 mod janitor;
+mod moving;
 pub(crate) mod node;
 mod pushes;
 mod reconnect;
@@ -13,6 +14,7 @@ mod renewal;
 mod retry;
 mod routes;
 mod sentinel;
+pub(crate) mod slots;
 mod start;
 mod waited;
 

@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -19,6 +19,7 @@ use tokio::{sync::watch, time::timeout};
 
 use super::waited::Spare;
 use crate::{
+    config::Address,
     error::{self, STORE},
     wire::{
         connection::{Connection, Connector, OnPush, Peer},
@@ -38,6 +39,7 @@ pub(crate) struct Node {
     /// The last connection to a server that is not the primary any more. Its late answers do not
     /// count.
     left: AtomicU64,
+    is_retired: AtomicBool,
     /// The data of the last server.
     data: Mutex<Option<Data>>,
     /// Connections for requests that replicas must have, not in use now.
@@ -66,6 +68,7 @@ impl Node {
             reach,
             numbers,
             left: AtomicU64::new(0),
+            is_retired: AtomicBool::new(false),
             data: Mutex::default(),
             spares: Mutex::default(),
             stale: Mutex::default(),
@@ -140,6 +143,28 @@ impl Node {
         let now = &connection.data;
         let before = lock(&self.data).replace(now.clone());
         before.is_some_and(|before| now.took_over_from(&before))
+    }
+
+    /// Notes which node had the slots of this one before, which is at `address`.
+    pub(crate) fn follows(&self, earlier: &Self, address: &Address) {
+        let data = lock(&earlier.data).as_ref().map(|data| data.at(address));
+        *lock(&self.data) = data;
+    }
+
+    /// Gives the node up: it has no slots any more. Its answers do not count from now on.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+        self.left.store(u64::MAX, Ordering::Release);
+        if let Link::Up(connection) = self.state() {
+            let why = "the node has no slots any more";
+            let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
+            self.lose(connection.number, why.into());
+        }
+    }
+
+    /// Whether the node was given up.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire)
     }
 
     /// Ends the node. Returns what it was before.

@@ -13,7 +13,7 @@ use super::{
     Session, description,
     node::{Link, Node},
 };
-use crate::{error::STORE, wire::connection::Peer};
+use crate::{error::STORE, layout::key::client_key, wire::connection::Peer};
 
 /// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
@@ -32,15 +32,32 @@ impl Session {
             }
         };
         let connection = node.connect(previous, on_push).await?;
-        self.describe(&connection).await?;
+        if self.is_home(node) {
+            self.describe(&connection).await?;
+        }
         node.end_stale(&connection).await;
         if node.meets(&connection) {
-            self.taken_over();
+            self.taken_over(node);
         }
         node.up(connection);
         self.book().attempts.all_due(Clock::Boot.now());
         self.due.notify_one();
         Ok(())
+    }
+
+    /// Same as [`connect`](Self::connect), after a connection was lost or could not be made.
+    async fn reconnect(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        previous: Option<&Peer>,
+    ) -> Result<(), RedisError> {
+        self.routes.suspect();
+        self.connect(node, previous).await
+    }
+
+    /// Whether this node keeps the description of this client.
+    fn is_home(&self, node: &Arc<Node>) -> bool {
+        Arc::ptr_eq(&self.routes.of_key(&client_key(&self.id)), node)
     }
 
     /// Keeps a node connected from now on.
@@ -58,13 +75,17 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
         // The end of the session closes its nodes.
         let _ = timeout(description::PERIOD, lost).await;
         let Some(session) = session.upgrade() else { return };
+        if node.is_retired() {
+            return;
+        }
         match node.state() {
             Link::Closed => return,
+            Link::Up(_) if !session.is_home(&node) => {}
             Link::Up(connection) => {
                 // A broken connection shows in the next renewal as well.
                 let _ = session.describe(&connection).await;
             }
-            Link::Down(_, previous) => match session.connect(&node, previous.as_ref()).await {
+            Link::Down(_, previous) => match session.reconnect(&node, previous.as_ref()).await {
                 Ok(()) => {
                     trace::connected(STORE);
                     session.reach.works();

@@ -1,7 +1,9 @@
-//! Renewal: one request keeps all locks and all waiting attempts of a client alive.
+//! Renewal: one request keeps all locks and all waiting attempts of a client alive; one per slot in
+//! a cluster.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use futures_util::future::join_all;
 use lock_core::{Clock, Instant, trace};
 
 use super::{
@@ -23,6 +25,14 @@ const CHUNK: usize = 1000;
 /// Every other attempt counts as this many of these.
 const OTHER: usize = 5;
 
+/// The attempts of one renewal: all of a server, or those of one slot of a cluster.
+#[derive(Default)]
+struct Part<'a> {
+    alone: Vec<&'a Arc<Attempt>>,
+    others: Vec<&'a Arc<Attempt>>,
+    waiting: Vec<&'a Arc<Attempt>>,
+}
+
 impl Session {
     /// Makes an attempt ask before its group is due.
     pub(crate) fn ask(&self, attempt: &Attempt, at: Instant) {
@@ -37,30 +47,48 @@ impl Session {
     pub(super) async fn renew_due(&self) {
         let now = Clock::Boot.now();
         let attempts = self.book().take_due(now);
-        let (mut alone, mut others, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let mut parts = BTreeMap::<u16, Part<'_>>::new();
         for attempt in &attempts {
+            let part = || self.routes.part(&attempt.key);
             match attempt.role(now) {
-                Some(Role::Holds) => alone.push(attempt),
-                Some(Role::Shares) => others.push(attempt),
-                Some(Role::Waits) => waiting.push(attempt),
+                Some(Role::Holds) => parts.entry(part()).or_default().alone.push(attempt),
+                Some(Role::Shares) => parts.entry(part()).or_default().others.push(attempt),
+                Some(Role::Waits) => parts.entry(part()).or_default().waiting.push(attempt),
                 None => {}
             }
         }
-        let held = alone.len() + others.len();
-        others.append(&mut waiting);
-        let (mut alone, mut others) = (&alone[..], &others[..]);
+        let held: usize = parts.values().map(|part| part.alone.len() + part.others.len()).sum();
+        // In one flight per node.
+        let renewed = join_all(parts.into_values().map(|part| self.renew_part(part))).await;
+        match renewed.into_iter().find_map(Result::err) {
+            Some(failure) => self.renewal_failed(&failure),
+            None if held > 0 => trace::renewed(STORE, held),
+            None => {}
+        }
+    }
+
+    async fn renew_part(&self, mut part: Part<'_>) -> Result<(), Failure> {
+        part.others.append(&mut part.waiting);
+        let (mut alone, mut others) = (&part.alone[..], &part.others[..]);
         while !alone.is_empty() || !others.is_empty() {
             let (now, later) = alone.split_at(alone.len().min(CHUNK));
             let room = (CHUNK - now.len()) / OTHER;
             let (beside, rest) = others.split_at(others.len().min(room));
             (alone, others) = (later, rest);
-            if let Err(failure) = self.renew_chunk(now, beside).await {
-                return self.renewal_failed(&failure);
+            match self.renew_chunk(now, beside).await {
+                Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
+                    self.renew_chunk(now, beside).await?;
+                }
+                Err(Failure::Refused(error)) if error::is_moving(&error) => {
+                    self.renew_each(now).await?;
+                    if !beside.is_empty() {
+                        return Err(Failure::Refused(error));
+                    }
+                }
+                renewed => renewed?,
             }
         }
-        if held > 0 {
-            trace::renewed(STORE, held);
-        }
+        Ok(())
     }
 
     async fn renew_chunk(

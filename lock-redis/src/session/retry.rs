@@ -6,7 +6,7 @@ use lock_core::{Clock, Effect, Instant, Result, keep::cancel::unless_cancelled};
 use redis::{Cmd, RedisError, Value};
 use tokio::time::sleep;
 
-use super::{Session, attempt::Attempt};
+use super::{Routes, Session, attempt::Attempt, node::Node};
 use crate::{
     error,
     wire::{answer, failure::Failure, lua, script, turns::Lane},
@@ -71,6 +71,47 @@ impl Session {
         self.insist_and_tell(op, command, limit, deadline, None, read).await.1
     }
 
+    /// Same as [`insist`](Self::insist), for a command without a key. A node that was given up is
+    /// asked once.
+    pub(crate) async fn insist_at<T>(
+        &self,
+        node: Option<&Node>,
+        op: Op,
+        command: &Cmd,
+        limit: Duration,
+        deadline: Instant,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<(Instant, T)> {
+        let Some(node) = node.filter(|_| matches!(self.routes, Routes::Slots(_))) else {
+            return self.insist(op, command, limit, deadline, read).await;
+        };
+        let (op, lane) = op;
+        loop {
+            let _turn = lane.turn(&self.turns, None).await;
+            let sent = Clock::Boot.now();
+            let failure = match node.call(command, limit).await {
+                Ok(value) => {
+                    let answer = read(&value).ok_or_else(|| error::unexpected(op, &value));
+                    return answer.map(|answer| (sent, answer));
+                }
+                Err(failure) => failure,
+            };
+            let left = deadline.since(Clock::Boot.now());
+            let again = matches!(failure, Failure::Lost(_) | Failure::Down(_));
+            if !again || node.is_retired() || !node.until_up(left, None).await {
+                return Err(match failure {
+                    Failure::Closed => error::closed(),
+                    Failure::Down(e) => error::convert(op, RedisError::clone(&e)),
+                    Failure::Lost(e) | Failure::Refused(e) => error::convert(op, e),
+                    Failure::Short(had) => {
+                        let short = error::Short { had, wanted: self.wait_replicas };
+                        error::unavailable(op, Effect::Unknown, short)
+                    }
+                });
+            }
+        }
+    }
+
     /// Sends a command that changes the lock of an attempt. Returns its answer.
     ///
     /// # Errors
@@ -98,7 +139,7 @@ impl Session {
         caller: Option<&lock_core::Attempt>,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> (Effect, Result<(Instant, T)>) {
-        let mut effect = Effect::None;
+        let (mut effect, mut moved) = (Effect::None, false);
         loop {
             let asked = Clock::Boot.now();
             let Some(turn) = lane.turn(&self.turns, caller).await else {
@@ -118,6 +159,13 @@ impl Session {
                 Err(Failure::Short(had)) => {
                     let short = error::Short { had, wanted: self.wait_replicas };
                     return (effect, Err(error::unavailable(op, Effect::Unknown, short)));
+                }
+                Err(Failure::Refused(e)) if self.is_redirected(None, &e) => {
+                    // A second one in a row: the nodes do not agree yet.
+                    if std::mem::replace(&mut moved, true) {
+                        unless_cancelled(caller, sleep(PAUSE)).await;
+                    }
+                    e
                 }
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
                     return (effect, Err(error::of_command(op, command, e)));
@@ -140,7 +188,7 @@ impl Session {
                 Err(Failure::Down(e)) => RedisError::clone(&e),
             };
             let left = deadline.since(Clock::Boot.now());
-            if left.is_zero() || !self.routes.of_command(command).until_up(left, caller).await {
+            if left.is_zero() || !self.routes.until_up(command, left, caller).await {
                 return (effect, Err(error::unavailable(op, effect, error)));
             }
         }

@@ -121,7 +121,8 @@ impl Connector {
         mut connection: Connection,
         previous: Option<&Peer>,
     ) -> RedisResult<Connection> {
-        connection.check(self.mode).await?;
+        let in_cluster = matches!(self.place, Place::Member(_));
+        connection.check(self.mode, in_cluster).await?;
         let mut info = cmd("INFO");
         let info = connection.send(info.arg("replication")).await;
         connection.data = Data::read(&connection.address, info.ok().as_ref());
@@ -279,6 +280,27 @@ impl Connection {
         timeout(limit, change).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
+    /// Sends one command to a node of a cluster to which its slot is being moved. Fails, and may be
+    /// dropped, as [`call`](Self::call).
+    pub(crate) async fn call_asking(&self, command: &Cmd, limit: Duration) -> RedisResult<Value> {
+        let mut both = redis::pipe();
+        both.cmd("ASKING").ignore().add_command(command.clone());
+        let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);
+        let ask = async || {
+            let answers = self.opened.redis.clone().send_packed_commands(&both, 1, 1).await?;
+            self.answers.fetch_add(1, Ordering::Relaxed);
+            answers.into_iter().next().unwrap_or(Value::Nil).extract_error()
+        };
+        let call = async {
+            let answer = ask().await;
+            let lacks = answer.as_ref().is_err_and(|error| error.kind() == lacks_script);
+            let Some(script) = lacks.then(|| lua::called(command)).flatten() else { return answer };
+            self.send(&script.load()).await?;
+            ask().await
+        };
+        self.patiently(limit, call).await
+    }
+
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is cheap (two counters), and the library needs one per call.
         let answer = self.opened.redis.clone().send_packed_command(command).await?;
@@ -288,14 +310,14 @@ impl Connection {
 
     /// Refuses a server that cannot keep locks. Loads the scripts of an uncontended lock unless the
     /// server has them. Other scripts are loaded when they are called first.
-    async fn check(&self, mode: Mode) -> RedisResult<()> {
+    async fn check(&self, mode: Mode, in_cluster: bool) -> RedisResult<()> {
         let scripts = lua::usual(mode);
         let mut exist = cmd("SCRIPT");
         exist.arg("EXISTS").arg(&scripts.map(Lua::hash));
         let hello = cmd("HELLO");
         let (hello, known) = join(self.send(&hello), self.send(&exist)).await;
         // HELLO may be forbidden.
-        if hello.is_ok_and(|hello| is_of_a_cluster(&hello)) {
+        if !in_cluster && hello.is_ok_and(|hello| is_of_a_cluster(&hello)) {
             return Err(crate::error::cluster());
         }
         let known: Vec<bool> = redis::from_redis_value(known?)?;

@@ -37,6 +37,12 @@ impl Data {
         }
     }
 
+    /// Returns the same data as if a server at this address had had them. Of two servers of a
+    /// cluster, only one that was promoted takes over: the other one may have got a slot.
+    pub(crate) fn at(&self, address: &Address) -> Self {
+        Self { address: address.clone(), ..self.clone() }
+    }
+
     /// Whether this server took over from the one before: it is another one, or a replica that was
     /// promoted. A server that started again is the same one, whether it has its data or not.
     pub(crate) fn took_over_from(&self, before: &Self) -> bool {

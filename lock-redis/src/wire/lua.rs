@@ -66,6 +66,7 @@ scripts! {
     ACQUIRE = "acquire.lua",
     RELEASE = "release.lua",
     ROUND = "round.lua",
+    KEEP = "keep.lua",
     ACQUIRE_ALL = "acquire_all.lua",
     CONVERT = "convert.lua",
     PUBLISH = "publish.lua",

@@ -9,5 +9,6 @@ pub(crate) mod lua;
 pub(crate) mod own_client;
 pub(crate) mod script;
 pub(crate) mod sentinel;
+pub(crate) mod slots;
 pub(crate) mod snapshot;
 pub(crate) mod turns;

@@ -7,8 +7,8 @@ use redis::{Cmd, Value};
 use uuid::Uuid;
 
 use super::lua::{
-    ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, Lua, PUBLISH, READ, RELEASE, REVOKE, ROUND,
-    SIMPLE_ACQUIRE, SIMPLE_RELEASE, called,
+    ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE,
+    ROUND, SIMPLE_ACQUIRE, SIMPLE_RELEASE, called,
 };
 use crate::{
     config::Mode,
@@ -169,6 +169,13 @@ pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     for ((_, ticket, ttl), turn) in others {
         command.arg(ticket.text()).arg(millis(*ttl)).arg(turn);
     }
+    command
+}
+
+/// Renews a lock that is held alone, by its own key only.
+pub(crate) fn keep((key, ticket, ttl): Member<'_>) -> Cmd {
+    let mut command = call(&KEEP, &[key.own()], 2, 60);
+    command.arg(ticket.text()).arg(millis(ttl));
     command
 }
 

@@ -155,6 +155,8 @@ pub(crate) enum Place {
     Fixed(Address),
     /// It is the one that the sentinels name.
     Sentinel(Arc<Sentinels>),
+    /// It is always this node of a cluster.
+    Member(Address),
 }
 
 impl Place {
@@ -165,7 +167,7 @@ impl Place {
     /// Same as [`Sentinels::primary`].
     pub(crate) async fn find(&self) -> RedisResult<Address> {
         match self {
-            Self::Fixed(address) => Ok(address.clone()),
+            Self::Fixed(address) | Self::Member(address) => Ok(address.clone()),
             Self::Sentinel(sentinels) => sentinels.primary().await,
         }
     }
