@@ -61,6 +61,12 @@
 //! `iptables`. If the machine permits no network, test programs of [`network_tests!`] say so: a
 //! test that did not run for this reason counts as ignored, and fails if `CI` is set.
 //!
+//! # TLS and logins
+//!
+//! An [`Authority`] issues certificates for servers and clients, also expired ones. An [`Etcd`] or
+//! an [`EtcdCluster`] with [`Builder::tls`](Builder#method.tls) demands TLS of its clients, and
+//! [`Etcd::demand_logins`] makes it demand logins. The lab's own requests go on without either.
+//!
 //! # What is missing
 //!
 //! Each kind of server has an `installed`, such as [`Redis::installed`]: it checks that this
