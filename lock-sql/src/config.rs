@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use lock_core::Timeouts;
 use lock_core::{
     Result, StoreUrl,
     keep::limits::{DEFAULT_TTL, LONGEST_TTL},
@@ -153,6 +155,15 @@ impl SqlConfig {
             _ => return None,
         };
         path.ok()
+    }
+
+    /// The limits of a server's connections.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        match &self.target {
+            Target::MySql(server) | Target::Postgres(server) => server.timeouts,
+            Target::File { .. } | Target::Pool(_) => Timeouts::default(),
+        }
     }
 
     /// Whether another server may take over.

@@ -44,7 +44,7 @@ impl SqlLock {
     /// Connects, and creates the tables if there are none.
     ///
     /// # Errors
-    /// Within 4 s:
+    /// Within 4 s, or a bit more than twice a `connect_timeout` above 2 s:
     ///
     /// - [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be reached or
     ///   the file's directory is not there.

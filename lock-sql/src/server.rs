@@ -37,8 +37,8 @@ pub struct Server {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Failover {
-    /// A program beside the servers, such as Patroni. It makes sure that the former primary takes no
-    /// writes before the next one does. Locks do not rely on the list of hosts for that.
+    /// A program beside the servers, such as Patroni. It makes sure that the former primary takes
+    /// no writes before the next one does. Locks do not rely on the list of hosts for that.
     Managed,
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Encryption, Error, Pem, keep::errors::denied};
+use lock_core::{Encryption, Error, Secret, keep::errors::denied};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -18,7 +18,7 @@ use crate::{
         failure::Failure,
         hosts::Hosts,
         own_client,
-        remote::{Remote, hosts, set},
+        remote::{Remote, hosts, pem, set},
     },
 };
 
@@ -54,8 +54,7 @@ impl MySql {
     /// [`Error::InvalidOption`] for a configuration that cannot work.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
         let database = server.database.as_deref().unwrap_or_default();
-        let options = |host: &str, port| options(server, host, port);
-        let hosts = hosts(server, PORT, options, MySqlConnectOptions::password)?;
+        let hosts = hosts(server, PORT, options)?;
         Ok(Self::by(Some(format!("{}/{database}", server.hosts.join(","))), hosts))
     }
 
@@ -144,32 +143,24 @@ fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
         .disable_statement_logging()
 }
 
-fn options(server: &Server, host: &str, port: u16) -> MySqlConnectOptions {
+fn options(server: &Server, host: &str, port: u16) -> Result<MySqlConnectOptions, Error> {
     let options = MySqlConnectOptions::new().host(host).port(port);
     let options = set(options, server.user.as_deref(), MySqlConnectOptions::username);
     let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
     let tls = &server.tls;
-    let options = set(options, tls.ca.as_ref(), |options, ca| match ca {
-        Pem::File(path) => options.ssl_ca(path),
-        Pem::Text(text) => options.ssl_ca_from_pem(text.clone().into_bytes()),
-        _ => options,
-    });
-    let options = set(options, tls.cert.as_ref(), |options, cert| match cert {
-        Pem::File(path) => options.ssl_client_cert(path),
-        Pem::Text(text) => options.ssl_client_cert_from_pem(text),
-        _ => options,
-    });
-    let options = set(options, tls.key.as_ref(), |options, key| match key {
-        Pem::File(path) => options.ssl_client_key(path),
-        Pem::Text(text) => options.ssl_client_key_from_pem(text),
-        _ => options,
-    });
+    let password = server.password.as_ref().map(Secret::read).transpose()?;
+    let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
+    let key = pem(tls.key.as_ref(), "key")?;
+    let options = set(options, password.as_deref(), MySqlConnectOptions::password);
+    let options = set(options, ca, |options, ca| options.ssl_ca_from_pem(ca.into_bytes()));
+    let options = set(options, cert, MySqlConnectOptions::ssl_client_cert_from_pem);
+    let options = set(options, key, MySqlConnectOptions::ssl_client_key_from_pem);
     let options = options.ssl_mode(match tls.mode {
         Encryption::Off => MySqlSslMode::Disabled,
         Encryption::Prefer => MySqlSslMode::Preferred,
         _ => MySqlSslMode::VerifyIdentity,
     });
-    options.disable_statement_logging()
+    Ok(options.disable_statement_logging())
 }
 
 #[cfg(test)]

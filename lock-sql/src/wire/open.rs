@@ -48,7 +48,8 @@ pub(crate) async fn open(config: &SqlConfig) -> Result<(Box<dyn Database>, Grant
     };
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     if database.dialect() != Dialect::Sqlite {
-        let grants = prepare(&*database).await?;
+        let connect = config.timeouts().connect.unwrap_or_default();
+        let grants = prepare(&*database, connect).await?;
         return Ok((database, grants));
     }
     // Each connection adds the column: a user that may write a file may alter its tables.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_core::{Attempt, Encryption, Instant, Result};
+use lock_core::{Attempt, Encryption, Instant, Pem, Result};
 use tokio::sync::Notify;
 
 #[cfg(feature = "postgres")]
@@ -113,8 +113,8 @@ impl<C: Link> Drop for Remote<C> {
     }
 }
 
-/// The hosts of a server, each with the options that a function makes for it. The password is read
-/// for each connection.
+/// The hosts of a server, each with the options that a function makes for it. The function is called
+/// for each connection, since the password and the certificates may be new ones.
 ///
 /// # Errors
 ///
@@ -122,35 +122,34 @@ impl<C: Link> Drop for Remote<C> {
 pub(super) fn hosts<C: Link>(
     server: &Server,
     default_port: u16,
-    options: impl Fn(&str, u16) -> C::Options,
-    with_password: fn(C::Options, &str) -> C::Options,
-) -> Result<Arc<Hosts<C>>>
-where
-    C::Options: Clone + Sync,
-{
+    options: fn(&Server, &str, u16) -> Result<C::Options>,
+) -> Result<Arc<Hosts<C>>> {
     server.check(default_port)?;
     if server.tls.mode == Encryption::Verify {
         // Says better than the client library what is wrong with the files.
         lock_core::keep::tls::client_config(&server.tls)?;
     }
-    let host = |(name, port): &(String, u16)| {
-        let (options, password) = (options(name, *port), server.password.clone());
-        let way: Way<C> = Arc::new(move || match &password {
-            Some(password) => Ok(with_password(options.clone(), &password.read()?)),
-            None => Ok(options.clone()),
-        });
-        Host { name: format!("{name}:{port}"), way }
+    let host = |(name, port): (String, u16)| {
+        let (shown, server) = (format!("{name}:{port}"), server.clone());
+        let way: Way<C> = Arc::new(move || options(&server, &name, port));
+        Host { name: shown, way }
     };
-    let hosts = server.addresses(default_port)?.iter().map(host).collect();
+    let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
     Ok(Arc::new(Hosts::several(hosts, server.timeouts)))
 }
 
+/// Reads certificates or a key, if there are any. The client library would read a file in a task
+/// that panics when the runtime ends.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the file cannot be read.
+pub(super) fn pem(pem: Option<&Pem>, option: &str) -> Result<Option<String>> {
+    pem.map(|pem| pem.read(option)).transpose()
+}
+
 /// Sets an option that the configuration names.
-pub(super) fn set<'a, O, V: ?Sized>(
-    options: O,
-    value: Option<&'a V>,
-    set: impl FnOnce(O, &'a V) -> O,
-) -> O {
+pub(super) fn set<O, V>(options: O, value: Option<V>, set: impl FnOnce(O, V) -> O) -> O {
     match value {
         Some(value) => set(options, value),
         None => options,

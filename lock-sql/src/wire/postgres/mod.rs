@@ -5,7 +5,7 @@ mod fitness;
 
 use std::sync::{Arc, OnceLock};
 
-use lock_core::{Encryption, Error, Pem};
+use lock_core::{Encryption, Error, Secret};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
@@ -27,7 +27,7 @@ use crate::{
         failure::Failure,
         hosts::Hosts,
         own_client,
-        remote::{Remote, hosts, set},
+        remote::{Remote, hosts, pem, set},
         script::OBSERVERS,
         verdict::Origin,
     },
@@ -56,8 +56,7 @@ impl Postgres {
     ///
     /// [`Error::InvalidOption`] for a configuration that cannot work.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
-        let options = |host: &str, port| options(server, host, port);
-        let hosts = hosts(server, PORT, options, PgConnectOptions::password)?;
+        let hosts = hosts(server, PORT, options)?;
         Ok(Self::with_pushes(hosts))
     }
 
@@ -115,33 +114,25 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
     options.options([DIRECT]).disable_statement_logging()
 }
 
-fn options(server: &Server, host: &str, port: u16) -> PgConnectOptions {
+fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, Error> {
     let options = PgConnectOptions::new().host(host).port(port);
     let options = options.application_name("distlock").options([DIRECT]);
     let options = set(options, server.user.as_deref(), PgConnectOptions::username);
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
     let tls = &server.tls;
-    let options = set(options, tls.ca.as_ref(), |options, ca| match ca {
-        Pem::File(path) => options.ssl_root_cert(path),
-        Pem::Text(text) => options.ssl_root_cert_from_pem(text.clone().into_bytes()),
-        _ => options,
-    });
-    let options = set(options, tls.cert.as_ref(), |options, cert| match cert {
-        Pem::File(path) => options.ssl_client_cert(path),
-        Pem::Text(text) => options.ssl_client_cert_from_pem(text),
-        _ => options,
-    });
-    let options = set(options, tls.key.as_ref(), |options, key| match key {
-        Pem::File(path) => options.ssl_client_key(path),
-        Pem::Text(text) => options.ssl_client_key_from_pem(text),
-        _ => options,
-    });
+    let password = server.password.as_ref().map(Secret::read).transpose()?;
+    let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
+    let key = pem(tls.key.as_ref(), "key")?;
+    let options = set(options, password.as_deref(), PgConnectOptions::password);
+    let options = set(options, ca, |options, ca| options.ssl_root_cert_from_pem(ca.into_bytes()));
+    let options = set(options, cert, PgConnectOptions::ssl_client_cert_from_pem);
+    let options = set(options, key, PgConnectOptions::ssl_client_key_from_pem);
     let options = options.ssl_mode(match tls.mode {
         Encryption::Off => PgSslMode::Disable,
         Encryption::Prefer => PgSslMode::Prefer,
         _ => PgSslMode::VerifyFull,
     });
-    options.disable_statement_logging()
+    Ok(options.disable_statement_logging())
 }
 
 /// Makes the connection by which pushes come, one per client, and listens to them.
