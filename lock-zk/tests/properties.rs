@@ -148,7 +148,10 @@ async fn play(checks: &'static Checks) -> (Vec<String>, usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_property_is_kept_over_tls_with_a_login() {
     static CHECKS: Checks = Mutex::new(VecDeque::new());
-    for property in properties::all().iter().filter(|p| std::env::var("PROP").map_or(true, |name| name == p.name)) {
+    for property in properties::all()
+        .iter()
+        .filter(|p| std::env::var("PROP").map_or(true, |name| name == p.name))
+    {
         let checks = property.checks.iter().map(|check| (property.name, check));
         CHECKS.lock().unwrap().extend(checks);
     }
