@@ -148,7 +148,7 @@ async fn a_server_that_stops_speaking_tls_is_told_with_the_reason() {
 #[tokio::test]
 async fn a_tunnel_serves_no_other_program() {
     let secure = Secure::shared().await;
-    let locks = open(&secure.url(&format!("me:{PASSWORD}"), "")).await;
+    let locks = open(&secure.url(&format!("me:{PASSWORD}"), "&acl=creator")).await;
     let listening = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
     let own: Vec<_> = std::fs::read_dir("/proc/self/fd")
         .unwrap()

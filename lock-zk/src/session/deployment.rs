@@ -52,8 +52,8 @@ async fn look(session: &Session) -> Result<()> {
     }
 }
 
-/// Checks that this login may create the directory of the locks, or the first one above it: the
-/// creation stands in a transaction that never succeeds.
+/// Checks that this login may create the directory of the locks, or the first one above it, or may
+/// at least read there. The creation stands in a transaction that never succeeds.
 async fn may_create(session: &Session) -> Result<()> {
     let exchange = session.begin()?;
     let prefix = &session.config.prefix;
@@ -68,7 +68,12 @@ async fn may_create(session: &Session) -> Result<()> {
             // The directory above it does not exist either.
             Err(ZkError::NoNode) => {}
             Err(error) if error::meaning(&error) == Meaning::Denied => {
-                return Err(error::read_failed("connect", error));
+                let above = path.rfind('/').map_or("/", |end| &path[..end.max(1)]);
+                return match exchange.list(above).await {
+                    Err(_) => Err(error::read_failed("connect", error)),
+                    // A login that may only read sees holders and waiters.
+                    Ok(_) => Ok(()),
+                };
             }
             _ => break,
         }
