@@ -107,6 +107,11 @@ impl Node {
         self.link.send_replace(Link::Closed);
     }
 
+    /// Whether the connection has ended for good.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(*self.link.borrow(), Link::Closed)
+    }
+
     /// Sends one command and waits for its answer. Fails at once if there is no connection.
     ///
     /// # Errors
