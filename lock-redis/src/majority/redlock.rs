@@ -62,8 +62,8 @@ impl Redlock {
     ///
     /// [`Error::InvalidOption`] for wrong addresses or times, and if one server is listed under two
     /// addresses; [`Error::Unavailable`] if a majority cannot be reached, with the reason of each;
-    /// [`Error::Denied`] if it refuses the login; [`Error::Rejected`] if it is a replica, or belongs
-    /// to a cluster.
+    /// [`Error::Denied`] if it refuses the login; [`Error::Rejected`] if it is a replica, or
+    /// belongs to a cluster.
     ///
     /// # Cancel safety
     ///
