@@ -51,6 +51,13 @@
 //! version of `redis`. TLS is a feature of that crate (`tokio-rustls-comp`). Your program switches
 //! it on.
 //!
+//! ## A majority of independent servers
+//!
+//! [`Redlock`] keeps each lock by the votes of a majority of three to fifteen servers that know
+//! nothing of each other: `redlock://n1,n2,n3,n4,n5`. It has exclusive locks only, without order.
+//! [`RedlockConfig`] has its options, and `docs/stores/redlock.md` its promises. The rest of this
+//! page is about the other deployments.
+//!
 //! # Guarantees
 //!
 //! Waiters get the lock in the order of their arrival. A push wakes a waiter. Tokens rise as a best

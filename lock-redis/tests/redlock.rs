@@ -2,7 +2,14 @@
 
 mod majority;
 
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use lock_core::{Error, LossReason};
 use majority::*;
@@ -97,8 +104,14 @@ async fn votes_of_a_server_that_restarted_do_not_count() {
     five.nodes[0].command(&[b"FLUSHALL"]).await.unwrap();
     // A client that has seen it before, and one that has not: both would have three votes.
     for client in [near, five.locks().await] {
-        let tried = client.lock("orders").unwrap().ttl(TTL).try_acquire().await;
-        assert!(!matches!(tried, Ok(Some(_))), "the votes of the restarted server count");
+        let before = five.nodes[0].counters().await.unwrap();
+        let lock = client.lock("orders").unwrap().ttl(TTL);
+        until(async || {
+            assert!(!matches!(lock.try_acquire().await, Ok(Some(_))), "its vote counts");
+            // It was asked and has voted.
+            calls(&five.nodes[0], &before).await >= 2
+        })
+        .await;
     }
     drop(guard);
 }
@@ -213,7 +226,72 @@ async fn a_crowd_gets_on() {
     let before = clock();
     let tokens = within(crowd.join_all()).await;
     println!("40 of 4 clients in {:?}", clock().since(before));
-    let different: std::collections::HashSet<_> = tokens.iter().collect();
+    let different: HashSet<_> = tokens.iter().collect();
     assert_eq!(different.len(), 40);
     five.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn votes_of_a_server_that_restarted_count_after_the_longest_ttl() {
+    const MAX: Duration = Duration::from_secs(1);
+    let five = Five::start().await;
+    let locks = try_locks(&format!("{}?max_ttl=1s", five.url())).await.unwrap();
+    five.nodes[3..].iter().for_each(|node| node.kill());
+    let lock = locks.lock("orders").unwrap();
+    lock.acquire().await.unwrap().release().await.unwrap();
+    five.nodes[0].kill();
+    let restarted = clock();
+    five.nodes[0].restart().await.unwrap();
+    // The wait may end first: it is an outage as long as a TTL.
+    let guard = within(async {
+        loop {
+            match lock.acquire().await {
+                Ok(guard) => return guard,
+                Err(error) => assert!(matches!(error, Error::Unavailable { .. }), "{error}"),
+            }
+        }
+    })
+    .await;
+    assert!(clock().since(restarted) >= MAX, "{:?}", clock().since(restarted));
+    guard.release().await.unwrap();
+}
+
+/// Servers restart without their data, one after the other, under load.
+#[tokio::test]
+async fn restarts_let_no_second_holder_in() {
+    let five = Five::start().await;
+    let (inside, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let mut load = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let locks = try_locks(&format!("{}?max_ttl=1s", five.url())).await.unwrap();
+        let (inside, done) = (inside.clone(), done.clone());
+        load.spawn(async move {
+            let mut tokens = Vec::new();
+            while !done.load(Relaxed) {
+                let Ok(guard) = locks.lock("orders").unwrap().acquire().await else { continue };
+                assert_eq!(inside.fetch_add(1, Relaxed), 0, "two holders");
+                tokens.push(guard.token());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                inside.fetch_sub(1, Relaxed);
+                let _ = guard.release().await;
+            }
+            tokens
+        });
+    }
+    for round in 0..8 {
+        let node = &five.nodes[round % 5];
+        node.kill();
+        node.restart().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(600)).await;
+    }
+    done.store(true, Relaxed);
+    let tokens = within(load.join_all()).await;
+    for tokens in &tokens {
+        assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+    }
+    let all: Vec<_> = tokens.concat();
+    let different: HashSet<_> = all.iter().collect();
+    println!("{} grants", all.len());
+    assert_eq!(different.len(), all.len());
+    assert!(all.len() > 50, "{} grants", all.len());
 }

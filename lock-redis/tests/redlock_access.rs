@@ -5,7 +5,7 @@ mod majority;
 use std::time::Duration;
 
 use lock_core::Error;
-use lock_lab::Redis;
+use lock_lab::{Authority, Redis};
 use majority::*;
 
 /// The rights that the documentation names.
@@ -74,6 +74,43 @@ async fn a_password_is_rotated_while_a_lock_is_held() {
     within(async { while guard.renew().await.is_err() {} }).await;
     assert!(clock().since(before) < TTL / 2, "{:?}", clock().since(before));
     guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn five_servers_with_tls_and_a_login_keep_a_lock() {
+    let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+    let issued = authority.server(&["127.0.0.1"]).unwrap();
+    let builder = Redis::builder().in_memory().user("app", "p455word");
+    let five = Five::with(builder.tls(issued.certificate(), issued.key()), 5).await;
+    let url = |authority: &Authority| {
+        let (hosts, ca) = (five.urls().join(","), authority.file().display());
+        format!("redlock://app:p455word@{hosts}?tls=verify&ca={ca}")
+    };
+    let locks = try_locks(&url(&authority)).await.unwrap();
+    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    until(async || five.votes("orders").await == 5).await;
+    guard.renew().await.unwrap();
+    guard.release().await.unwrap();
+    five.nothing_is_left().await;
+    for wrong in [url(&other), format!("redlock://app:p455word@{}", five.urls().join(","))] {
+        let before = clock();
+        let error = try_locks(&wrong).await.unwrap_err();
+        assert!(clock().since(before) < Duration::from_secs(5));
+        let shown = format!("{} {error:?}", error_chain(&error));
+        assert!(shown.contains("TLS") && !shown.contains("p455word"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn settings_that_weaken_locks_are_told_at_connect() {
+    let five = Five::start().await;
+    five.nodes[1].command(&[b"CONFIG", b"SET", b"maxmemory-policy", b"allkeys-lru"]).await.unwrap();
+    let cautions = five.locks().await.guarantees().cautions.clone();
+    assert_eq!(cautions.len(), 2, "{cautions:?}");
+    let port = five.nodes[1].addr().port().to_string();
+    assert!(cautions[0].contains("allkeys-lru") && cautions[0].contains(&port), "{cautions:?}");
+    // The lab's servers in memory write no file.
+    assert!(cautions[1].contains("appendonly is no on 5 of 5"), "{cautions:?}");
 }
 
 #[tokio::test]

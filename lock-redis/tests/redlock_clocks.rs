@@ -12,8 +12,8 @@ use majority::*;
 const TTL: Duration = Duration::from_secs(30);
 const JUMP: Duration = Duration::from_secs(60);
 
-/// Takes a lock with this many votes of five, lets the clocks of servers with a vote jump, one after
-/// the other, and returns the number of jumps after which another client gets the lock, too.
+/// Takes a lock with this many votes of five, lets the clocks of servers with a vote jump, one
+/// after the other, and returns the number of jumps after which another client gets the lock, too.
 async fn jumps_until_two_hold_it(votes: usize, renewed: bool) -> usize {
     let five = Five::start().await;
     let far = Far::of(&five).await;

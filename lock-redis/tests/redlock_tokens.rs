@@ -75,8 +75,8 @@ async fn tokens_rise_in_50_sequences_of_losses_that_leave_a_majority_of_the_data
     }
 }
 
-/// What the promise excludes: a majority has lost its data, and the clock of this machine is an hour
-/// behind the earlier holder's.
+/// What the promise excludes: a majority has lost its data, and the clock of this machine is an
+/// hour behind the earlier holder's.
 #[tokio::test]
 async fn a_token_falls_when_a_majority_has_lost_its_data_and_the_clock_is_behind() {
     let five = Five::start().await;

@@ -36,12 +36,12 @@ impl Majority {
         let description = request.holder.to_string();
         let vote = Vote { attempt, ballot: self.next_ballot(), description };
         let (sent, mut candidate) = (Clock::Boot.now(), micros());
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let (tally, open) = self.round(request, &vote, candidate).await;
             match tally.verdict() {
                 // A grant that has used up half of its TTL is of little use.
                 _ if Clock::Boot.now().since(sent) > request.ttl / 2 => {
-                    return self.give_up(request, &vote, tally, open);
+                    return self.give_up(request, &vote, (tally, open), round);
                 }
                 Some(Verdict::Elected) => {
                     // Further votes carry the lock through more faults.
@@ -53,7 +53,7 @@ impl Majority {
                     candidate += 1;
                     Clock::Boot.sleep_until(Clock::Boot.now() + jitter(SPLIT)).await;
                 }
-                _ => return self.give_up(request, &vote, tally, open),
+                _ => return self.give_up(request, &vote, (tally, open), round),
             }
         }
         // Every round was a near miss.
@@ -87,11 +87,13 @@ impl Majority {
         &self,
         request: &Request,
         vote: &Vote,
-        tally: Tally,
-        mut open: Answers<Answer>,
+        (tally, mut open): (Tally, Answers<Answer>),
+        round: usize,
     ) -> io::Result<Option<FencingToken>> {
-        for node in tally.placed() {
-            self.take_back(node, request, vote);
+        match round {
+            0 => tally.placed().for_each(|node| self.take_back(node, request, vote)),
+            // Nodes of earlier rounds may have votes, too.
+            _ => self.take_back_everywhere(request, vote),
         }
         let result = match tally.verdict() {
             Some(Verdict::Contended) => Ok(None),

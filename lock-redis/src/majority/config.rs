@@ -127,8 +127,8 @@ impl RedlockConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] if the servers are too few or too many, or one is listed twice, or a
-    /// time is out of its range.
+    /// [`Error::InvalidOption`] if the servers are too few or too many, or one is listed twice, or
+    /// a time is out of its range.
     pub(super) fn check(&self) -> Result<()> {
         let refused = |option: &str, value: String, allowed: &str| {
             let (option, allowed) = (option.to_owned(), allowed.to_owned());

@@ -17,7 +17,7 @@ use super::{
     config::RedlockConfig,
     fault::Fault,
     node::{Node, Runs},
-    promises::{STORE, guarantees},
+    promises::{STORE, cautions, guarantees},
     store::Majority,
 };
 use crate::{config::Address, wire::dial::Dial};
@@ -62,8 +62,8 @@ impl Redlock {
     ///
     /// [`Error::InvalidOption`] for wrong addresses or times, and if one server is listed under two
     /// addresses; [`Error::Unavailable`] if a majority cannot be reached, with the reason of each;
-    /// [`Error::Denied`] if it refuses the login; [`Error::Rejected`] if it is a replica, or belongs
-    /// to a cluster.
+    /// [`Error::Denied`] if it refuses the login; [`Error::Rejected`] if it is a replica, or
+    /// belongs to a cluster.
     ///
     /// # Cancel safety
     ///
@@ -78,8 +78,9 @@ impl Redlock {
             Node::new(address.clone(), number, dial.clone(), runs.clone())
         };
         let nodes: Vec<_> = config.nodes.iter().enumerate().map(node).collect();
-        let majority = Majority::new(nodes, config, guarantees);
+        let mut majority = Majority::new(nodes, config, guarantees);
         majority.connect(dial.limit).await?;
+        majority.guarantees.cautions = cautions(&majority.nodes);
         Ok(Self { polling: Polling::new(majority) })
     }
 }

@@ -28,7 +28,7 @@ impl Back {
         let node = &self.nodes[number];
         while node.call(&self.command, LIMIT).await.is_err() {
             let left = self.until.since(Clock::Boot.now());
-            if left.is_zero() {
+            if left.is_zero() || node.is_closed() {
                 return;
             }
             tokio::time::sleep(PAUSE.min(left)).await;

@@ -4,7 +4,7 @@
 use std::{error::Error as _, future::Future, time::Duration};
 
 use lock_core::{Clock, Error, Instant, Locks, Result, StoreUrl};
-use lock_lab::{IndependentRedis, Proxy, Redis, Shift};
+use lock_lab::{Builder, IndependentRedis, Proxy, Redis, Shift};
 use lock_redis::{Redlock, RedlockConfig};
 
 /// Longer than any step of a test takes on a busy machine.
@@ -24,7 +24,11 @@ impl Five {
     }
 
     pub async fn of(count: usize) -> Self {
-        let nodes = Redis::builder().in_memory().start_independent(count).await.unwrap();
+        Self::with(Redis::builder().in_memory(), count).await
+    }
+
+    pub async fn with(builder: Builder<Redis>, count: usize) -> Self {
+        let nodes = builder.start_independent(count).await.unwrap();
         for node in nodes.iter() {
             node.move_clocks(Shift::ahead(AGE), Shift::NONE).unwrap();
         }

@@ -4,20 +4,27 @@ use std::time::Duration;
 
 use super::super::fault::Fault;
 
-/// What a node says about itself when a connection is made (`INFO server`, `INFO replication`).
+/// What a node says about itself when a connection is made (`INFO`).
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Identity {
+pub(in super::super) struct Identity {
     /// A random number of the server's process: another one after each restart.
     pub(super) run: String,
     /// How long that process runs, rounded down.
     pub(super) uptime: Duration,
     is_replica: bool,
     is_of_a_cluster: bool,
+    /// The policy by which it deletes keys when its memory is full, if it does so.
+    pub(in super::super) evicts: Option<String>,
+    /// Whether it writes its data to a file at each change.
+    pub(in super::super) keeps_data: bool,
 }
+
+/// The parts of `INFO` that are read.
+pub(super) const SECTIONS: [&str; 4] = ["server", "replication", "memory", "persistence"];
 
 impl Identity {
     /// Reads the server's text; `None` if it lacks a part.
-    pub(super) fn read(info: &str) -> Option<Self> {
+    pub(in super::super) fn read(info: &str) -> Option<Self> {
         let field = |name: &str| {
             let rest = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(':')?.to_owned());
             info.lines().find_map(rest)
@@ -27,6 +34,8 @@ impl Identity {
             uptime: Duration::from_secs(field("uptime_in_seconds")?.parse().ok()?),
             is_replica: field("role").is_some_and(|role| role != "master"),
             is_of_a_cluster: field("redis_mode").is_some_and(|mode| mode == "cluster"),
+            evicts: field("maxmemory_policy").filter(|policy| policy != "noeviction"),
+            keeps_data: field("aof_enabled").is_none_or(|enabled| enabled != "0"),
         })
     }
 
@@ -55,13 +64,14 @@ mod tests {
         let info = |mode, role| {
             let text = format!(
                 "# Server\r\nredis_mode:{mode}\r\nrun_id:abc\r\nuptime_in_seconds:34\r\n\
-                 # Replication\r\nrole:{role}\r\n"
+                 # Replication\r\nrole:{role}\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n"
             );
             Identity::read(&text).unwrap()
         };
         let identity = info("standalone", "master");
         assert_eq!((&*identity.run, identity.uptime), ("abc", Duration::from_secs(34)));
         assert_eq!(identity.check(), Ok(()));
+        assert_eq!((identity.evicts.as_deref(), identity.keeps_data), (Some("allkeys-lru"), false));
         for (mode, role, word) in
             [("standalone", "slave", "replica"), ("cluster", "master", "cluster")]
         {

@@ -2,14 +2,14 @@
 
 use std::{fmt, sync::Mutex, time::Duration};
 
-use futures_util::future::join;
+use futures_util::future::{join, join_all};
 use lock_core::{Clock, Instant, keep::poison::lock};
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
 use super::{
     super::{fault::Fault, script},
-    identity::Identity,
+    identity::{Identity, SECTIONS},
 };
 
 use crate::wire::dial::Opened;
@@ -74,11 +74,9 @@ impl Line {
     }
 
     async fn info(&self) -> RedisResult<String> {
-        let (mut server, mut replication) = (cmd("INFO"), cmd("INFO"));
-        server.arg("server");
-        replication.arg("replication");
-        let (server, replication) = join(self.send(&server), self.send(&replication)).await;
-        Ok(text(&server?) + "\n" + &text(&replication?))
+        let sections = SECTIONS.map(|section| cmd("INFO").arg(section).to_owned());
+        let answers = join_all(sections.iter().map(|section| self.send(section))).await;
+        answers.into_iter().map(|answer| Ok(text(&answer?) + "\n")).collect()
     }
 
     /// Sends one command and waits for its answer. If the node lacks the command's script, sends

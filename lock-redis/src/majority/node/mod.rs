@@ -11,11 +11,8 @@ use lock_core::{Clock, keep::poison::lock};
 use redis::{Cmd, Value};
 use tokio::{sync::watch, time::timeout};
 
-pub(super) use self::runs::Runs;
-use self::{
-    identity::Identity,
-    line::{Line, Peer},
-};
+use self::line::{Line, Peer};
+pub(super) use self::{identity::Identity, runs::Runs};
 use super::fault::Fault;
 use crate::{
     config::{Address, Mode},
@@ -32,6 +29,8 @@ pub(super) struct Node {
     link: watch::Sender<Link>,
     /// The latest connection, which the node ends when there is a new one.
     previous: Mutex<Option<Peer>>,
+    /// What the server said about itself at the latest connection.
+    identity: Mutex<Option<Identity>>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +44,8 @@ impl Node {
     /// The node with this number in the list, not connected yet.
     pub(super) fn new(address: Address, number: usize, dial: Dial, runs: Arc<Runs>) -> Arc<Self> {
         let link = watch::Sender::new(Link::Down(Fault::not_connected()));
-        Arc::new(Self { address, number, dial, runs, link, previous: Mutex::default() })
+        let (previous, identity) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { address, number, dial, runs, link, previous, identity })
     }
 
     /// Keeps the node connected until it is dropped or closed.
@@ -80,10 +80,16 @@ impl Node {
         let opened = self.dial.open(&self.address, Mode::Simple, options).await;
         let mut line = Line::new(opened.map_err(|error| Fault::of(&error))?);
         let previous = lock(&self.previous).clone();
-        let Identity { run, uptime, .. } = line.prepare(previous.as_ref()).await?;
-        line.counts_from = self.runs.enter(self.number, &run, uptime)?;
+        let identity = line.prepare(previous.as_ref()).await?;
+        line.counts_from = self.runs.enter(self.number, &identity.run, identity.uptime)?;
+        *lock(&self.identity) = Some(identity);
         lock(&self.previous).clone_from(&line.peer);
         Ok(Arc::new(line))
+    }
+
+    /// Returns what the server said about itself at the latest connection, if there was one.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        lock(&self.identity).clone()
     }
 
     fn set(&self, link: Link) {
@@ -99,6 +105,11 @@ impl Node {
     /// Ends the connection for good.
     pub(super) fn close(&self) {
         self.link.send_replace(Link::Closed);
+    }
+
+    /// Whether the connection has ended for good.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(*self.link.borrow(), Link::Closed)
     }
 
     /// Sends one command and waits for its answer. Fails at once if there is no connection.
