@@ -54,8 +54,8 @@
 //! # Guarantees
 //!
 //! Waiters get the lock in the order of their arrival. A push wakes a waiter. Tokens rise as a best
-//! effort. A held lock survives a restart if the server has each write on disk first. It does not
-//! survive a failover. A holder notices a loss at its next renewal, and at its own deadline. The
+//! effort. A held lock survives a restart if the server has each write on disk first. It
+//! survives a failover with `wait_replicas` of all replicas only. A holder notices a loss at its next renewal, and at its own deadline. The
 //! server ends a fixed term. In the simple mode there are exclusive locks only, without order, and
 //! waiters poll.
 //!
@@ -74,8 +74,9 @@
 //!
 //! # Options
 //!
-//! `redis://[user][:password@]host[:port][/database][?option=value&..]`, or the same with
-//! `valkey://`
+//! `redis://[user][:password@]host[:port][/database][?option=value&..]`, or
+//! `redis+sentinel://[user][:password@]sentinel[:port][,sentinel..]/service[/database][?..]`, or the
+//! same with `valkey`
 //!
 //! | option | meaning | default |
 //! |---|---|---|
@@ -84,11 +85,17 @@
 //! | `layout` | `escaped`: names are percent-encoded; `native`: names are keys as they are | `escaped` |
 //! | `mode` | `queue`, or `simple`: polling, exclusive locks only, without order, no companion keys except the fence | `queue` |
 //!
-//! The fields of [`RedisConfig`] have the same names.
+//! | `wait_replicas` | how many replicas must have a grant and each renewal before it counts, 0 to 100 | `0` |
+//! | `tls`, `ca`, `cert`, `key`, `server_name` | see [`Tls`](lock_core::Tls): `off` or `verify` | `off` |
+//! | `password_file`, `password_env` | see [`Secret`](lock_core::Secret): read anew at each login | none |
+//! | `sentinel_user`, `sentinel_password_file`, `sentinel_password_env` | the login at the sentinels | none |
+//! | `connect_timeout`, `request_timeout` | see [`Timeouts`](lock_core::Timeouts) | `3s`; a third of the TTL, 100 ms to 2 s |
+//!
+//! The fields of [`RedisConfig`] have the same names; [`Target`] names the servers.
 //!
 //! # Store set-up and rights
 //!
-//! Needs one server: Redis 6.2, or one with the same protocol (RESP3, `SET .. GET`). A node with
+//! Needs one server, or the sentinels of a service: Redis 6.2, or one with the same protocol (RESP3, `SET .. GET`). A node with
 //! `cluster-enabled yes` is refused at connect. A server that becomes a replica is an outage: the
 //! client reconnects, and resolves the host's name again, until it finds a primary. A server that
 //! refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
@@ -97,7 +104,17 @@
 //! byte FF, with a prefix `~<prefix>?floor`), which all scripts but one use even if no floor was
 //! raised; `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe `UNSUBSCRIBE`); and
 //! scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is
-//! stopped at once. Without them it ends with its TTL.
+//! stopped at once. Without them it ends with its TTL. With `wait_replicas` it needs `WAIT`. `INFO`,
+//! `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment.
+//!
+//! # Sentinel and replicas
+//!
+//! The client asks all sentinels at connect, takes the newest answer, and listens for a failover.
+//! After one, every attempt is checked on the new primary at once; a lock that is not known there
+//! is lost with [`LossReason::Failover`](lock_core::LossReason::Failover). From the first sign of a
+//! failover on, a lock counts only as long as the renewal before the last one grants, since the
+//! last one may not have been replicated. With `wait_replicas`, what replicas have not confirmed
+//! does not count at all: a lock that too few have is given back, and acquiring it fails.
 //!
 //! # Implementation
 //!

@@ -4,9 +4,9 @@ mod lab;
 
 use std::{sync::Arc, time::Duration};
 
-use lab::*;
+use lab::{switch::switch, *};
 use lock_core::{
-    DistributedLock, Effect, Error, Guarantees, Lease, LossReason, Overlap, Requirement,
+    DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement,
 };
 use lock_lab::{Redis, RedisSentinels};
 use lock_redis::RedisLock;
@@ -125,6 +125,38 @@ async fn a_lock_that_the_new_primary_does_not_know_is_lost_and_fenced_off() {
     within(kept.renew()).await.unwrap();
     kept.release().await.unwrap();
     next.release().await.unwrap();
+}
+
+/// A fixed term is checked, not prolonged. A failover behind one address is seen by the
+/// replication id.
+#[tokio::test]
+async fn a_fixed_term_and_readers_survive_a_failover_behind_one_address() {
+    let (old, new) = (lab::server().await, lab::server().await);
+    let follow = async |node: &Redis, words: &str| {
+        let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+        assert_eq!(node.command(&words).await.unwrap(), "OK");
+    };
+    follow(&new, &format!("REPLICAOF 127.0.0.1 {}", old.addr().port())).await;
+    let (addr, target) = switch(old.addr()).await;
+    let client = driver(&format!("redis://{addr}")).await;
+    let term = acquire_fixed(&client, "term", TTL).await.unwrap();
+    let reader = acquire_as(Kind::Shared, &client, "shared", TTL).await.unwrap();
+    let end = term.validity().until();
+    until(async || old.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1").await;
+    until(async || new.command(&[b"EXISTS", b"term"]).await.unwrap() == "1").await;
+    let lost = {
+        follow(&new, "REPLICAOF NO ONE").await;
+        acquire(&client, "late", TTL).await.unwrap()
+    };
+    *target.lock().unwrap() = new.addr();
+    old.kill();
+    assert_eq!(within(lost.validity().lost()).await, LossReason::Failover);
+    until(async || new.counters().await.unwrap().get("cmd.evalsha") >= 1).await;
+    within(reader.renew()).await.unwrap();
+    assert_eq!((term.validity().loss(), reader.validity().loss()), (None, None));
+    assert_eq!(term.validity().until(), end);
+    reader.release().await.unwrap();
+    term.release().await.unwrap();
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use super::{
     info,
     resp::Connection,
     role::{self, Role},
+    secured::{Encryption, Login},
 };
 use crate::{
     Counters, LabError,
@@ -24,6 +25,9 @@ pub(super) const INSTALL: &str = "apt-get install redis-server";
 pub struct RedisOptions {
     pub(super) password: Option<String>,
     pub(super) appendonly: bool,
+    pub(super) encryption: Option<Encryption>,
+    /// A user beside the default one.
+    pub(super) user: Option<Login>,
     /// Its role at its first start, if it belongs to a primary with replicas.
     pub(super) role: Option<Role>,
     /// Its settings, if it is a node of a cluster.
@@ -32,7 +36,14 @@ pub struct RedisOptions {
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self { password: None, appendonly: true, role: None, member: None }
+        Self {
+            password: None,
+            appendonly: true,
+            encryption: None,
+            user: None,
+            role: None,
+            member: None,
+        }
     }
 }
 
@@ -41,13 +52,22 @@ impl Store for RedisOptions {
         "redis"
     }
 
-    fn ports(&self) -> usize {
-        if self.member.is_some() { Member::PORTS } else { 1 }
-    }
-
     fn login(&self) -> String {
         let encoded = |password| utf8_percent_encode(password, NON_ALPHANUMERIC);
+        if let Some(Login { user, password }) = &self.user {
+            return format!("{}:{}@", encoded(user), encoded(password));
+        }
         self.password.as_deref().map(|p| format!(":{}@", encoded(p))).unwrap_or_default()
+    }
+
+    /// With TLS, the second port is without it, for the lab itself.
+    fn ports(&self) -> usize {
+        // The last one is for other nodes.
+        self.control() + if self.member.is_some() { Member::PORTS } else { 1 }
+    }
+
+    fn control(&self) -> usize {
+        usize::from(self.encryption.is_some())
     }
 
     fn installed(&self, common: &Common) -> Result<(), LabError> {
@@ -66,10 +86,10 @@ impl Store for RedisOptions {
             command.extend(role::SETTINGS.map(OsString::from));
         }
         if let Some(member) = self.member {
-            command.extend(member.settings(addrs[1].port()));
+            command.extend(member.settings(addrs[self.control() + 1].port()));
         }
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
-        let port = addrs[0].port().to_string();
+        let port = addrs[self.control()].port().to_string();
         let host = addrs[0].ip().to_string();
         let options = ["--port", &port, "--bind", &host, "--save", "", "--daemonize", "no"];
         // Otherwise, Redis demands a password on other addresses than 127.0.0.1.
@@ -79,6 +99,15 @@ impl Store for RedisOptions {
         command.push(home.into());
         if let Some(password) = &self.password {
             command.extend(["--requirepass".into(), password.into()]);
+            if self.role.is_some() {
+                command.extend(["--masterauth".into(), password.into()]);
+            }
+        }
+        command.extend(self.user.iter().flat_map(Login::options));
+        if let Some(encryption) = &self.encryption {
+            let settings = encryption.settings(home, addrs[0].port())?;
+            let option = |[name, value]: [String; 2]| [format!("--{name}"), value];
+            command.extend(settings.into_iter().flat_map(option).map(OsString::from));
         }
         command.extend(common.args.iter().cloned());
         Ok(command)

@@ -92,7 +92,7 @@ impl Deployment {
             Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
             Place::Fixed(_) | Place::Member(_) => None,
         };
-        let data = node.connection().ok().and_then(|connection| connection.data);
+        let data = node.connection().ok().map(|connection| connection.data);
         Self {
             settings: settings.into_iter().flatten().collect(),
             replicas: connected.max(known),

@@ -140,7 +140,7 @@ impl Node {
     /// Notes the data of a new connection's server. Returns whether another server has taken over
     /// since the last connection.
     pub(crate) fn meets(&self, connection: &Connection) -> bool {
-        let Some(now) = &connection.data else { return false };
+        let now = &connection.data;
         let before = lock(&self.data).replace(now.clone());
         before.is_some_and(|before| now.took_over_from(&before))
     }

@@ -50,8 +50,8 @@ pub(crate) struct Connection {
     opened: Opened,
     /// The server.
     pub(crate) address: Address,
-    /// The server's data, if it may be asked for.
-    pub(crate) data: Option<Data>,
+    /// The server's data.
+    pub(crate) data: Data,
     /// Number of answered requests.
     answers: Arc<AtomicU64>,
     /// Number of this connection among the client's connections, from 1.
@@ -93,8 +93,8 @@ impl Connector {
             let address = self.place.find().await?;
             let opened = self.open(&address, on_push).await?;
             let answers = Arc::default();
-            let (data, peer) = (None, None);
-            let connection = Connection { opened, address, data, answers, number, peer };
+            let data = Data::read(&address, None);
+            let connection = Connection { opened, address, data, answers, number, peer: None };
             self.prepare(connection, previous).await
         };
         timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
@@ -125,10 +125,8 @@ impl Connector {
         connection.check(self.mode, in_cluster).await?;
         let mut info = cmd("INFO");
         let info = connection.send(info.arg("replication")).await;
-        connection.data = info.ok().and_then(|info| Data::read(&connection.address, &info));
-        if let (Place::Sentinel(_), Some(Data { is_replica: true, .. })) =
-            (&self.place, &connection.data)
-        {
+        connection.data = Data::read(&connection.address, info.ok().as_ref());
+        if connection.data.is_replica && matches!(self.place, Place::Sentinel(_)) {
             return Err(crate::error::not_the_primary(&connection.address));
         }
         if self.mode == Mode::Queue {
@@ -151,7 +149,7 @@ impl Connector {
             let options =
                 self.dial.options().set_connection_timeout(None).set_response_timeout(None);
             let opened = self.dial.open(&of.address, Mode::Simple, options).await?;
-            let mut spare = Connection { opened, data: None, peer: None, ..of.clone() };
+            let mut spare = Connection { opened, peer: None, ..of.clone() };
             spare.answers = Arc::default();
             spare.peer = spare.own_peer().await;
             Ok(spare)

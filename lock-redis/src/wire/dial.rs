@@ -10,7 +10,7 @@ use redis::{
     AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult,
     aio::MultiplexedConnection,
 };
-use tokio::{net::TcpStream, task::AbortHandle};
+use tokio::{net::TcpStream, task::AbortHandle, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::own_client::Transport;
@@ -137,9 +137,16 @@ impl Dial {
         stream.set_nodelay(true)?;
         // Without linger, closing a broken connection also discards data that is not sent yet.
         stream.set_zero_linger()?;
-        TlsConnector::from(config).connect(name, stream).await.map_err(|failed| {
+        let handshake = TlsConnector::from(config).connect(name, stream);
+        // A server without TLS may wait for the end of what it takes for a command.
+        let handshake = timeout(self.limit * 9 / 10, handshake).await;
+        let silent = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
+        handshake.unwrap_or_else(|_| Err(silent())).map_err(|failed| {
             let hint = match failed.to_string() {
-                text if text.contains("corrupt message") || text.contains("eof") => {
+                text if ["corrupt message", "eof", "no answer"]
+                    .iter()
+                    .any(|it| text.contains(it)) =>
+                {
                     "; does the server speak TLS on this port?"
                 }
                 _ => "",

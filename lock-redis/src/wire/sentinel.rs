@@ -3,11 +3,14 @@
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use redis::{AsyncConnectionConfig, RedisError, RedisResult, cmd};
+use redis::{AsyncConnectionConfig, RedisError, RedisResult, cmd, make_extension_error};
 use tokio::time::{sleep, timeout};
 
 use super::dial::{Dial, Opened};
-use crate::config::{Address, Mode};
+use crate::{
+    config::{Address, Mode},
+    error::is_denied,
+};
 
 /// Time limit of one sentinel.
 const LIMIT: Duration = Duration::from_millis(1500);
@@ -84,10 +87,10 @@ impl Sentinels {
 
     async fn ask(&self, address: &Address) -> RedisResult<Named> {
         let question = async {
-            let mut sentinel = self.open(address, Mode::Simple, self.dial.options()).await?.redis;
+            let mut sentinel = self.open(address, Mode::Simple, self.dial.options()).await?;
             let mut master = cmd("SENTINEL");
             master.arg("MASTER").arg(&self.service);
-            master.query_async::<HashMap<String, String>>(&mut sentinel).await
+            master.query_async::<HashMap<String, String>>(&mut sentinel.redis).await
         };
         let fields = match timeout(LIMIT, question).await {
             Ok(Ok(fields)) => fields,
@@ -118,6 +121,12 @@ impl Sentinels {
         let service = &self.service;
         if failed.detail().is_some_and(|said| said.contains("No such master")) {
             return error(format!("the sentinel {address} knows no service {service:?}"));
+        }
+        if is_denied(&failed) {
+            let detail = failed.detail().unwrap_or_default();
+            let why = format!("the sentinel {address} refuses the login (sentinel_user): {detail}");
+            let code = failed.code().unwrap_or("WRONGPASS").to_owned();
+            return make_extension_error(code, Some(why));
         }
         match failed.is_io_error() || failed.is_connection_dropped() || failed.is_timeout() {
             true => error(format!("the sentinel {address}: {failed}")),
