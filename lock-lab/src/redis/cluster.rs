@@ -127,7 +127,7 @@ impl RedisCluster {
     }
 
     /// Waits until the cluster serves, and a failover is possible: each replica that was not killed
-    /// has the data of its primary.
+    /// has all that its primary had written before.
     ///
     /// # Errors
     ///
@@ -224,12 +224,22 @@ impl RedisCluster {
             let view = self.view(node).await?;
             let known = view.nodes.iter().filter(|seen| !seen.is_failing).count();
             (known >= self.running().count()).then_some(())?;
-            if !view.me()?.is_primary {
-                let info = view::ask(self.node(node), &[b"INFO", b"replication"]).await?;
-                info.contains("master_link_status:up").then_some(())?;
+            let me = view.me()?;
+            if let Some(primary) = me.primary.as_deref() {
+                let primary = view.nodes.iter().find(|seen| seen.id == primary)?;
+                self.has_data_of(node, self.node_at(primary.addr)?).await?;
             }
         }
         Some(())
+    }
+
+    /// A link that is up is not enough: at first, a primary keeps what it writes to itself.
+    async fn has_data_of(&self, replica: usize, primary: usize) -> Option<()> {
+        let info = async |node| view::ask(self.node(node), &[b"INFO", b"replication"]).await;
+        let offset = view::number(&info(primary).await?, "master_repl_offset")?;
+        let replica = info(replica).await?;
+        let has = view::number(&replica, "slave_repl_offset")?;
+        (replica.contains("master_link_status:up") && has >= offset).then_some(())
     }
 
     async fn view(&self, node: usize) -> Option<View> {

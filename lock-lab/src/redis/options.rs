@@ -63,11 +63,8 @@ impl Store for RedisOptions {
     /// With TLS, the second port is without it, for the lab itself. A member of a cluster has one for
     /// the other members.
     fn ports(&self) -> usize {
-        match (self.member.is_some(), self.encryption.is_some()) {
-            (true, _) => Member::PORTS,
-            (false, true) => 2,
-            (false, false) => 1,
-        }
+        // The last one is for other nodes.
+        self.control() + if self.member.is_some() { Member::PORTS } else { 1 }
     }
 
     fn control(&self) -> usize {
@@ -90,7 +87,7 @@ impl Store for RedisOptions {
             command.extend(role::SETTINGS.map(OsString::from));
         }
         if let Some(member) = self.member {
-            command.extend(member.settings(addrs[1].port()));
+            command.extend(member.settings(addrs[self.control() + 1].port()));
         }
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
         let port = addrs[self.control()].port().to_string();

@@ -40,6 +40,8 @@ impl Data {
     /// Returns the same data as if a server at this address had had them. Of two servers of a
     /// cluster, only one that was promoted takes over: the other one may have got a slot.
     pub(crate) fn at(&self, address: &Address) -> Self {
+        // Without its history, only the address tells servers apart.
+        let address = if self.id.is_some() { address } else { &self.address };
         Self { address: address.clone(), ..self.clone() }
     }
 

@@ -78,6 +78,12 @@ fn slots(field: &str) -> Option<RangeInclusive<u16>> {
     Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
+/// Reads a number of `INFO`.
+pub(super) fn number(info: &str, name: &str) -> Option<u64> {
+    let mut fields = info.lines().filter_map(|line| line.trim_end().split_once(':'));
+    fields.find(|(key, _)| *key == name)?.1.parse().ok()
+}
+
 pub(super) async fn ask(node: &Redis, command: &[&[u8]]) -> Option<String> {
     timeout(LIMIT, node.command(command)).await.ok()?.ok()
 }
@@ -97,6 +103,7 @@ mod tests {
         let view = View { nodes: vec![seen.clone()] };
         assert_eq!(view.owner_of(9), Some(&seen));
         assert_eq!(view.owner_of(5), None);
+        assert_eq!(number("# Replication\r\nrole:slave\r\nx:7\r\n", "x"), Some(7));
         let line = "cd 127.0.0.1:8@18 slave,fail? ab 0 0 2 disconnected";
         let seen = Seen::read(line).unwrap();
         assert_eq!((seen.primary.as_deref(), seen.is_failing), (Some("ab"), true));
