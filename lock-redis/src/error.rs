@@ -163,7 +163,7 @@ pub(crate) fn closed() -> Error {
 
 /// The error for a node of a cluster, which keeps only a part of all keys.
 pub(crate) fn cluster() -> RedisError {
-    let why = "the server is a node of a cluster: use redis+cluster://HOST,HOST,.. with some nodes";
+    let why = "this is a node of a Redis Cluster: use redis+cluster://HOST,HOST,.. with some nodes";
     (ErrorKind::InvalidClientConfig, why).into()
 }
 

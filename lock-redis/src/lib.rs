@@ -102,8 +102,9 @@
 //!
 //! # Store set-up and rights
 //!
-//! Needs one server, or the sentinels of a service: Redis 6.2, or one with the same protocol (RESP3, `SET .. GET`). A node with
-//! `cluster-enabled yes` is refused at connect. A server that becomes a replica is an outage: the
+//! Needs one server, the sentinels of a service, or some nodes of a cluster
+//! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (RESP3, `SET .. GET`). A
+//! node with `cluster-enabled yes` is refused as one server. A server that becomes a replica is an outage: the
 //! client reconnects, and resolves the host's name again, until it finds a primary. A server that
 //! refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
 //!
