@@ -132,8 +132,8 @@ pub(crate) async fn ask_all(route: &Route, command: &[u8; 4]) -> Vec<io::Result<
             let found = dialer.addresses(host).await?;
             addresses.extend(found.into_iter().map(|addr| (host, addr)));
         }
-        let ask = |(host, addr): (&String, SocketAddr)| one(dialer, host, addr, command);
-        io::Result::Ok(join_all(addresses.into_iter().map(ask)).await)
+        let asks = addresses.into_iter().map(|(host, addr)| one(dialer, host, addr, command));
+        io::Result::Ok(join_all(asks).await)
     };
     timeout(MODE_LIMIT, asked).await.map_or_else(|_| Vec::new(), Result::unwrap_or_default)
 }
