@@ -130,7 +130,7 @@ pub(crate) async fn ask_all(route: &Route, command: &[u8; 4]) -> Vec<io::Result<
         for host in &route.servers {
             // A name may have several addresses.
             let found = dialer.addresses(host).await?;
-            addresses.extend(found.into_iter().map(|addr| (host, addr)));
+            addresses.extend(found.into_iter().map(|addr| (host.as_str(), addr)));
         }
         let asks = addresses.into_iter().map(|(host, addr)| one(dialer, host, addr, command));
         io::Result::Ok(join_all(asks).await)
