@@ -41,9 +41,10 @@ impl Held {
         let (granted, floor) = (client.clock.now(), OnceLock::new());
         let hold = Hold { client, name, held_as, lease, ttl, term, granted, floor, cap, slot };
         let hold = Arc::new(hold);
-        hold.client.alarm.add(&hold, hold.until());
+        // First: the alarm is set to a deadline that no shortening passes by.
         let watcher: Arc<dyn Watcher> = hold.clone();
         hold.lease.validity().watch(Arc::downgrade(&watcher));
+        hold.client.alarm.add(&hold, hold.until());
         Self(hold)
     }
 

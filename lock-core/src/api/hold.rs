@@ -134,8 +134,7 @@ impl Watched for Hold {
 
 impl Watcher for Hold {
     fn shortened(self: Arc<Self>) {
-        self.client.alarm.remove(&*self);
-        // Ended since: the alarm finds that out.
+        // If it has ended since, the alarm finds that out.
         self.client.alarm.add(&self, self.until());
     }
 }

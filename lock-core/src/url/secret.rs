@@ -57,20 +57,27 @@ impl Secret {
     /// # Errors
     ///
     /// [`Error::InvalidOption`](crate::Error::InvalidOption) if the file or the variable cannot be
-    /// read.
+    /// read, or is empty.
     pub fn read(&self) -> Result<String> {
         match &self.0 {
             Source::Text(text) => Ok(text.clone()),
             Source::File(path) => match fs::read_to_string(path) {
-                Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+                Ok(text) => match text.trim_end_matches(['\r', '\n']) {
+                    // It may be written just now.
+                    "" => Err(invalid("password_file", path.display().to_string(), "it is empty")),
+                    text => Ok(text.to_owned()),
+                },
                 Err(error) => {
                     let allowed = format!("not readable: {error}");
                     Err(invalid("password_file", path.display().to_string(), &allowed))
                 }
             },
-            Source::Env(variable) => env::var(variable).map_err(|_| {
-                invalid("password_env", variable.clone(), "the variable is not set, or no text")
-            }),
+            Source::Env(variable) => {
+                env::var(variable).ok().filter(|text| !text.is_empty()).ok_or_else(|| {
+                    let allowed = "the variable is not set, empty, or no text";
+                    invalid("password_env", variable.clone(), allowed)
+                })
+            }
         }
     }
 
@@ -169,6 +176,8 @@ mod tests {
             fs::write(&path, format!("{value}\n")).unwrap();
             assert_eq!(secret.read().unwrap(), value);
         }
+        fs::write(&path, "\n").unwrap();
+        assert!(secret.read().unwrap_err().to_string().contains("empty"));
         fs::remove_file(&path).unwrap();
         let error = secret.read().unwrap_err().to_string();
         assert!(error.contains("password_file") && error.contains("not readable"), "{error}");
