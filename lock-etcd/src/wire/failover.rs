@@ -110,16 +110,18 @@ impl Connection {
             to_try.insert(0, old.endpoint.clone());
         }
         let limit = self.limits.of_each(to_try.len());
-        let mut denied = Ok(None);
         for endpoint in to_try {
             let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit);
             match timeout(limit, dialed).await {
                 Ok(Ok(member)) => return Ok(Some(member)),
-                Ok(Err(failure)) if failure.kind == FailureKind::Denied => denied = Err(failure),
+                Ok(Err(failure)) if failure.kind == FailureKind::Denied => {
+                    // All members know the same users.
+                    return Err(failure);
+                }
                 _ => {}
             }
             self.endpoints.failed(&endpoint);
         }
-        denied
+        Ok(None)
     }
 }

@@ -1,18 +1,37 @@
 //! One host of a database.
 
-use std::time::Duration;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use lock_core::Error;
+use lock_core::{BoxError, Clock, Error, Instant, keep::errors::denied, keep::poison::lock};
 
 use crate::wire::{
     connections::Link, failure::Failure, limit::Limit, own_client::Way, verdict::Origin,
 };
+
+/// Pause after a refused login with the same options: it doubles up to the longest. A server may
+/// lock an account after many refusals.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The last login that the server refused.
+pub(crate) struct Refused {
+    /// A hash of the options, with the password.
+    options: u64,
+    until: Instant,
+    pause: Duration,
+    why: String,
+}
 
 /// One host of a database, and the way to it.
 pub(crate) struct Host<C: Link> {
     /// Its name and port, for people.
     pub(crate) name: String,
     pub(crate) way: Way<C>,
+    pub(crate) refused: Arc<Mutex<Option<Refused>>>,
 }
 
 /// A host that takes writes.
@@ -23,7 +42,7 @@ pub(super) struct Probe<C> {
 
 impl<C: Link> Clone for Host<C> {
     fn clone(&self) -> Self {
-        Self { name: self.name.clone(), way: self.way.clone() }
+        Self { name: self.name.clone(), way: self.way.clone(), refused: self.refused.clone() }
     }
 }
 
@@ -32,9 +51,32 @@ impl<C: Link> Host<C> {
     ///
     /// # Errors
     ///
-    /// [`Failure::Barred`] if the password cannot be read.
+    /// [`Failure::Barred`] if the password cannot be read, or was refused a moment ago.
     pub(super) fn options(&self) -> Result<C::Options, Failure> {
-        (self.way)().map_err(|error: Error| Failure::Barred(error))
+        let options = (self.way)().map_err(|error: Error| Failure::Barred(error))?;
+        match &*lock(&self.refused) {
+            Some(last) if last.options == hash(&options) && Clock::Boot.now() < last.until => {
+                let why: BoxError = last.why.clone().into();
+                Err(Failure::Barred(denied(C::DIALECT.store(), "connect", why)))
+            }
+            _ => Ok(options),
+        }
+    }
+
+    /// Notes whether the server refused the login.
+    fn note<T>(&self, options: &C::Options, made: &Result<T, Failure>) {
+        let mut refused = lock(&self.refused);
+        match made {
+            Ok(_) => *refused = None,
+            Err(Failure::Barred(Error::Denied { source, .. })) if is_login(&source.to_string()) => {
+                let options = hash(options);
+                let last = refused.as_ref().filter(|last| last.options == options);
+                let pause = last.map_or(PAUSE, |last| (last.pause * 2).min(LONGEST_PAUSE));
+                let until = Clock::Boot.now() + pause;
+                *refused = Some(Refused { options, until, pause, why: source.to_string() });
+            }
+            Err(_) => {}
+        }
     }
 
     /// Makes a connection.
@@ -44,7 +86,10 @@ impl<C: Link> Host<C> {
     /// [`Failure::Barred`] and [`Failure::Down`].
     pub(super) async fn make(&self, limit: Duration) -> Result<C, Failure> {
         let options = self.options()?;
-        Limit::new(limit).keep(C::make(&options)).await.map_err(Failure::Down)?
+        Limit::new(limit).keep(C::make(&options)).await.map_err(Failure::Down).and_then(|made| {
+            self.note(&options, &made);
+            made
+        })
     }
 
     /// Makes a connection, and asks where the server's data comes from.
@@ -56,11 +101,25 @@ impl<C: Link> Host<C> {
         let limit = Limit::new(limit);
         let options = self.options()?;
         let probe = async {
-            let mut connection = C::make(&options).await?;
+            let connection = C::make(&options).await;
+            self.note(&options, &connection);
+            let mut connection = connection?;
             // A user may not be allowed to ask.
             let origin = connection.origin().await.ok().flatten();
             Ok(Probe { connection, origin })
         };
         limit.keep(probe).await.map_err(Failure::Down)?
     }
+}
+
+/// The library's options show everything, also the password.
+fn hash(options: &impl std::fmt::Debug) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{options:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+/// PostgreSQL's code, and the words of MySQL and MariaDB.
+fn is_login(why: &str) -> bool {
+    why.contains("(28") || why.contains("(using password")
 }

@@ -48,7 +48,10 @@ struct Place {
 impl<C: Link> Hosts<C> {
     /// The only place there is.
     pub(crate) fn one(way: Way<C>) -> Self {
-        Self::several(vec![Host { name: String::new(), way }], Timeouts::default())
+        Self::several(
+            vec![Host { name: String::new(), way, refused: Arc::default() }],
+            Timeouts::default(),
+        )
     }
 
     /// The hosts of one deployment.
