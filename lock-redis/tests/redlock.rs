@@ -2,14 +2,7 @@
 
 mod majority;
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
 use lock_core::{Error, LossReason};
 use majority::*;
@@ -256,42 +249,16 @@ async fn votes_of_a_server_that_restarted_count_after_the_longest_ttl() {
     guard.release().await.unwrap();
 }
 
-/// Servers restart without their data, one after the other, under load.
+/// Answers take 100 ms: the close comes while the votes are under way.
 #[tokio::test]
-async fn restarts_let_no_second_holder_in() {
+async fn a_close_during_an_acquire_leaves_no_votes() {
     let five = Five::start().await;
-    let (inside, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let mut load = tokio::task::JoinSet::new();
-    for _ in 0..4 {
-        let locks = try_locks(&format!("{}?max_ttl=1s", five.url())).await.unwrap();
-        let (inside, done) = (inside.clone(), done.clone());
-        load.spawn(async move {
-            let mut tokens = Vec::new();
-            while !done.load(Relaxed) {
-                let Ok(guard) = locks.lock("orders").unwrap().acquire().await else { continue };
-                assert_eq!(inside.fetch_add(1, Relaxed), 0, "two holders");
-                tokens.push(guard.token());
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                inside.fetch_sub(1, Relaxed);
-                let _ = guard.release().await;
-            }
-            tokens
-        });
-    }
-    for round in 0..8 {
-        let node = &five.nodes[round % 5];
-        node.kill();
-        node.restart().await.unwrap();
-        tokio::time::sleep(Duration::from_millis(600)).await;
-    }
-    done.store(true, Relaxed);
-    let tokens = within(load.join_all()).await;
-    for tokens in &tokens {
-        assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
-    }
-    let all: Vec<_> = tokens.concat();
-    let different: HashSet<_> = all.iter().collect();
-    println!("{} grants", all.len());
-    assert_eq!(different.len(), all.len());
-    assert!(all.len() > 50, "{} grants", all.len());
+    let far = Far::of(&five).await;
+    far.proxies.iter().for_each(|proxy| proxy.delay(Duration::from_millis(100)));
+    let lock = far.locks.lock("orders").unwrap().ttl(Duration::from_secs(30));
+    let acquire = tokio::spawn(async move { lock.acquire().await.map(drop) });
+    until(async || five.votes("orders").await >= 3).await;
+    far.locks.close().await.unwrap();
+    let _ = within(acquire).await;
+    five.nothing_is_left_for(TTL).await;
 }

@@ -55,7 +55,7 @@ pub struct RedlockConfig {
     pub tls: Tls,
     /// Time limits, 100 ms to 1 min. `connect` of making a connection; default 3 s. `request` of
     /// one server's answer, after which its vote is given up; default a tenth of the lock's TTL,
-    /// 100 ms to 1 s.
+    /// 100 ms to 1 s. At most a quarter of the TTL in any case.
     pub timeouts: Timeouts,
 }
 
@@ -166,7 +166,8 @@ impl RedlockConfig {
     /// Returns how long a node may take to answer a request for a lock with this TTL.
     pub(super) fn request_limit(&self, ttl: Duration) -> Duration {
         let by_ttl = (ttl / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
-        self.timeouts.request.unwrap_or(by_ttl)
+        // An acquire and a renewal need time for a second round within the TTL.
+        self.timeouts.request.unwrap_or(by_ttl).min(ttl / 4)
     }
 
     /// Returns what all nodes have in common, as the configuration of one server.
@@ -233,6 +234,7 @@ mod tests {
         assert_eq!((c.database, c.prefix.as_str(), c.layout), (3, "app:", Layout::Native));
         assert_eq!((c.default_ttl().as_secs(), c.longest_ttl().as_secs()), (2, 30));
         assert_eq!(c.request_limit(c.default_ttl()).as_millis(), 200);
+        assert_eq!(c.request_limit(Duration::from_millis(400)).as_millis(), 100, "ttl / 4");
         assert_eq!(c.timeouts.connect, Some(Duration::from_secs(1)));
         assert!(!format!("{c:?}").contains("\"s\""));
     }

@@ -94,7 +94,7 @@ impl Fault {
 
     /// Whether the request may have reached the node.
     pub(super) fn was_sent(&self) -> bool {
-        matches!(self.kind, Kind::Unknown | Kind::Silent | Kind::Young)
+        matches!(self.kind, Kind::Unknown | Kind::Silent | Kind::Young | Kind::Refused)
     }
 
     /// Whether the connection must be made anew.

@@ -41,11 +41,10 @@ impl Majority {
         for (number, node) in self.nodes.iter().enumerate() {
             open.push(see(number, node.clone(), key.clone()));
         }
-        let (mut votes, mut seen, mut faults) = (BTreeMap::<_, Vec<Seen>>::new(), 0, Vec::new());
+        let (mut votes, mut faults) = (BTreeMap::<_, Vec<Seen>>::new(), Vec::new());
         while let Some((number, answer)) = open.next().await {
             match answer {
                 Ok(found) => {
-                    seen += 1;
                     if let Some(content) = found.content.clone() {
                         let holder = Vote::read(&content).map(|vote| vote.attempt);
                         votes
@@ -61,17 +60,16 @@ impl Majority {
                 let winner = votes.into_values().find(|votes| votes.len() == most);
                 return Ok(winner.and_then(|votes| entry(&votes)));
             }
-            if seen >= self.needed() && most + open.len() < self.needed() {
+            // Nodes that do not say may all have voted for the same attempt.
+            if most + open.len() + faults.len() < self.needed() {
                 return Ok(None);
             }
         }
-        match seen >= self.needed() {
-            true => Ok(None),
-            false => Err(self.outage(faults.iter().map(|(number, fault)| (*number, fault)))),
-        }
+        Err(self.outage(faults.iter().map(|(number, fault)| (*number, fault))))
     }
 
-    /// Returns the names that a majority of nodes has as keys.
+    /// Returns the names that a majority of nodes has as keys. While nodes do not answer, names may
+    /// be missing: those that had their majority with them.
     ///
     /// # Errors
     ///

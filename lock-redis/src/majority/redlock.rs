@@ -24,6 +24,8 @@ use crate::{config::Address, wire::dial::Dial};
 
 /// A connect waits this much longer for the nodes that a majority does not need.
 const GRACE: Duration = Duration::from_millis(200);
+/// How often a revocation asks while a majority still shows the attempt.
+const REVOCATIONS: usize = 4;
 
 /// Locks on several independent Redis servers, each held by the votes of a majority (Redlock).
 ///
@@ -36,7 +38,8 @@ const GRACE: Duration = Duration::from_millis(200);
 /// exactly 3 votes can be granted to a second holder after **one** such jump. Each further vote
 /// carries one more: a lock with 4 votes falls with two jumps, one with 5 votes with three. A
 /// renewed lock asks nodes without a vote for theirs with each renewal, so it has all votes that it
-/// can get. The first holder hears of it at its next renewal, within an eighth of a TTL.
+/// can get. The first holder hears of it when nodes without its vote leave it no majority: at its
+/// next renewal, within an eighth of a TTL, if it reaches them; at its deadline otherwise.
 ///
 /// ```no_run
 /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
@@ -143,6 +146,7 @@ impl DistributedLock for Redlock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
+        let _under_way = self.polling.store().begin();
         self.polling.acquire(request, attempt).await
     }
 
@@ -155,7 +159,16 @@ impl DistributedLock for Redlock {
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        self.polling.revoke(name, attempt).await
+        let mut was_there = false;
+        for _ in 0..REVOCATIONS {
+            was_there |= self.polling.revoke(name, attempt).await?;
+            // A renewal that crossed it may have won votes back.
+            let entries = self.polling.inspect(name).await?;
+            if entries.iter().all(|entry| entry.attempt != Some(attempt)) {
+                break;
+            }
+        }
+        Ok(was_there)
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
@@ -168,7 +181,8 @@ impl DistributedLock for Redlock {
 
     async fn close(&self) -> Result<()> {
         let closed = self.polling.close().await;
-        self.polling.store().nodes.iter().for_each(|node| node.close());
+        // Acquires that are under way end, and take their votes back first.
+        self.polling.store().close().await;
         closed
     }
 }

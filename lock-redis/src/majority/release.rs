@@ -3,16 +3,18 @@
 use std::{io, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use lock_core::{Clock, Instant, LockName, Request};
+use lock_core::{Clock, Instant, LockName, Request, keep::backoff::Backoff};
 use redis::Cmd;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{node::Node, script, store::Majority, vote::Vote};
 
 /// The time limit of one request.
 const LIMIT: Duration = Duration::from_secs(1);
-/// The pause before a request is sent again on the same connection.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The pauses before a request is sent again.
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Takes votes back, one node at a time, until a node has confirmed or the vote has expired.
 #[derive(Clone)]
@@ -20,19 +22,30 @@ pub(super) struct Back {
     nodes: Vec<Arc<Node>>,
     command: Arc<Cmd>,
     until: Instant,
+    /// A close waits for its first request.
+    under_way: watch::Receiver<()>,
 }
 
 impl Back {
     /// Takes the vote of one node back.
     pub(super) async fn run(self, number: usize) {
-        let node = &self.nodes[number];
-        while node.call(&self.command, LIMIT).await.is_err() {
-            let left = self.until.since(Clock::Boot.now());
+        let Self { nodes, command, until, under_way } = self;
+        let node = &nodes[number];
+        if node.call(&command, LIMIT).await.is_ok() {
+            return;
+        }
+        drop(under_way);
+        let mut backoff = Backoff::new(FIRST, LONGEST);
+        loop {
+            let left = until.since(Clock::Boot.now());
             if left.is_zero() || node.is_closed() {
                 return;
             }
-            tokio::time::sleep(PAUSE.min(left)).await;
+            backoff.wait().await;
             node.connected(left).await;
+            if node.call(&command, LIMIT).await.is_ok() {
+                return;
+            }
         }
     }
 }
@@ -46,7 +59,8 @@ impl Majority {
 
     fn back_by(&self, command: Cmd, ttl: Duration) -> Back {
         let until = Clock::Boot.now() + ttl;
-        Back { nodes: self.nodes.clone(), command: Arc::new(command), until }
+        let (nodes, under_way) = (self.nodes.clone(), self.begin());
+        Back { nodes, command: Arc::new(command), until, under_way }
     }
 
     /// Takes all votes of an attempt back. Returns when a majority has confirmed, so that others

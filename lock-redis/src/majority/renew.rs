@@ -86,7 +86,12 @@ impl Majority {
         let vote = Vote { attempt, ballot: self.next_ballot(), description };
         let command = script::acquire(&self.key(&request.name), request, &vote, token);
         let limit = self.config.request_limit(request.ttl);
-        // Whatever they say: the majority has the lock.
-        self.ask(free, command, limit, script::voted).for_each(async |_| {}).await;
+        // Whatever they say: the majority has the lock. The requests are sent at the first poll, so
+        // before those of a later release; a slow node must not delay the holder's deadline.
+        let mut open = self.ask(free, command, limit, script::voted);
+        let answered = timeout(GRACE, open.by_ref().for_each(async |_| {})).await;
+        if answered.is_err() {
+            tokio::spawn(open.for_each(async |_| {}));
+        }
     }
 }

@@ -13,10 +13,14 @@ use async_trait::async_trait;
 use futures_util::{future::BoxFuture, stream::FuturesUnordered};
 use lock_core::{Entry, FencingToken, Guarantees, LockName, Request, polling::PolledStore};
 use redis::{Cmd, Value};
+use tokio::{sync::watch, time::timeout};
 use uuid::Uuid;
 
 use super::{config::RedlockConfig, fault::Fault, node::Node, tally::quorum};
 use crate::{RedisConfig, layout::key::Key};
+
+/// A close waits this long for what is under way: an acquire, and then its take-backs.
+const CLOSING: Duration = Duration::from_secs(3);
 
 /// The nodes together.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub(super) struct Majority {
     pub(super) keys: RedisConfig,
     pub(super) guarantees: Guarantees,
     ballots: AtomicU64,
+    /// Its receivers are the acquires and take-backs under way: a close waits for them.
+    under_way: watch::Sender<()>,
 }
 
 /// The answers of nodes, each with the node's number, as they arrive.
@@ -39,7 +45,8 @@ impl Majority {
         guarantees: Guarantees,
     ) -> Self {
         let keys = config.keys();
-        Self { nodes, config, keys, guarantees, ballots: AtomicU64::new(0) }
+        let (ballots, under_way) = (AtomicU64::new(0), watch::Sender::new(()));
+        Self { nodes, config, keys, guarantees, ballots, under_way }
     }
 
     /// The number of nodes that must agree.
@@ -49,6 +56,21 @@ impl Majority {
 
     pub(super) fn key(&self, name: &LockName) -> Key {
         Key::new(&self.keys, name)
+    }
+
+    /// Something begins that a close waits for, until what this returns is dropped.
+    pub(super) fn begin(&self) -> watch::Receiver<()> {
+        self.under_way.subscribe()
+    }
+
+    /// Waits until nothing is under way, for a limited time, and ends the connections.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the connections open.
+    pub(super) async fn close(&self) {
+        let _ = timeout(CLOSING, self.under_way.closed()).await;
+        self.nodes.iter().for_each(|node| node.close());
     }
 
     /// Returns the number of the next try.
@@ -107,6 +129,10 @@ impl Majority {
 impl PolledStore for Majority {
     fn guarantees(&self) -> &Guarantees {
         &self.guarantees
+    }
+
+    fn is_closed(&self) -> bool {
+        self.nodes.iter().all(|node| node.is_closed())
     }
 
     async fn take(&self, request: &Request, attempt: Uuid) -> io::Result<Option<FencingToken>> {

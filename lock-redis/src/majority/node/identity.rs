@@ -9,7 +9,7 @@ use super::super::fault::Fault;
 pub(in super::super) struct Identity {
     /// A random number of the server's process: another one after each restart.
     pub(super) run: String,
-    /// How long that process runs, rounded down.
+    /// How long that process runs, as it says: up to 1 s more than it does.
     pub(super) uptime: Duration,
     is_replica: bool,
     is_of_a_cluster: bool,

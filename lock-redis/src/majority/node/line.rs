@@ -1,6 +1,10 @@
 //! One connection to one node.
 
-use std::{fmt, sync::Mutex, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures_util::future::{join, join_all};
 use lock_core::{Clock, Instant, keep::poison::lock};
@@ -9,6 +13,7 @@ use tokio::time::timeout;
 
 use super::{
     super::{fault::Fault, script},
+    flight::Flight,
     identity::{Identity, SECTIONS},
 };
 
@@ -25,7 +30,7 @@ pub(super) struct Line {
     /// From when on the node's votes count.
     pub(super) counts_from: Instant,
     /// Since when a request waits while no request has been answered.
-    unanswered: Mutex<Option<Instant>>,
+    unanswered: Arc<Mutex<Option<Instant>>>,
 }
 
 /// A connection as the node names it. The id alone is not enough: a restarted server counts anew.
@@ -43,7 +48,7 @@ impl fmt::Debug for Line {
 
 impl Line {
     pub(super) fn new(opened: Opened) -> Self {
-        let (peer, unanswered) = (None, Mutex::default());
+        let (peer, unanswered) = (None, Arc::default());
         Self { opened, peer, counts_from: Instant::NEVER, unanswered }
     }
 
@@ -119,9 +124,14 @@ impl Line {
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is cheap (two counters), and the library needs one per call.
-        let answer = self.opened.redis.clone().send_packed_command(command).await?;
-        *lock(&self.unanswered) = None;
-        answer.extract_error()
+        let mut redis = self.opened.redis.clone();
+        let (command, unanswered) = (command.clone(), self.unanswered.clone());
+        let flight = Flight::new(async move {
+            let answer = redis.send_packed_command(&command).await?;
+            *lock(&unanswered) = None;
+            Ok(answer)
+        });
+        flight.await?.extract_error()
     }
 }
 

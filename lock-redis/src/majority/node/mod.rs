@@ -1,5 +1,6 @@
 //! One of the servers, and the way to it.
 
+mod flight;
 mod identity;
 mod keeper;
 mod line;
@@ -66,6 +67,9 @@ impl Node {
         let limit = self.dial.limit;
         let opened = timeout(limit, self.open()).await;
         let opened = opened.unwrap_or_else(|_| Err(Fault::silent(limit).down()));
+        if opened.is_err() {
+            self.runs.leave(self.number);
+        }
         self.set(match &opened {
             Ok(line) => Link::Up(line.clone()),
             Err(fault) => Link::Down(fault.clone().down()),
@@ -159,6 +163,7 @@ impl Node {
             let present = matches!(link, Link::Up(now) if Arc::ptr_eq(now, line));
             if present {
                 *link = Link::Down(fault.clone().down());
+                self.runs.leave(self.number);
             }
             present
         });

@@ -18,8 +18,21 @@ pub(in super::super) struct Runs {
     max_ttl: Duration,
     /// Each node's address.
     addresses: Vec<Address>,
-    seen: Mutex<Vec<Option<(String, Instant)>>>,
+    seen: Mutex<Vec<Option<Seen>>>,
 }
+
+/// A node's process as it was seen last.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// Its id; none if another node has turned out to be that process.
+    run: Option<String>,
+    counts_from: Instant,
+    is_connected: bool,
+}
+
+/// Redis rounds both its clock and its start down to seconds before it subtracts them, so the
+/// uptime that it shows may be greater than its age by this much.
+const ROUNDING: Duration = Duration::from_secs(1);
 
 impl Runs {
     /// No node has been seen yet.
@@ -32,23 +45,37 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// If another node is the same process.
+    /// If another node that is connected is the same process. One that is not connected may have
+    /// swapped hosts with it: both have then restarted, as far as votes go.
     pub(super) fn enter(&self, node: usize, run: &str, uptime: Duration) -> Result<Instant, Fault> {
         let mut seen = lock(&self.seen);
-        let is_twin = |other: usize| {
-            other != node && seen[other].as_ref().is_some_and(|(known, _)| known == run)
-        };
-        if let Some(twin) = (0..seen.len()).find(|other| is_twin(*other)) {
-            return Err(Fault::twin(&self.addresses[twin]));
+        let mut has_moved = false;
+        for (other, known) in seen.iter_mut().enumerate().filter(|(other, _)| *other != node) {
+            let Some(known) = known.as_mut().filter(|known| known.run.as_deref() == Some(run))
+            else {
+                continue;
+            };
+            if known.is_connected {
+                return Err(Fault::twin(&self.addresses[other]));
+            }
+            (known.run, has_moved) = (None, true);
         }
         let now = Clock::Boot.now();
+        let age = uptime.saturating_sub(ROUNDING);
         let counts_from = match &seen[node] {
-            Some((known, counts_from)) if known == run => *counts_from,
-            Some(_) => now + self.max_ttl,
-            None => now + self.max_ttl.saturating_sub(uptime),
+            Some(known) if known.run.as_deref() == Some(run) => known.counts_from,
+            None if !has_moved => now + self.max_ttl.saturating_sub(age),
+            _ => now + self.max_ttl,
         };
-        seen[node] = Some((run.to_owned(), counts_from));
+        seen[node] = Some(Seen { run: Some(run.to_owned()), counts_from, is_connected: true });
         Ok(counts_from)
+    }
+
+    /// Records that a node has no connection any more.
+    pub(super) fn leave(&self, node: usize) {
+        if let Some(seen) = &mut lock(&self.seen)[node] {
+            seen.is_connected = false;
+        }
     }
 }
 
@@ -66,9 +93,9 @@ mod tests {
     #[test]
     fn votes_count_when_those_before_a_restart_are_over() {
         let runs = Runs::new(MAX, &[Address::new("a", 1), Address::new("b", 1)]);
-        assert_eq!(left(&runs, 0, "x", 20), Ok(40), "the node started 20 s ago");
+        assert_eq!(left(&runs, 0, "x", 20), Ok(41), "the node started 19 s ago at least");
         assert_eq!(left(&runs, 1, "y", 3600), Ok(0));
-        assert_eq!(left(&runs, 0, "x", 0), Ok(40), "a new connection changes nothing");
+        assert_eq!(left(&runs, 0, "x", 0), Ok(41), "a new connection changes nothing");
         assert_eq!(left(&runs, 1, "z", 3600), Ok(60), "a restart, whatever the node's clock says");
     }
 
@@ -79,5 +106,16 @@ mod tests {
         let twin = runs.enter(1, "x", MAX).unwrap_err().to_string();
         assert_eq!(twin, "it is the same server as a:1");
         runs.enter(1, "y", MAX).unwrap();
+    }
+
+    #[test]
+    fn servers_that_swap_hosts_count_anew() {
+        let runs = Runs::new(MAX, &[Address::new("a", 1), Address::new("b", 1)]);
+        assert_eq!((left(&runs, 0, "x", 3600), left(&runs, 1, "y", 3600)), (Ok(0), Ok(0)));
+        runs.leave(0);
+        runs.leave(1);
+        assert_eq!(left(&runs, 1, "x", 3600), Ok(60));
+        assert_eq!(left(&runs, 0, "y", 3600), Ok(60));
+        assert!(left(&runs, 0, "x", 3600).unwrap_err().is_twin());
     }
 }

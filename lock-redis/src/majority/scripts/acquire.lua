@@ -14,8 +14,13 @@ if held then
     return {0, fence or '0', redis.call('pttl', KEYS[1]), held}
   end
 end
+-- A script that fails half-way is not undone, so this stands before the first write.
+local last = tonumber(fence or '0')
+if not last then
+  return redis.error_reply('ERR the last token is not a number')
+end
 redis.call('set', KEYS[1], ARGV[5], 'px', ARGV[3])
-if tonumber(ARGV[4]) > tonumber(fence or '0') then
+if tonumber(ARGV[4]) > last then
   -- Two days.
   redis.call('set', KEYS[2], ARGV[4], 'px', 172800000)
 end
