@@ -115,7 +115,7 @@
 //! stopped at once. Without them it ends with its TTL. With `wait_replicas` it needs `WAIT`. `INFO`,
 //! `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment.
 //!
-//! # Sentinel and replicas
+//! ## Sentinel and replicas
 //!
 //! The client asks all sentinels at connect, takes the newest answer, and listens for a failover.
 //! After one, every attempt is checked on the new primary at once; a lock that is not known there

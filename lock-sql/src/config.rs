@@ -11,7 +11,10 @@ use lock_core::{
 
 #[cfg(feature = "sqlite")]
 use crate::wire::{own_client::AnyPool, sqlite};
-use crate::{layout::dialect::Dialect, server::Server, wire::own_client::OwnPool};
+pub(crate) mod server;
+
+use self::server::Server;
+use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
 
 /// The allowed TTLs. Locks with shorter ones would be lost in a busy disk's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(500)..=LONGEST_TTL;
@@ -203,7 +206,7 @@ mod tests {
     use lock_core::{Encryption, Pem, Secret, Tls};
 
     use super::*;
-    use crate::server::Failover;
+    use crate::config::server::Failover;
 
     fn config(url: &str) -> Result<SqlConfig> {
         SqlConfig::from_url(&StoreUrl::parse(url)?)

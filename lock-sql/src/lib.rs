@@ -324,7 +324,6 @@
 
 mod acquire;
 mod config;
-mod doubt;
 mod election;
 mod error;
 mod layout;
@@ -332,7 +331,6 @@ mod lease;
 mod lock;
 mod operators;
 mod queue;
-mod server;
 mod session;
 mod wire;
 
@@ -342,10 +340,12 @@ pub use sqlx as client;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub use crate::wire::faults::Faults;
 pub use crate::{
-    config::{SqlConfig, Target},
+    config::{
+        SqlConfig, Target,
+        server::{Failover, Server},
+    },
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
-    server::{Failover, Server},
     wire::own_client::OwnPool,
 };

@@ -12,10 +12,10 @@ use lock_core::{
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use crate::wire::doubt::Doubt;
 use crate::{
     acquire::{self, detach, set},
     config::{SqlConfig, TTL},
-    doubt::Doubt,
     election::observe,
     layout::dialect::Dialect,
     session::{Session, attempt::Attempt},

@@ -10,11 +10,13 @@ mod moving;
 pub(crate) mod node;
 mod pushes;
 mod reconnect;
+mod redirect;
 mod renewal;
 mod retry;
 mod routes;
 mod sentinel;
 pub(crate) mod slots;
+mod spare;
 mod start;
 mod waited;
 

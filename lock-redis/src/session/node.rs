@@ -17,7 +17,7 @@ use lock_core::{
 use redis::{Cmd, RedisError, Value};
 use tokio::{sync::watch, time::timeout};
 
-use super::waited::Spare;
+use super::spare::Spare;
 use crate::{
     config::Address,
     error::{self, STORE},

@@ -2,23 +2,20 @@
 
 use std::{
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use lock_core::{Reach, deadline::jitter, keep::poison::lock};
+use lock_core::{Reach, keep::poison::lock};
 use redis::{RedisError, RedisResult};
 use tokio::{
     sync::{Notify, watch},
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-use super::{
-    Routes, Session,
-    node::{Link, Node},
-};
+use super::node::{Link, Node};
 use crate::{
     config::{Address, Mode},
     error,
@@ -32,10 +29,6 @@ use crate::{
 
 /// Time limit of one node's answer.
 const LIMIT: Duration = Duration::from_secs(1);
-/// Pause between two questions while a node does not answer.
-const PAUSE: Duration = Duration::from_millis(200);
-/// Shortest pause between two questions.
-const SHORTEST: Duration = Duration::from_millis(20);
 
 /// The slots of a cluster. Nodes are asked for them at the start, after a redirection, and while a
 /// node has no connection; never else.
@@ -47,8 +40,8 @@ pub(crate) struct Slots {
     known: Mutex<Vec<Address>>,
     /// Number of questions, so that each goes to another node first.
     asked: AtomicUsize,
-    stale: Notify,
-    closed: AtomicBool,
+    pub(super) stale: Notify,
+    pub(super) closed: AtomicBool,
 }
 
 /// What all nodes have in common.
@@ -77,7 +70,7 @@ impl Make {
     }
 
     /// Asks a node by a connection of its own.
-    async fn ask(&self, address: &Address) -> RedisResult<Vec<Shard>> {
+    pub(super) async fn ask(&self, address: &Address) -> RedisResult<Vec<Shard>> {
         let question = async {
             let options = self.dial.options();
             let options = options.set_connection_timeout(None).set_response_timeout(None);
@@ -153,7 +146,7 @@ impl Slots {
     }
 
     /// Takes note of a redirection to a node. An unknown one is asked for first.
-    fn redirected(&self, slot: u16, address: &Address) {
+    pub(super) fn redirected(&self, slot: u16, address: &Address) {
         self.map.send_if_modified(|map| {
             let known = map.nodes.iter().position(|(at, _)| at == address);
             let Some(owner) = known.and_then(|owner| u16::try_from(owner).ok()) else {
@@ -168,7 +161,7 @@ impl Slots {
     }
 
     /// Takes in the slots as a node sees them. Returns the new nodes.
-    fn take_in(&self, shards: &[Shard]) -> Vec<Arc<Node>> {
+    pub(super) fn take_in(&self, shards: &[Shard]) -> Vec<Arc<Node>> {
         self.know(shards);
         let before = self.map.borrow().clone();
         let (mut owners, mut nodes) = (before.owners.clone(), Vec::new());
@@ -224,7 +217,7 @@ impl Slots {
     }
 
     /// Asks the connected nodes, then all known ones, until one answers.
-    async fn ask(&self) -> RedisResult<Vec<Shard>> {
+    pub(super) async fn ask(&self) -> RedisResult<Vec<Shard>> {
         let mut nodes = self.nodes();
         let first = self.asked.fetch_add(1, Ordering::Relaxed) % nodes.len().max(1);
         nodes.rotate_left(first);
@@ -251,7 +244,7 @@ impl Slots {
         Err(failed)
     }
 
-    fn is_incomplete(&self) -> bool {
+    pub(super) fn is_incomplete(&self) -> bool {
         self.nodes().iter().any(|node| matches!(node.state(), Link::Down(..)))
     }
 }
@@ -260,43 +253,5 @@ impl Map {
     fn owner_of(&self, slot: u16) -> Option<(&Address, &Arc<Node>)> {
         let (address, node) = self.nodes.get(usize::from(self.owners[usize::from(slot)]))?;
         Some((address, node))
-    }
-}
-
-impl Session {
-    /// Reads whether an error is a redirection to another node, and takes note of it.
-    pub(crate) fn is_redirected(&self, from: Option<&Address>, error: &RedisError) -> bool {
-        let (Routes::Slots(slots), Some((slot, to))) = (&self.routes, error::moved(error)) else {
-            return false;
-        };
-        let nowhere = Address::new("", 0);
-        if let Some(address) = slots::target(to, from.unwrap_or(&nowhere)) {
-            slots.redirected(slot, &address);
-        }
-        true
-    }
-
-    /// Keeps the slots up to date from now on.
-    pub(super) fn keep_slots(self: &Arc<Self>, slots: &Arc<Slots>) {
-        tokio::spawn(keep_slots(Arc::downgrade(self), slots.clone()));
-    }
-}
-
-async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
-    loop {
-        match slots.is_incomplete() {
-            true => drop(timeout(PAUSE, slots.stale.notified()).await),
-            false => slots.stale.notified().await,
-        }
-        if slots.closed.load(Ordering::Acquire) {
-            return;
-        }
-        if let Ok(shards) = slots.ask().await {
-            let Some(session) = session.upgrade() else { return };
-            for node in slots.take_in(&shards) {
-                session.keep_connected(&node);
-            }
-        }
-        sleep(SHORTEST + jitter(SHORTEST)).await;
     }
 }

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use lock_core::keep::poison::lock;
 use redis::{Cmd, Value};
 
-use super::node::Node;
+use super::{node::Node, spare::Spare};
 use crate::{
     error,
     wire::{
@@ -16,14 +16,6 @@ use crate::{
         failure::Failure,
     },
 };
-
-/// A connection for one request at a time.
-#[derive(Debug)]
-pub(super) struct Spare {
-    connection: Connection,
-    /// The number of the node's connection when it was made: both have the same server.
-    of: u64,
-}
 
 /// A spare connection in use. If its request is given up, the server must end it: the request may
 /// be on its way.

@@ -6,18 +6,16 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, keep::poison::lock};
-use sqlx::Connection;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     error::is_passing,
-    layout::{dialect::Dialect, row::Rows},
     wire::{
         failure::Failure,
         hosts::Hosts,
         limit::Limit,
+        link::Link,
         turns::{Rank, Turns},
-        verdict::Origin,
     },
 };
 
@@ -26,30 +24,6 @@ const MAKING: Duration = Duration::from_secs(1);
 
 /// Time limit for ending a connection properly. No server answers that.
 pub(super) const GOODBYE: Duration = Duration::from_millis(200);
-
-/// A connection to a database of one kind.
-pub(crate) trait Link: Connection + Sized + 'static {
-    const DIALECT: Dialect;
-
-    /// Makes a connection with the settings that scripts need.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Barred`] and [`Failure::Down`].
-    fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
-
-    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
-    /// that makes no sense.
-    fn fetch(
-        &mut self,
-        script: String,
-    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
-
-    /// Asks where the server's data comes from; `None` if it does not tell.
-    fn origin(&mut self) -> impl Future<Output = sqlx::Result<Option<Origin>>> + Send {
-        async { Ok(None) }
-    }
-}
 
 /// Connections that are made when they are needed, and used by one script at a time. Not the
 /// library's pool: after each use it asks the server whether the connection is still there, which

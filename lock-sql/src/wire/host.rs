@@ -8,9 +8,7 @@ use std::{
 
 use lock_core::{BoxError, Clock, Error, Instant, keep::errors::denied, keep::poison::lock};
 
-use crate::wire::{
-    connections::Link, failure::Failure, limit::Limit, own_client::Way, verdict::Origin,
-};
+use crate::wire::{failure::Failure, limit::Limit, link::Link, own_client::Way, verdict::Origin};
 
 /// Pause after a refused login with the same options: it doubles up to the longest. A server may
 /// lock an account after many refusals.

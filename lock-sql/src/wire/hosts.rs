@@ -9,9 +9,9 @@ use lock_core::{Clock, Instant, Timeouts, keep::poison::lock};
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use crate::wire::{
-    connections::Link,
     failure::Failure,
     host::{Host, Probe},
+    link::Link,
     own_client::Way,
     verdict::{Origin, judge},
 };

@@ -2,12 +2,14 @@
 
 mod connections;
 pub(crate) mod database;
+pub(crate) mod doubt;
 pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;
 mod host;
 pub(crate) mod hosts;
 mod limit;
+mod link;
 #[cfg(feature = "mysql")]
 mod mysql;
 pub(crate) mod open;

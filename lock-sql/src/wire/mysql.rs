@@ -10,13 +10,13 @@ use sqlx::{
 };
 
 use crate::{
+    config::server::Server,
     error,
     layout::{dialect::Dialect, row::Rows},
-    server::Server,
     wire::{
-        connections::Link,
         failure::Failure,
         hosts::Hosts,
+        link::Link,
         own_client,
         remote::{Remote, hosts, pem, set},
     },

@@ -6,21 +6,22 @@ use async_trait::async_trait;
 use lock_core::{Attempt, Encryption, Instant, Pem, Result};
 use tokio::sync::Notify;
 
-#[cfg(feature = "postgres")]
-use crate::{error, wire::failure::Failure, wire::postgres::doubts::Pushes};
 use crate::{
+    config::server::Server,
     layout::dialect::Dialect,
-    server::Server,
     wire::{
-        connections::{Connections, Link},
+        connections::Connections,
         database::{Answer, Database},
         host::Host,
         hosts::Hosts,
         limit::Limit,
+        link::Link,
         own_client::Way,
         turns::{SEATS, Turn, Turns},
     },
 };
+#[cfg(feature = "postgres")]
+use crate::{error, wire::failure::Failure, wire::postgres::doubts::Pushes};
 
 /// One client's connections to a server.
 pub(crate) struct Remote<C: Link> {

@@ -10,10 +10,11 @@ use crate::{
     error::{is_spent, may_have_run},
     layout::dialect::stamp,
     wire::{
-        connections::{Connections, GOODBYE, Link, Made},
+        connections::{Connections, GOODBYE, Made},
         database::{Answer, Database},
         failure::{self, Failure},
         limit::Limit,
+        link::Link,
         turns::{Rank, Turn},
     },
 };

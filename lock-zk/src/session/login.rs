@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, Instant};
+use lock_core::Clock;
 
 use crate::{
     error::{self, Meaning},
-    session::Session,
+    session::{Session, newest::Newest},
     wire::login::SCHEME,
 };
 
@@ -17,20 +17,6 @@ use crate::{
 const RECENT: Duration = Duration::from_millis(500);
 /// The pause before such a request is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The newest login of a session.
-pub(super) struct Newest {
-    login: Option<String>,
-    /// When the session logged in anew.
-    since: Option<Instant>,
-}
-
-impl Newest {
-    /// The login that a session began with.
-    pub(super) fn of(login: Option<String>) -> Self {
-        Self { login, since: None }
-    }
-}
 
 impl Session {
     /// Reads the password anew after the server has refused a request, and logs in if it is another

@@ -7,6 +7,7 @@ pub(crate) mod facts;
 mod janitor;
 pub(crate) mod leftover;
 mod login;
+mod newest;
 mod own_nodes;
 pub(crate) mod pool;
 mod proof;
@@ -39,7 +40,7 @@ use crate::{
     error::{self, Meaning, STORE},
     layout::{child, floor::Above},
     session::{
-        attempt::Attempt, deadline::Deadline, leftover::Leftover, login::Newest,
+        attempt::Attempt, deadline::Deadline, leftover::Leftover, newest::Newest,
         unwatched::Unwatched,
     },
     wire::{

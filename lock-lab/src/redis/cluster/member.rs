@@ -6,16 +6,16 @@ use crate::redis::role;
 
 /// The settings of one node of a cluster.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::redis) struct Member {
-    pub(in crate::redis) node_timeout: Duration,
+pub(crate) struct Member {
+    pub(crate) node_timeout: Duration,
 }
 
 impl Member {
     /// For clients, and for the other nodes. By default the second is the first plus 10,000, where
     /// the kernel's range for outgoing connections may be.
-    pub(in crate::redis) const PORTS: usize = 2;
+    pub(crate) const PORTS: usize = 2;
 
-    pub(in crate::redis) fn settings(self, bus_port: u16) -> Vec<OsString> {
+    pub(crate) fn settings(self, bus_port: u16) -> Vec<OsString> {
         let (port, timeout) = (bus_port.to_string(), self.node_timeout.as_millis().to_string());
         let own = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
         let ports = ["--cluster-port", &port, "--cluster-node-timeout", &timeout];

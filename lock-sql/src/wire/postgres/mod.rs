@@ -19,13 +19,13 @@ use self::{
     fitness::{DIRECT, ORIGIN, POOLED, STATE, is_fit, origin},
 };
 use crate::{
+    config::server::Server,
     error,
     layout::{dialect::Dialect, row::Rows},
-    server::Server,
     wire::{
-        connections::Link,
         failure::Failure,
         hosts::Hosts,
+        link::Link,
         own_client,
         remote::{Remote, hosts, pem, set},
         script::OBSERVERS,

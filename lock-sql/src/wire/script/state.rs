@@ -28,7 +28,7 @@ impl Script {
         format!("{}; {};", self.number(outlives), self.number(self.doubts()))
     }
 
-    /// An expression: the sum of [`Doubt`](crate::doubt::Doubt)s about a server's settings.
+    /// An expression: the sum of [`Doubt`](crate::wire::doubt::Doubt)s about a server's settings.
     fn doubts(self) -> &'static str {
         match self.0 {
             Dialect::Sqlite => "0",

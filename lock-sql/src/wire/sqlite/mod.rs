@@ -27,11 +27,12 @@ use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Rows, schema},
     wire::{
-        connections::{Connections, Link},
+        connections::Connections,
         database::{Answer, Database},
         failure::Failure,
         hosts::Hosts,
         limit::Limit,
+        link::Link,
         own_client::{self, Way},
         sqlite::{file::Location, line::SEATS},
         turns::{Rank, Turn, Turns},
