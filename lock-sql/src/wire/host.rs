@@ -6,14 +6,18 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{BoxError, Clock, Error, Instant, keep::errors::denied, keep::poison::lock};
+use lock_core::{
+    BoxError, Clock, Error, Instant,
+    keep::{errors::denied, poison::lock},
+};
 
 use crate::wire::{failure::Failure, limit::Limit, link::Link, own_client::Way, verdict::Origin};
 
 /// Pause after a refused login with the same options: it doubles up to the longest. A server may
-/// lock an account after many refusals.
+/// lock an account after many refusals. Short beside a TTL: the server may accept the login soon,
+/// where the password in a file is changed first.
 const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The last login that the server refused.
 pub(crate) struct Refused {
@@ -68,9 +72,15 @@ impl<C: Link> Host<C> {
             Ok(_) => *refused = None,
             Err(Failure::Barred(Error::Denied { source, .. })) if is_login(&source.to_string()) => {
                 let options = hash(options);
+                let now = Clock::Boot.now();
                 let last = refused.as_ref().filter(|last| last.options == options);
-                let pause = last.map_or(PAUSE, |last| (last.pause * 2).min(LONGEST_PAUSE));
-                let until = Clock::Boot.now() + pause;
+                let pause = match last {
+                    // Several connections were made at once.
+                    Some(last) if now < last.until => return,
+                    Some(last) => (last.pause * 2).min(LONGEST_PAUSE),
+                    None => PAUSE,
+                };
+                let until = now + pause;
                 *refused = Some(Refused { options, until, pause, why: source.to_string() });
             }
             Err(_) => {}
