@@ -171,6 +171,7 @@ fn a_sign_of_a_failover_leaves_the_time_of_the_renewal_before_the_last() {
     // Never renewed: the time of one request.
     attempt.doubt(sent);
     assert_eq!(validity.until(), sent + attempt.patience());
+    attempt.settle();
     for renewal in 1..=3 {
         attempt.renewed_alone(sent + TTL / 3 * renewal, true);
     }
