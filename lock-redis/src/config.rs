@@ -5,7 +5,7 @@ mod target;
 use std::{fmt, time::Duration};
 
 use lock_core::{
-    Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls,
+    Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls,
     keep::{
         limits::{DEFAULT_TTL, LONGEST_TTL},
         one_host::one_host,
@@ -36,7 +36,7 @@ pub struct RedisConfig {
     pub user: Option<String>,
     /// The password, which is read anew at each login.
     pub password: Option<Secret>,
-    /// How connections are encrypted, to servers and sentinels. Default: not. Not used with the TLS
+    /// How connections are encrypted, to servers and sentinels. Default: not. Refused beside the TLS
     /// or the Unix socket of a given client.
     pub tls: Tls,
     /// Time limits of connecting (default 3 s) and of a request. A request waits for its answer for
@@ -61,7 +61,7 @@ pub struct RedisConfig {
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
     /// How many replicas must have a lock, and each renewal, before it counts. With fewer, the lock
-    /// is given back, and acquiring it fails. Default: 0.
+    /// is given back, and acquiring it fails. Not for a cluster. Default: 0.
     pub wait_replicas: u32,
     /// The further settings of a given client.
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -236,21 +236,25 @@ impl RedisConfig {
             ..Self::of(target)
         };
         let config = match config.target {
-            Target::Sentinel { .. } => config.with_sentinel_options(&mut options),
+            Target::Sentinel { .. } => config.with_sentinel_options(&mut options)?,
             _ => config,
         };
         options.finish()?;
         Ok(config)
     }
 
-    fn with_sentinel_options(self, options: &mut Options<'_>) -> Self {
-        let file = options.text("sentinel_password_file").map(Secret::file);
-        let env = options.text("sentinel_password_env").map(Secret::env);
-        Self {
-            sentinel_user: options.text("sentinel_user").map(str::to_owned),
-            sentinel_password: file.or(env),
-            ..self
+    fn with_sentinel_options(self, options: &mut Options<'_>) -> Result<Self> {
+        let file = options.text("sentinel_password_file");
+        let env = options.text("sentinel_password_env");
+        if let (Some(_), Some(env)) = (file, env) {
+            let allowed = "one password: sentinel_password_file is given, too";
+            return Err(refused("sentinel_password_env", env, allowed));
         }
+        Ok(Self {
+            sentinel_user: options.text("sentinel_user").map(str::to_owned),
+            sentinel_password: file.map(Secret::file).or(env.map(Secret::env)),
+            ..self
+        })
     }
 
     /// Refuses a configuration that cannot work, before anything is sent.
@@ -259,9 +263,13 @@ impl RedisConfig {
     ///
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) with the option.
     pub(crate) fn check(&self) -> Result<()> {
-        self.tls.check()?;
+        self.check_tls()?;
         self.timeouts.check()?;
         check_wait_replicas(self.wait_replicas)?;
+        if self.is_cluster() && self.wait_replicas > 0 {
+            let allowed = "0: a Redis Cluster does not wait for replicas";
+            return Err(refused("wait_replicas", &self.wait_replicas.to_string(), allowed));
+        }
         let wrong = |option: &str, allowed: &str| Error::InvalidOption {
             option: option.to_owned(),
             value: self.target.to_string(),
@@ -283,6 +291,17 @@ impl RedisConfig {
             }),
             _ => Ok(()),
         }
+    }
+
+    fn check_tls(&self) -> Result<()> {
+        if self.tls.mode == Encryption::Prefer {
+            return Err(refused("tls", "prefer", "off, verify"));
+        }
+        if self.tls.mode != Encryption::Off && !self.transport.is_plain() {
+            let allowed = "off: the given client has TLS or a Unix socket of its own";
+            return Err(refused("tls", "verify", allowed));
+        }
+        self.tls.check()
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
@@ -357,8 +376,12 @@ fn check_wait_replicas(replicas: u32) -> Result<()> {
 }
 
 fn wrong_replicas(value: String) -> Error {
-    let allowed = "a number of replicas, 0 to 100".to_owned();
-    Error::InvalidOption { option: "wait_replicas".to_owned(), value, allowed }
+    refused("wait_replicas", &value, "a number of replicas, 0 to 100")
+}
+
+fn refused(option: &str, value: &str, allowed: &str) -> Error {
+    let (option, value, allowed) = (option.to_owned(), value.to_owned(), allowed.to_owned());
+    Error::InvalidOption { option, value, allowed }
 }
 
 impl Default for RedisConfig {
@@ -435,6 +458,10 @@ mod tests {
             ("redis://h?wait_replicas=101", "0 to 100"),
             ("redis://h?wait_replicas=x", "0 to 100"),
             ("redis://h?sentinel_user=x", "sentinel_user"),
+            (
+                "redis+sentinel://h/s?sentinel_password_file=f&sentinel_password_env=E",
+                "one password",
+            ),
             ("redis://h?ca=/x", "tls=verify"),
             ("redis://a,b", "one host"),
             ("redis://h/x", "database"),
@@ -445,6 +472,22 @@ mod tests {
             let error = config(url).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn pairs_that_cannot_work_are_refused() {
+        let mut prefer = Tls::default();
+        prefer.mode = Encryption::Prefer;
+        let unix = Client::open("unix:///run/redis.sock").unwrap();
+        for (config, word) in [
+            (config("redis+cluster://h?wait_replicas=1").unwrap(), "Cluster does not wait"),
+            (RedisConfig::default().tls(prefer), "off, verify"),
+            (RedisConfig::from_client(&unix).tls(Tls::verify()), "Unix socket"),
+        ] {
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+        assert!(RedisConfig::from_client(&unix).check().is_ok());
     }
 
     #[test]

@@ -173,3 +173,28 @@ async fn a_replica_and_durability_are_seen_at_connect() {
     })
     .await;
 }
+
+/// The host vanishes without a word: neither an answer nor the end of a connection.
+#[tokio::test]
+async fn a_silent_primary_ends_a_request_that_replicas_must_have() {
+    let (server, proxy, _) = behind_a_proxy().await;
+    let replica = lab::server().await;
+    say(&replica, &format!("REPLICAOF 127.0.0.1 {}", server.addr().port())).await;
+    let replicates = async || server.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1";
+    until(replicates).await;
+    let url = server.url_via(&proxy);
+    let far = driver(&format!("{url}?wait_replicas=1&request_timeout=200ms")).await;
+    let held = acquire(&far, "orders", SHORT * 5).await.unwrap();
+    proxy.cut();
+    let silent = within(held.renew()).await.unwrap_err();
+    assert!(matches!(silent, Error::Unavailable { .. }), "{silent:?}");
+    proxy.heal();
+    let next = within(async {
+        loop {
+            if let Ok(lease) = far.acquire(request("next", TTL), lock_core::Attempt::new()).await {
+                return lease;
+            }
+        }
+    });
+    next.await.release().await.unwrap();
+}

@@ -153,7 +153,9 @@ impl RedisCluster {
         until("waiting for a node", || async {
             let view = self.any_view().await?;
             let owning = view.nodes.iter().filter(|seen| seen.is_primary && !seen.slots.is_empty());
-            Some(owning.filter_map(|seen| self.node_at(seen.addr)).collect())
+            let mut primaries: Vec<_> = owning.filter_map(|seen| self.node_at(seen.addr)).collect();
+            primaries.sort_unstable();
+            Some(primaries)
         })
         .await
     }

@@ -91,6 +91,11 @@ pub(crate) struct Hold {
     alone: Option<Instant>,
     /// When the confirmed request before the last one was sent, if there was one.
     earlier: Option<Instant>,
+    /// Whether another server may be taking over. Until that is settled, a confirmed request counts
+    /// only when a later one is confirmed, too.
+    doubted: bool,
+    /// Requests that were sent before this may have been answered by a server that was left.
+    counts_from: Instant,
 }
 
 /// Number of polls of a foreign holder's key.
@@ -240,15 +245,25 @@ impl Attempt {
     }
 
     fn confirm(&self, stage: &mut Stage, confirmed: Instant) {
-        self.unconfirmed.store(false, Ordering::Release);
         let mut confirmed = confirmed;
-        if let Stage::Held { sent, note, .. } = stage {
+        if let Stage::Held { sent, validity, note } = stage {
+            if confirmed < note.counts_from {
+                return;
+            }
             match self.term {
                 Term::Fixed => confirmed = *sent,
                 _ if confirmed > *sent => note.earlier = Some(*sent),
                 _ => {}
             }
+            if note.doubted {
+                *sent = confirmed.max(*sent);
+                if let Some(earlier) = note.earlier {
+                    validity.extend(safe_until(earlier, self.ttl));
+                }
+                return;
+            }
         }
+        self.unconfirmed.store(false, Ordering::Release);
         stage.confirm(confirmed, self.ttl);
     }
 
@@ -287,19 +302,37 @@ impl Attempt {
     }
 
     /// Takes note of a sign that another server takes over: the last renewal may be lost. A lock
-    /// that was never renewed has the time of one request to be confirmed.
+    /// that was never renewed has the time of one request to be confirmed. Answers to requests that
+    /// were sent before do not count from now on.
     pub(crate) fn doubt(&self, now: Instant) {
         self.change(|stage| {
             if let Stage::Held { validity, note, .. } = stage {
                 let earlier = note.earlier.map(|earlier| safe_until(earlier, self.ttl));
                 validity.shorten(earlier.unwrap_or(now + self.patience()));
+                (note.doubted, note.counts_from) = (true, now);
             }
         });
     }
 
-    /// Takes note that another server has taken over.
+    /// Takes note that no other server takes over: all that was confirmed counts again.
+    pub(crate) fn settle(&self) {
+        self.change(|stage| {
+            if let Stage::Held { sent, validity, note } = stage
+                && std::mem::take(&mut note.doubted)
+            {
+                validity.extend(safe_until(*sent, self.ttl));
+            }
+        });
+    }
+
+    /// Takes note that another server has taken over, whose answers count.
     pub(crate) fn taken_over(&self) {
         self.unconfirmed.store(true, Ordering::Release);
+        self.change(|stage| {
+            if let Stage::Held { note, .. } = stage {
+                note.doubted = false;
+            }
+        });
     }
 
     /// Whether another server has taken over since the attempt was confirmed.
@@ -337,7 +370,14 @@ impl Attempt {
     /// The reason why the attempt has ended meanwhile.
     pub(crate) fn hold(&self, sent: Instant) -> Result<Validity, End> {
         let alone = (self.kind == Kind::Exclusive).then(Instant::default);
-        self.progress.hold(sent, Hold { fenced: sent, alone, earlier: None })
+        self.progress.hold(sent, Hold::new(sent, alone))
+    }
+}
+
+impl Hold {
+    fn new(fenced: Instant, alone: Option<Instant>) -> Self {
+        let counts_from = Instant::default();
+        Self { fenced, alone, earlier: None, doubted: false, counts_from }
     }
 }
 

@@ -18,6 +18,11 @@ impl Session {
         }
     }
 
+    /// Takes note that the server is not suspected any more, or has taken over already.
+    pub(super) fn settle(&self) {
+        self.book().attempts.all().for_each(|attempt| attempt.settle());
+    }
+
     /// Takes note that another server has taken over as this node. The caller makes all attempts
     /// due.
     pub(super) fn taken_over(&self, node: &Arc<Node>) {

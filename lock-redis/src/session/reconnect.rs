@@ -35,7 +35,7 @@ impl Session {
         if self.is_home(node) {
             self.describe(&connection).await?;
         }
-        node.end_stale(&connection).await;
+        node.end_stale(&connection).await?;
         if node.meets(&connection) {
             self.taken_over(node);
         }

@@ -27,15 +27,18 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from
 const LIMIT: Duration = Duration::from_secs(3);
 /// A sentinel that says nothing is asked after this time whether it still lives.
 const PERIOD: Duration = Duration::from_secs(10);
-/// The first says that enough sentinels take the primary for dead; the second names a new one.
-const CHANNELS: [&str; 2] = ["+odown", "+switch-master"];
+/// The first says that enough sentinels take the primary for dead; the second takes that back; the
+/// third names a new primary.
+const CHANNELS: [&str; 3] = ["+odown", "-odown", "+switch-master"];
 
 /// What a sentinel says about the service.
 #[derive(Debug, Eq, PartialEq)]
 enum Sign {
     /// A failover may begin.
     Dead,
-    /// This is the primary now.
+    /// No failover: the primary lives.
+    Lives,
+    /// A failover has ended: this is the primary now.
     Primary(Address),
 }
 
@@ -88,7 +91,8 @@ impl Listener {
         let Ok(Ok(mut opened)) = timeout(LIMIT, open).await else { return false };
         // A message may have been missed meanwhile.
         if let Ok(primary) = self.sentinels.primary().await {
-            self.take_in(Sign::Primary(primary));
+            // While a failover goes on, they still name the old one: that settles no doubt.
+            self.leave_unless(&primary);
         }
         loop {
             match timeout(PERIOD, pushes.recv()).await {
@@ -113,17 +117,26 @@ impl Listener {
         let Some(session) = self.session.upgrade() else { return };
         match sign {
             Sign::Dead => session.doubt(Clock::Boot.now()),
-            Sign::Primary(primary) => {
-                let Link::Up(connection) = self.node.state() else { return };
-                if connection.address != primary {
-                    let why = format!("the sentinels name another primary, {primary}");
-                    let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
-                    // In this order: no answer of the old primary prolongs a hold after the sign.
-                    self.node.leave(connection.number, why.into());
-                    session.doubt(Clock::Boot.now());
-                }
-            }
+            // A primary that was left is doubted for another reason.
+            Sign::Lives if matches!(self.node.state(), Link::Up(_)) => session.settle(),
+            Sign::Primary(primary) if self.leave_unless(&primary) => session.settle(),
+            Sign::Lives | Sign::Primary(_) => {}
         }
+    }
+
+    /// Gives up the connection to any other primary. Returns whether it is the one to this primary.
+    fn leave_unless(&self, primary: &Address) -> bool {
+        let Some(session) = self.session.upgrade() else { return false };
+        let Link::Up(connection) = self.node.state() else { return false };
+        if connection.address == *primary {
+            return true;
+        }
+        let why = format!("the sentinels name another primary, {primary}");
+        let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
+        // In this order: no answer of the old primary prolongs a hold after the sign.
+        self.node.leave(connection.number, why.into());
+        session.doubt(Clock::Boot.now());
+        false
     }
 }
 
@@ -136,12 +149,13 @@ fn sign(push: &PushInfo, service: &str) -> Option<Sign> {
     read(&bytes(channel)?, &bytes(message)?, service)
 }
 
-/// `+odown`: `master SERVICE IP PORT #quorum ..`. `+switch-master`: `SERVICE OLDIP OLDPORT IP PORT`.
+/// `+odown` and `-odown`: `master SERVICE IP PORT ..`. `+switch-master`: `SERVICE OLDIP OLDPORT IP PORT`.
 fn read(channel: &[u8], message: &[u8], service: &str) -> Option<Sign> {
     let message = std::str::from_utf8(message).ok()?;
     let words: Vec<_> = message.split(' ').collect();
     match (channel, &words[..]) {
         (b"+odown", ["master", name, ..]) if *name == service => Some(Sign::Dead),
+        (b"-odown", ["master", name, ..]) if *name == service => Some(Sign::Lives),
         (b"+switch-master", [name, _, _, host, port, ..]) if *name == service => {
             Some(Sign::Primary(Address::new(*host, port.parse().ok()?)))
         }
@@ -158,6 +172,7 @@ mod tests {
         let said =
             |channel: &str, message: &str| read(channel.as_bytes(), message.as_bytes(), "lab");
         assert_eq!(said("+odown", "master lab 10.0.0.1 7 #quorum 2/2"), Some(Sign::Dead));
+        assert_eq!(said("-odown", "master lab 10.0.0.1 7"), Some(Sign::Lives));
         let new = Sign::Primary(Address::new("10.0.0.2", 8));
         assert_eq!(said("+switch-master", "lab 10.0.0.1 7 10.0.0.2 8"), Some(new));
         assert_eq!(said("+switch-master", "other 10.0.0.1 7 10.0.0.2 8"), None);

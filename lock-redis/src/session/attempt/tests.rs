@@ -171,16 +171,37 @@ fn a_sign_of_a_failover_leaves_the_time_of_the_renewal_before_the_last() {
     // Never renewed: the time of one request.
     attempt.doubt(sent);
     assert_eq!(validity.until(), sent + attempt.patience());
+    attempt.settle();
     for renewal in 1..=3 {
         attempt.renewed_alone(sent + TTL / 3 * renewal, true);
     }
     assert_eq!(validity.until(), safe_until(sent + TTL, TTL));
     attempt.doubt(sent + TTL);
     assert_eq!(validity.until(), safe_until(sent + TTL / 3 * 2, TTL));
-    // The new primary has confirmed it.
+    // Only the new primary's answers count in full.
+    attempt.taken_over();
     attempt.renewed_alone(sent + TTL, true);
     attempt.renewed_alone(sent + TTL * 2, true);
     assert_eq!(validity.until(), safe_until(sent + TTL * 2, TTL));
+}
+
+#[test]
+fn a_suspected_primary_does_not_give_the_whole_time_until_it_is_settled() {
+    let attempt = attempt();
+    let sent = Clock::Boot.now();
+    let validity = attempt.hold(sent).unwrap();
+    attempt.renewed_alone(sent + TTL / 3, true);
+    attempt.doubt(sent + TTL / 2);
+    assert_eq!(validity.until(), safe_until(sent, TTL));
+    // Asked before the sign, answered after it.
+    attempt.renewed_alone(sent + TTL / 2 - TTL / 100, true);
+    assert_eq!(validity.until(), safe_until(sent, TTL));
+    attempt.renewed_alone(sent + TTL / 3 * 2, true);
+    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
+    attempt.settle();
+    assert_eq!(validity.until(), safe_until(sent + TTL / 3 * 2, TTL));
+    attempt.renewed_alone(sent + TTL, true);
+    assert_eq!(validity.until(), safe_until(sent + TTL, TTL));
 }
 
 #[test]
