@@ -30,8 +30,7 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 /// wrong password, [`Error::Unmet`].
 #[track_caller]
 pub fn connect(url: impl AsRef<str>) -> Connect {
-    Connect::new(url.as_ref(), open)
-        .default_port(|scheme| Store::of_scheme(scheme).and_then(|store| store.port))
+    Connect::new(url.as_ref(), open).default_port(Store::port_of)
 }
 
 fn open(url: StoreUrl) -> Opening {
@@ -54,8 +53,7 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     let Some(store) = Store::of_scheme(url.scheme()) else {
         let schemes: Vec<_> = STORES.iter().flat_map(Store::schemes).collect();
         let (scheme, schemes) = (url.scheme(), schemes.join(", "));
-        let tls = encrypted(scheme);
-        return Err(url.error(format!("unknown scheme {scheme:?}; known are {schemes}{tls}")));
+        return Err(url.error(format!("unknown scheme {scheme:?}; known are {schemes}")));
     };
     let (scheme, feature) = (store.scheme, store.feature);
     match store.compiled_in {
@@ -67,17 +65,6 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
         false => Err(url.error(format!(
             "{scheme} is not compiled in; build with feature {feature:?} (cargo .. --features {feature})"
         ))),
-    }
-}
-
-/// The hint for a scheme that means TLS in other libraries.
-fn encrypted(scheme: &str) -> &'static str {
-    match scheme {
-        "rediss" | "valkeys" => {
-            "; Redis by TLS takes a client of the program's: RedisLock::with_client"
-        }
-        "https" => "; etcd by TLS takes a client of the program's: EtcdLock::with_client",
-        _ => "",
     }
 }
 
@@ -107,6 +94,8 @@ async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>>
         "memory" => open!(url, lock_memory::{MemoryConfig, MemoryLock}),
         #[cfg(feature = "etcd")]
         "etcd" => open!(url, lock_etcd::{EtcdConfig, EtcdLock}),
+        #[cfg(feature = "redis")]
+        "redis" if url.scheme() == "redlock" => open!(url, lock_redis::{RedlockConfig, Redlock}),
         #[cfg(feature = "redis")]
         "redis" => open!(url, lock_redis::{RedisConfig, RedisLock}),
         #[cfg(feature = "zookeeper")]

@@ -97,11 +97,12 @@ pub mod driver;
 mod stores;
 
 pub use lock_core::{
-    ClosedBy, Connect, ConnectionState, Effect, Election, Entry, Error, Facts, Fairness, Fencing,
-    FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet, Holder, Kind, Layout, Leader,
-    Leadership, Leading, Lock, LockGuard, LockKind, LockName, LockSet, LockSetGuard, Locks,
-    LossReason, LossSignal, Observer, Overlap, Owner, Requirement, Result, Semaphore, StaleToken,
-    StoreUrl, Survives, Term, Ticket, TokenFloor, Wake, trace,
+    ClosedBy, Connect, ConnectionState, Effect, Election, Encryption, Entry, Error, Facts,
+    Fairness, Fencing, FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet, Holder, Kind,
+    Layout, Leader, Leadership, Leading, Lock, LockGuard, LockKind, LockName, LockSet,
+    LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Pem, Requirement,
+    Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term, Ticket, Timeouts, Tls,
+    TokenFloor, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;
@@ -116,7 +117,7 @@ pub use lock_zk as zookeeper;
 
 pub use crate::{
     connect::connect,
-    stores::{STORES, Store},
+    stores::{Deployment, STORES, Store},
 };
 
 /// Compiles and runs the examples of the chapter about testing.

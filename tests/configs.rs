@@ -53,7 +53,7 @@ macro_rules! shared_store {
         #[cfg(feature = $feature)]
         #[test]
         fn $test() {
-            use distlock::{Layout, $driver::$Config};
+            use distlock::{Layout, Secret, Timeouts, Tls, $driver::$Config};
 
             fn prefix(layout: Layout) -> &'static str {
                 match layout {
@@ -64,13 +64,25 @@ macro_rules! shared_store {
             let config = $Config::default().login("me", "s3cret").layout(Layout::Native);
             let layout: Layout = config.layout;
             let config = config.prefix(prefix(layout));
-            let texts: (String, Option<String>, Option<String>) =
-                (config.prefix.clone(), config.user.clone(), config.password.clone());
-            assert_eq!(texts, ("/native".into(), Some("me".into()), Some("s3cret".into())));
+            let login: (Option<String>, Option<Secret>) =
+                (config.user.clone(), config.password.clone());
+            assert_eq!(login, (Some("me".into()), Some("s3cret".into())));
+            assert_eq!(config.prefix, "/native");
             assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
             // The words in a URL are the same.
             let url = StoreUrl::parse(concat!($feature, "://h?layout=native")).unwrap();
             assert_eq!($Config::from_url(&url).unwrap().layout, layout);
+            let url = concat!(
+                $feature,
+                "://me@h?tls=verify&ca=/ca.pem&cert=/cert.pem&key=/key.pem&server_name=locks",
+                "&password_file=/password&connect_timeout=2s&request_timeout=700ms"
+            );
+            let config = $Config::from_url(&StoreUrl::parse(url).unwrap()).unwrap();
+            let tls = Tls::verify().ca("/ca.pem").cert("/cert.pem").key("/key.pem");
+            assert_eq!(config.tls, tls.server_name("locks"));
+            assert_eq!(config.password, Some(Secret::file("/password")));
+            let [connect, request] = [2000, 700].map(Duration::from_millis);
+            assert_eq!(config.timeouts, Timeouts::default().connect(connect).request(request));
         }
     };
 }
@@ -115,7 +127,7 @@ mod files {
         "redis",
         redis::RedisConfig,
         "redis://me:pw@h:7000/2?ttl=7s&mode=simple",
-        r#"{"host":"h","port":7000,"database":2,"user":"me","password":"pw","ttl":"7s","mode":"simple"}"#
+        r#"{"target":{"server":"h:7000"},"database":2,"user":"me","password":"pw","ttl":"7s","mode":"simple"}"#
     );
     file!(
         zookeeper,
@@ -136,13 +148,13 @@ mod files {
         "postgres",
         sql::SqlConfig,
         "postgres://me:pw@h/db?tls=verify&ca=ca.pem",
-        r#"{"target":{"postgres":{"host":"h","port":5432,"user":"me","password":"pw","database":"db","tls":"verify","ca":"ca.pem"}}}"#
+        r#"{"target":{"postgres":{"hosts":["h:5432"],"user":"me","password":"pw","database":"db","tls":{"mode":"verify","ca":"ca.pem"}}}}"#
     );
     file!(
         mysql,
         "mysql",
         sql::SqlConfig,
         "mysql://h/db",
-        r#"{"target":{"mysql":{"host":"h","port":3306,"database":"db"}}}"#
+        r#"{"target":{"mysql":{"hosts":["h:3306"],"database":"db"}}}"#
     );
 }

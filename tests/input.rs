@@ -38,20 +38,6 @@ async fn an_unknown_scheme_names_the_known_ones() {
     }
 }
 
-/// For TLS, the program passes its own client.
-#[tokio::test]
-async fn foreign_tls_schemes_name_the_alternative() {
-    for (url, how) in [
-        ("rediss://h", "RedisLock::with_client"),
-        ("valkeys://h", "RedisLock::with_client"),
-        ("https://h:2379", "EtcdLock::with_client"),
-    ] {
-        let (error, shown) = refused(url).await;
-        assert!(matches!(error, Error::InvalidUrl { .. }), "{url}: {error:?}");
-        assert!(shown.contains("TLS") && shown.contains(how), "{shown}");
-    }
-}
-
 #[tokio::test]
 async fn a_text_that_is_no_url_is_invalid() {
     for url in ["", "nonsense", "127.0.0.1:6379", "://", "redis//h"] {

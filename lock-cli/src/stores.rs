@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use distlock::{
-    Fairness, Fencing, FencingToken, FixedTerm, Guarantees, LockKind, LossSignal, Overlap, STORES,
-    Store, Survives, TokenFloor, Wake,
+    Deployment, Fairness, Fencing, FencingToken, FixedTerm, Guarantees, LockKind, LossSignal,
+    Overlap, STORES, Store, Survives, TokenFloor, Wake,
 };
 use lock_core::duration::shown;
 use serde::Serialize;
@@ -24,6 +24,18 @@ impl From<&Store> for Known {
     fn from(store: &Store) -> Self {
         let Store { scheme, url, compiled_in, promises, .. } = *store;
         Self { scheme, url, compiled_in, promises }
+    }
+}
+
+impl Known {
+    /// A store, and its other deployments.
+    fn of(store: &Store) -> impl Iterator<Item = Self> {
+        let compiled_in = store.compiled_in;
+        let others = store.deployments.iter().map(move |other| {
+            let Deployment { scheme, url, promises, .. } = *other;
+            Self { scheme, url, compiled_in, promises }
+        });
+        [Self::from(store)].into_iter().chain(others)
     }
 }
 
@@ -49,17 +61,18 @@ struct Promises {
     expiry_slack_ms: u128,
     names_at_once: usize,
     detach: bool,
+    cautions: Vec<String>,
 }
 
 pub(crate) async fn stores(opt: &Stores, store: &Choice) -> Result<(), Failure> {
     if store.is_argument() {
         return one(opt, store).await;
     }
+    let known = STORES.iter().flat_map(Known::of);
     if opt.json {
-        let known: Vec<_> = STORES.iter().map(Known::from).collect();
-        return Ok(print::json(&known)?);
+        return Ok(print::json(&known.collect::<Vec<_>>())?);
     }
-    let rows = STORES.iter().map(|store| {
+    let rows = known.map(|store| {
         let there = if store.compiled_in { "yes" } else { "no" };
         [store.scheme, there, store.url, store.promises].map(str::to_owned).to_vec()
     });
@@ -102,6 +115,7 @@ impl Promises {
             expiry_slack_ms: guarantees.expiry_slack.as_millis(),
             names_at_once: guarantees.names_at_once,
             detach: guarantees.detach,
+            cautions: guarantees.cautions.clone(),
         }
     }
 }
@@ -142,7 +156,9 @@ impl Promises {
                 ),
             ),
         ]
+        .into_iter()
+        .chain(self.cautions.iter().map(|caution| ("caution", caution.clone())))
         .map(|(label, value)| vec![label.to_owned(), value])
-        .to_vec()
+        .collect()
     }
 }

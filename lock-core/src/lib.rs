@@ -109,5 +109,10 @@ pub use crate::{
     },
     error::{BoxError, ClosedBy, Effect, Error, Result},
     kind::{Kind, LockKind},
-    url::{Options, StoreUrl},
+    url::{
+        Options, StoreUrl,
+        secret::Secret,
+        timeouts::Timeouts,
+        tls::{Encryption, Pem, Tls},
+    },
 };

@@ -3,11 +3,15 @@
 use std::{fmt, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
-use lock_core::{Error, Layout, Result, StoreUrl, duration::shown, keep::limits::DEFAULT_TTL};
+use lock_core::{
+    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls,
+    duration::shown,
+    keep::{self, limits::DEFAULT_TTL},
+};
 
 use crate::{
     layout::keys::Keys,
-    wire::dial::{self, Source},
+    wire::{dial::Source, limits::Limits, login::Login, own::Own},
 };
 
 const DEFAULT_PORT: u16 = 2379;
@@ -37,8 +41,13 @@ pub struct EtcdConfig {
     pub hosts: Vec<String>,
     /// The user. Default: no login.
     pub user: Option<String>,
-    /// The password.
-    pub password: Option<String>,
+    /// The password of the user, or where it is; read anew for each login. Default: none.
+    pub password: Option<Secret>,
+    /// How connections are encrypted, and the certificates. Not used with a given client or its
+    /// options. Default: not at all.
+    pub tls: Tls,
+    /// The limits for connecting (4 s for all members together) and for a request (2 s).
+    pub timeouts: Timeouts,
     /// The TTL of locks that set none, in whole seconds. Default: 15 s.
     #[cfg_attr(
         feature = "serde",
@@ -62,7 +71,7 @@ impl EtcdConfig {
     /// [`Error::InvalidUrl`] if the URL is not etcd's or has a path, [`Error::InvalidOption`] if an
     /// option is unknown or wrong.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        if url.scheme() != "etcd" {
+        if !matches!(url.scheme(), "etcd" | "etcds") {
             return Err(url.error("expected etcd://HOST[:PORT][,HOST[:PORT]].."));
         }
         if !url.path().is_empty() {
@@ -72,7 +81,9 @@ impl EtcdConfig {
         let config = Self {
             hosts: url.hosts(DEFAULT_PORT),
             user: url.user().map(str::to_owned),
-            password: url.password().map(str::to_owned),
+            password: Secret::from_url(url, &mut options)?,
+            tls: Tls::from_url(url, &mut options, &["etcds"])?,
+            timeouts: Timeouts::from_options(&mut options)?,
             ttl: options.duration("ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
             layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
@@ -80,6 +91,9 @@ impl EtcdConfig {
         };
         whole_seconds("URL option ttl", config.default_ttl())?;
         options.finish()?;
+        if config.user.is_none() && config.password.is_some() {
+            return Err(url.error("a password needs a user before the host: etcd://USER@HOST"));
+        }
         Ok(config)
     }
 
@@ -101,8 +115,10 @@ impl EtcdConfig {
     /// Makes connections of our own, as a client would: with these endpoints, and with the login,
     /// TLS and HTTP/2 pings of these options. Everything else has its default. Sends nothing.
     ///
-    /// An endpoint is `host:port`, `http://..`, or `https://..` if the client crate is built with
-    /// TLS. Each connection requires a leader, logs in again, and has our limits for connecting.
+    /// An endpoint is `host:port`, `http://..` or `https://..`. Each connection requires a leader,
+    /// logs in again with the password of the options, and has our limits for connecting. For a
+    /// password that may be replaced and for files with certificates, take the fields of this
+    /// configuration instead.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
@@ -125,8 +141,20 @@ impl EtcdConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`tls`](Self#structfield.tls).
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Sets [`timeouts`](Self#structfield.timeouts).
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
         self
     }
 
@@ -156,12 +184,37 @@ impl EtcdConfig {
         Keys { prefix: self.prefix.clone(), native: self.layout == Layout::Native }
     }
 
+    /// Refuses values that a URL cannot have, and files that are no certificates.
+    pub(crate) fn check(&self) -> Result<()> {
+        whole_seconds("ttl", self.default_ttl())?;
+        self.timeouts.check()?;
+        self.tls.check()?;
+        match self.tls.mode {
+            Encryption::Off => Ok(()),
+            Encryption::Verify => {
+                keep::tls::server_name(&self.tls, "localhost")?;
+                keep::tls::client_config(&self.tls).map(drop)
+            }
+            _ => Err(Error::InvalidOption {
+                option: "tls".to_owned(),
+                value: "prefer".to_owned(),
+                allowed: "off or verify".to_owned(),
+            }),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::new(self.timeouts.connect, self.timeouts.request)
+    }
+
     /// Returns the source of connections.
     pub(crate) fn source(&self) -> Source {
-        let password = self.password.as_deref().unwrap_or_default();
-        let login = self.user.as_deref().map(|user| (user, password));
-        let hosts = self.hosts.iter().map(|host| endpoint(host)).collect();
-        self.given.clone().unwrap_or_else(|| Source::Options(hosts, dial::options(login)))
+        let login = self.user.clone().map(|user| {
+            Login::new(user, self.password.clone().unwrap_or_else(|| Secret::text("")))
+        });
+        let endpoints = self.hosts.iter().map(|host| endpoint(host)).collect();
+        let own = || Source::Own(Box::new(Own { endpoints, tls: self.tls.clone(), login }));
+        self.given.clone().unwrap_or_else(own)
     }
 }
 
@@ -171,6 +224,8 @@ impl Default for EtcdConfig {
             hosts: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
             user: None,
             password: None,
+            tls: Tls::default(),
+            timeouts: Timeouts::default(),
             ttl: None,
             prefix: String::new(),
             layout: Layout::default(),
@@ -205,6 +260,8 @@ impl fmt::Debug for EtcdConfig {
         f.debug_struct("EtcdConfig")
             .field("hosts", &self.source())
             .field("user", &self.user)
+            .field("tls", &self.tls)
+            .field("timeouts", &self.timeouts)
             .field("ttl", &self.ttl)
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
@@ -229,6 +286,33 @@ mod tests {
         assert!(shown.contains("me") && !shown.contains("secret"), "{shown}");
     }
 
+    #[cfg(feature = "serde")]
+    #[test]
+    fn a_file_of_the_program_sets_all_options() {
+        let text = r#"{
+            "hosts": ["a"], "user": "me", "password": { "file": "/p" },
+            "tls": { "mode": "verify", "ca": "/ca.pem", "server_name": "etcd.lab" },
+            "timeouts": { "connect": "1s", "request": "500ms" }, "ttl": "7s", "prefix": "p/"
+        }"#;
+        let config: EtcdConfig = serde_json::from_str(text).unwrap();
+        assert_eq!(config.password, Some(Secret::file("/p")));
+        assert_eq!(config.tls, Tls::verify().ca("/ca.pem").server_name("etcd.lab"));
+        assert_eq!(config.timeouts.request, Some(Duration::from_millis(500)));
+        assert!(serde_json::from_str::<EtcdConfig>(r#"{ "tls": { "cafile": "/ca" } }"#).is_err());
+    }
+
+    #[test]
+    fn values_that_no_url_can_have_are_refused() {
+        let tls = |tls: Tls| EtcdConfig::default().tls(tls).check().unwrap_err().to_string();
+        assert!(tls(Tls::verify().server_name("a b")).contains("a DNS name"));
+        let mut prefer = Tls::verify();
+        prefer.mode = Encryption::Prefer;
+        assert!(tls(prefer).contains("off or verify"));
+        let timeouts = Timeouts::default().connect(Duration::ZERO);
+        let error = EtcdConfig::default().timeouts(timeouts).check().unwrap_err().to_string();
+        assert!(error.contains("connect_timeout"), "{error}");
+    }
+
     #[test]
     fn a_bad_url_is_refused_with_the_reason() {
         for (url, expected) in [
@@ -237,9 +321,16 @@ mod tests {
             ("etcd://h?ttl=1500ms", "whole seconds"),
             ("etcd://h?layout=raw", "native"),
             ("etcd://h?holder=me", "unknown option"),
+            ("etcd://:secret@h", "needs a user"),
+            ("etcd://h?password_env=P", "needs a user"),
+            ("etcd://me:secret@h?password_file=/p", "one password"),
+            ("etcd://h?ca=/ca.pem", "needs tls=verify"),
+            ("etcd://h?tls=prefer", "off, verify"),
+            ("etcd://h?tls=verify&cert=/c.pem", "need each other"),
+            ("etcd://h?request_timeout=1ms", "100ms to 1m"),
         ] {
             let error = config(url).unwrap_err().to_string();
-            assert!(error.contains(expected), "{url}: {error}");
+            assert!(error.contains(expected) && !error.contains("secret"), "{url}: {error}");
         }
     }
 }

@@ -88,9 +88,14 @@ impl Failure {
     pub(crate) fn of_stream(error: impl Into<Self>) -> Self {
         let failure: Self = error.into();
         match failure.says(FailureKind::Denied, "auth token") {
-            true => Self { kind: FailureKind::LoggedOut, ..failure },
+            true => failure.logged_out(),
             false => failure,
         }
+    }
+
+    /// The same failure, which a new login may mend.
+    pub(crate) fn logged_out(self) -> Self {
+        Self { kind: FailureKind::LoggedOut, ..self }
     }
 
     /// Whether it is of this kind and has these words.
@@ -101,6 +106,11 @@ impl Failure {
     /// Whether etcd refuses the login itself, and not what it asks for.
     pub(crate) fn is_login_refused(&self) -> bool {
         self.says(FailureKind::Denied, "authentication failed")
+    }
+
+    /// Whether the other side ended the connection before it was made.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.says(FailureKind::Refused, "reset by peer")
     }
 
     /// Whether etcd would accept a smaller request, or a shorter transaction.

@@ -50,8 +50,7 @@
 //! | all its endpoints are removed | nothing | an outage: locks are lost after their TTL |
 //!
 //! Both ways give the same guarantees: etcd's revisions decide, not which member answers. Closing
-//! the locks leaves the client as it is. TLS is a feature of the client crate (`tls-ring`,
-//! `tls-aws-lc`), which your program switches on.
+//! the locks leaves the client as it is. TLS is compiled in, with ring.
 //!
 //! # Guarantees
 //!
@@ -103,8 +102,8 @@
 //!   meanwhile: a new leader gives every lease its full TTL again.
 //! - **Closing** tries for 3 s. Nothing is left under way 2 s later, also in an outage.
 //! - `Guarantees` depend on what is deployed: `survives.failover` needs three voting members, and
-//!   `overlaps` depends on the version. A login that may not know gets the lesser promise. Versions
-//!   with a fault that concerns locks are traced at connect (event `caution`).
+//!   `overlaps` depends on the version. A login that may not know gets the lesser promise. A
+//!   fault of the version that concerns locks, and a cluster of less than three, are `cautions`.
 //!
 //! ## A lease that is revoked early
 //!
@@ -121,18 +120,31 @@
 //!
 //! # Options
 //!
-//! `etcd://[user:password@]host[:2379][,host..][?option=value&..]`, or the fields of
-//! [`EtcdConfig`], which have the same names.
+//! `etcd://[user[:password]@]host[:2379][,host..][?option=value&..]`, or the fields of
+//! [`EtcdConfig`], which have the same names. `docs/stores/etcd.md` has them with their ranges.
 //!
 //! | option | meaning | default |
 //! |---|---|---|
+//! | `password_file`, `password_env` | the file or the variable that has the password ([`Secret`](lock_core::Secret)) | none |
+//! | `tls` | `verify` encrypts and checks the server's certificate ([`Tls`](lock_core::Tls)) | `off` |
+//! | `ca` | the authorities to trust, a file in PEM | the system's |
+//! | `cert`, `key` | the certificate of the client and its key, files in PEM | none |
+//! | `server_name` | the name in the server's certificate | the host |
+//! | `connect_timeout` | limit of connecting, over all members | `4s` |
+//! | `request_timeout` | limit of one request ([`Timeouts`](lock_core::Timeouts)) | `2s` |
 //! | `ttl` | the TTL of a lock if its builder sets none, in whole seconds | `15s` |
 //! | `prefix` | start of all keys, verbatim, as in `locks/` | nothing |
 //! | `layout` | `escaped`: any name; `native`: names as foreign clients write them | `escaped` |
 //!
+//! A password from a file or a variable is read anew for each login. If etcd refuses a login, the
+//! client tries what is there by then, and after that the password that worked last. So a password
+//! may be replaced in any order, and locks that are held stay. Certificates are read anew for each
+//! connection.
+//!
 //! # Store set-up and rights
 //!
-//! etcd 3.4 and newer (tested on 3.4.23). Four of its faults concern locks:
+//! etcd 3.4 and newer (tested on 3.4.23). `docs/stores/etcd.md` lists the faults of its versions that
+//! concern locks; each is one of `Guarantees::cautions`. The main ones:
 //!
 //! - Up to 3.4.30 and 3.5.12 a leader that stalled may revoke living leases after it stepped down,
 //!   and confirm keep-alives that the new leader never saw (etcd#15247). Take 3.4.31, 3.5.13 or

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     acquire::{self, adopt, set},
-    config::{EtcdConfig, whole_seconds},
+    config::EtcdConfig,
     election::observe,
     error::STORE,
     operators,
@@ -45,19 +45,20 @@ impl EtcdLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`](lock_core::Error::Unavailable) if no member answers within 4 s,
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable) if no member answers within the limit
+    /// (4 s by default), or no encrypted connection comes about; it names the cause,
     /// [`Error::Denied`](lock_core::Error::Denied) if the login is refused,
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the default TTL is shorter than
-    /// what etcd grants.
+    /// what etcd grants, a limit is out of its range, or a file has no certificate.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
         let (default_ttl, keys) = (config.default_ttl(), config.keys());
-        whole_seconds("ttl", default_ttl)?;
+        config.check()?;
         let (mut connection, (shortest, probe, server)) =
-            Connection::open(config.source(), first_round)
+            Connection::open(config.source(), config.limits(), first_round)
                 .await
                 .map_err(|failure| failure.into_error("connect", false))?;
         let guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
@@ -74,9 +75,6 @@ impl EtcdLock {
         ]
         .map(|task| task.abort_handle());
         trace::connected(STORE);
-        for caution in server.cautions() {
-            trace::caution(STORE, &caution);
-        }
         Ok(Self { store, guarantees, tasks })
     }
 
@@ -155,6 +153,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.default_ttl = default_ttl;
     guarantees.names_at_once = set::MOST;
     guarantees.detach = true;
+    guarantees.cautions = server.cautions();
     // etcd looks for expired leases every 500 ms, and then revokes them by a transaction.
     guarantees.expiry_slack = Duration::from_secs(1);
     guarantees

@@ -39,6 +39,41 @@ async fn silent_members_are_reported_in_time() {
 }
 
 #[tokio::test]
+async fn the_limits_can_be_chosen() {
+    let etcd = etcd().await;
+    let proxy = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    let url = format!("etcd://{}", proxy.addr());
+    let timely = async |option: &str| {
+        let started = Clock::Boot.now();
+        let error = refusal(&format!("{url}?{option}")).await;
+        let took = Clock::Boot.now().since(started);
+        assert!(took < Duration::from_secs(1), "{option}: {took:?}");
+        assert!(error.to_string().contains("within 200ms"), "{option}: {error}");
+    };
+    let ours = locks(&format!("{url}?request_timeout=200ms")).await;
+    proxy.cut();
+    timely("connect_timeout=200ms").await;
+    timely("request_timeout=200ms").await;
+    let error = ours.inspect("job").await.unwrap_err().to_string();
+    assert!(error.contains("no answer within 200ms"), "{error}");
+    for option in ["connect_timeout=99ms", "request_timeout=2m"] {
+        let url = StoreUrl::parse(&format!("{url}?{option}")).unwrap();
+        let error = lock_etcd::EtcdConfig::from_url(&url).unwrap_err().to_string();
+        assert!(error.contains("100ms to 1m"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_deployment_is_told_at_connect() {
+    let etcd = etcd().await;
+    let cautions = locks(&etcd.url()).await.guarantees().cautions.clone();
+    let version = format!("etcd {}:", etcd.version().await.unwrap());
+    let has = |words: &str| cautions.iter().any(|caution| caution.contains(words));
+    assert!(has("a single member"), "{cautions:?}");
+    assert!(has(&version) && has("wall clock") && has("or newer"), "{cautions:?}");
+}
+
+#[tokio::test]
 async fn connecting_skips_a_dead_first_member() {
     let etcd = etcd().await;
     let locks = locks(&format!("etcd://127.0.0.1:1,{}", etcd.addr())).await;

@@ -142,7 +142,7 @@ impl<K: Member> Cluster<K> {
     /// Dropping the future drops the answer.
     pub async fn leader_now(&self) -> Option<usize> {
         let ask = |node: &K| {
-            let term = K::term(node.addr());
+            let term = K::term(node.control());
             let term = async move { timeout(LEADER_LIMIT, term).await.ok().flatten() };
             self.network.control().spawn(term)
         };

@@ -1,6 +1,7 @@
 //! A private etcd.
 
 mod gateway;
+mod logins;
 mod metrics;
 mod options;
 
@@ -9,11 +10,12 @@ use std::{net::SocketAddr, ops::Deref};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use self::{gateway::number, options::EtcdOptions};
+use self::{gateway::number, logins::Logins, options::EtcdOptions};
 use crate::{
     Builder, LabError, Place, Server,
     builder::Kind,
     cluster::{Cluster, Member},
+    tls::Tls,
 };
 
 /// A private etcd: a cluster of one, or a node of an [`EtcdCluster`].
@@ -23,6 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Etcd {
     server: Server,
+    logins: Logins,
 }
 
 /// Three etcds that are one store.
@@ -171,7 +174,7 @@ impl Etcd {
     ///
     /// Dropping the future drops the answer.
     pub async fn leases(&self) -> Result<Vec<i64>, LabError> {
-        self.ask(gateway::leases(self.addr())).await
+        self.ask(gateway::leases(self.control())).await
     }
 
     /// Grants a lease of this many seconds without keep-alive, and returns its id.
@@ -202,9 +205,64 @@ impl Etcd {
         Ok(())
     }
 
+    /// Demands a login of every client from now on. Each login is a user, a password, and the
+    /// start of the keys that the user may read and write. The lab's own requests go on as `root`,
+    /// whose password is [`root_password`](Self::root_password).
+    ///
+    /// In a cluster one node tells the others.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, some of the users are there.
+    pub async fn demand_logins(&self, logins: &[(&str, &str, &str)]) -> Result<(), LabError> {
+        self.add_user("root", self.logins.root(), "root").await?;
+        for (user, password, prefix) in logins {
+            self.post("auth/role/add", json!({ "name": user })).await?;
+            self.post("auth/role/grant", permission(user, prefix)).await?;
+            self.add_user(user, password, user).await?;
+        }
+        self.post("auth/enable", json!({})).await?;
+        self.logins.set_demanded();
+        Ok(())
+    }
+
+    async fn add_user(&self, user: &str, password: &str, role: &str) -> Result<(), LabError> {
+        self.post("auth/user/add", json!({ "name": user, "password": password })).await?;
+        self.post("auth/user/grant", json!({ "user": user, "role": role })).await?;
+        Ok(())
+    }
+
+    /// Sets another password. Tokens that etcd gave for the earlier one are void.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
+    pub async fn set_password(&self, user: &str, password: &str) -> Result<(), LabError> {
+        self.post("auth/user/changepw", json!({ "name": user, "password": password })).await?;
+        Ok(())
+    }
+
+    /// Returns the password of the user `root`, who is there after
+    /// [`demand_logins`](Self::demand_logins).
+    pub fn root_password(&self) -> &str {
+        self.logins.root()
+    }
+
     async fn post(&self, path: &str, body: Value) -> Result<Value, LabError> {
-        let (addr, path) = (self.addr(), path.to_owned());
-        self.ask(async move { gateway::post(addr, &path, &body).await }).await
+        let (addr, path, logins) = (self.control(), path.to_owned(), self.logins.clone());
+        self.ask(async move {
+            let token = logins.token(addr).await?;
+            gateway::post_as(addr, &path, &body, token.as_deref()).await
+        })
+        .await
     }
 }
 
@@ -216,13 +274,27 @@ impl Builder<Etcd> {
         self.options.is_3_5 = true;
         self
     }
+
+    /// Demands TLS of clients, with a certificate of the server and its key as PEM. The nodes of a
+    /// cluster have the same one, and speak to each other without TLS. Default: without TLS.
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
+        self
+    }
+
+    /// With TLS, demands of each client a certificate that this authority has issued, as PEM.
+    /// Default: none.
+    pub fn client_authority(mut self, certificate: impl Into<String>) -> Self {
+        self.options.client_authority = Some(certificate.into());
+        self
+    }
 }
 
 impl Kind for Etcd {
     type Options = EtcdOptions;
 
-    fn new(server: Server, _: EtcdOptions) -> Self {
-        Self { server }
+    fn new(server: Server, options: EtcdOptions) -> Self {
+        Self { server, logins: options.logins }
     }
 }
 
@@ -244,6 +316,13 @@ impl Deref for Etcd {
     fn deref(&self) -> &Server {
         &self.server
     }
+}
+
+/// The request for a role that may read and write all keys with this prefix.
+fn permission(role: &str, prefix: &str) -> Value {
+    let (key, end) = (encode(prefix.as_bytes()), encode(&end_of(prefix.as_bytes())));
+    let perm = json!({ "permType": "READWRITE", "key": key, "range_end": end });
+    json!({ "name": role, "perm": perm })
 }
 
 fn encode(bytes: &[u8]) -> String {

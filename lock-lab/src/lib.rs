@@ -27,8 +27,9 @@
 //! [`RedisSentinels`] is a primary with replicas and three sentinels, which promote a replica when
 //! the primary is gone. [`RedisSentinels::pause_replication`] keeps writes from a replica, so that
 //! a failover loses them. [`IndependentRedis`] is several servers without a link between them, as
-//! Redlock needs them: the clocks of each can be moved. Both run on 127.0.0.1, or in a [`Network`],
-//! where a [`Network::split`] makes two primaries.
+//! Redlock needs them: the clocks of each can be moved. [`RedisCluster`] is three primaries with a
+//! replica each, which share the slots; [`RedisCluster::migrate`] moves a slot. All of them run on
+//! 127.0.0.1, or in a [`Network`], where a [`Network::split`] makes two primaries.
 //!
 //! # Clusters and cuts
 //!
@@ -59,6 +60,12 @@
 //! which MariaDB and PostgreSQL do not start. They also need the packages `iproute2` and
 //! `iptables`. If the machine permits no network, test programs of [`network_tests!`] say so: a
 //! test that did not run for this reason counts as ignored, and fails if `CI` is set.
+//!
+//! # TLS and logins
+//!
+//! An [`Authority`] issues certificates for servers and clients, also expired ones. An [`Etcd`] or
+//! an [`EtcdCluster`] with [`Builder::tls`](Builder#method.tls) demands TLS of its clients, and
+//! [`Etcd::demand_logins`] makes it demand logins. The lab's own requests go on without either.
 //!
 //! # What is missing
 //!
@@ -93,6 +100,7 @@
 mod account;
 mod any;
 mod ask;
+mod authority;
 mod backup;
 mod builder;
 mod client;
@@ -120,6 +128,7 @@ mod zookeeper;
 
 pub use self::{
     any::{AnyServer, AnyStore, SERVERS},
+    authority::{Authority, Issued},
     backup::Backup,
     builder::Builder,
     clock::Shift,
@@ -132,7 +141,10 @@ pub use self::{
     postgres::Postgres,
     program::{etcdctl, python_with_kazoo, python_with_redis},
     proxy::{Proxy, ProxyStats},
-    redis::{IndependentRedis, Redis, RedisSentinels, RedisSentinelsBuilder, Sentinel},
+    redis::{
+        IndependentRedis, Redis, RedisCluster, RedisClusterBuilder, RedisSentinels,
+        RedisSentinelsBuilder, Sentinel,
+    },
     server::Server,
     state::{is_gone, state_of},
     zookeeper::{ZooKeeper, ZooKeeperCluster},

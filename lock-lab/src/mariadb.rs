@@ -97,6 +97,19 @@ impl Builder<MariaDb> {
         self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
         self
     }
+
+    /// Refuses connections without TLS, which [`tls`](Self::tls) offers. Default: both are accepted.
+    pub fn tls_only(mut self) -> Self {
+        self.options.demands.only = true;
+        self
+    }
+
+    /// Checks the certificates of clients against this authority, as PEM. A user that is made with
+    /// `REQUIRE X509` must show one. Default: no client shows a certificate.
+    pub fn client_authority(mut self, authority: impl Into<String>) -> Self {
+        self.options.demands.clients = Some(authority.into());
+        self
+    }
 }
 
 impl Kind for MariaDb {

@@ -3,7 +3,7 @@
 mod options;
 mod statements;
 
-use std::ops::Deref;
+use std::{fs, ops::Deref};
 
 use self::options::PostgresOptions;
 use crate::{Builder, LabError, Server, builder::Kind, tls::Tls};
@@ -82,6 +82,42 @@ impl Postgres {
     pub async fn sql_as_admin(&self, statements: &str) -> Result<String, LabError> {
         self.options.admin(self.addr())?.run(statements).await
     }
+
+    /// Starts a standby with the data that this server has now, and with the same passwords. It
+    /// follows no primary: it is one that lags, however long it runs. This server is restarted.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`start`](Self::start); [`LabError::Io`] if the data cannot be copied.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the standby, and leaves this server killed or started, perhaps not
+    /// ready yet.
+    pub async fn lagging_standby(&self) -> Result<Self, LabError> {
+        let mut builder = Self::builder();
+        builder.options.password = self.options.password.clone();
+        let standby = builder.start().await?;
+        standby.restore(&self.back_up().await?).await?;
+        standby.kill();
+        let signal = standby.home().join("data/standby.signal");
+        fs::write(signal, "").map_err(LabError::io("writing standby.signal"))?;
+        standby.restart().await?;
+        Ok(standby)
+    }
+
+    /// Makes a standby a primary.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`sql`](Self::sql).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, it may or may not become one.
+    pub async fn promote(&self) -> Result<(), LabError> {
+        self.sql_as_admin("SELECT pg_promote()").await.map(drop)
+    }
 }
 
 impl Builder<Postgres> {
@@ -95,6 +131,19 @@ impl Builder<Postgres> {
     /// Offers TLS, with a certificate and its key as PEM. Default: none is offered.
     pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
         self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
+        self
+    }
+
+    /// Refuses connections without TLS, which [`tls`](Self::tls) offers. Default: both are accepted.
+    pub fn tls_only(mut self) -> Self {
+        self.options.demands.only = true;
+        self
+    }
+
+    /// Checks the certificates of clients against this authority, as PEM. The user `certified`, if it
+    /// is made, must show one. Default: no client shows a certificate.
+    pub fn client_authority(mut self, authority: impl Into<String>) -> Self {
+        self.options.demands.clients = Some(authority.into());
         self
     }
 }

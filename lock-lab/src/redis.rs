@@ -1,16 +1,19 @@
 //! A private Redis.
 
+mod cluster;
 mod independent;
 mod info;
 mod options;
 mod resp;
 mod role;
+mod secured;
 mod sentinel;
 mod sentinels;
 
 use std::ops::Deref;
 
 pub use self::{
+    cluster::{RedisCluster, RedisClusterBuilder},
     independent::IndependentRedis,
     sentinel::Sentinel,
     sentinels::{RedisSentinels, RedisSentinelsBuilder},
@@ -18,6 +21,7 @@ pub use self::{
 use self::{
     options::RedisOptions,
     resp::{Connection, Reply},
+    secured::{Encryption, LAB_PASSWORD, Login},
 };
 use crate::{Builder, LabError, Server, builder::Kind};
 
@@ -109,6 +113,31 @@ impl Builder<Redis> {
         self
     }
 
+    /// Demands a login of clients: this user, who may do all that locks need. It is part of the URL.
+    /// Default: none.
+    pub fn user(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.options.user = Some(Login { user: user.into(), password: password.into() });
+        self.options.password = Some(LAB_PASSWORD.to_owned());
+        self
+    }
+
+    /// Demands TLS of clients, with a certificate of the server and its key as PEM. Default: without
+    /// TLS.
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        self.options.encryption = Some(Encryption::new(certificate.into(), key.into()));
+        self
+    }
+
+    /// With TLS, demands of each client a certificate that this authority has issued, as PEM.
+    /// Default: none.
+    pub fn client_authority(mut self, certificate: impl Into<String>) -> Self {
+        if let Some(encryption) = &mut self.options.encryption {
+            encryption.authority = Some(certificate.into());
+            encryption.demands_certificates = true;
+        }
+        self
+    }
+
     /// Sets whether each write reaches the disk before its reply (`appendfsync always`).
     ///
     /// Without it a restart loses everything. Default: true.
@@ -136,7 +165,7 @@ impl Deref for Redis {
 
 /// Runs one command on a connection of its own.
 async fn ask(server: &Server, password: Option<String>, args: &[&[u8]]) -> Result<Reply, LabError> {
-    let addr = server.addr();
+    let addr = server.control();
     let args: Vec<_> = args.iter().map(|arg| arg.to_vec()).collect();
     let question = async move {
         let args: Vec<_> = args.iter().map(Vec::as_slice).collect();

@@ -146,6 +146,11 @@ impl Server {
         self.ports[0].addr()
     }
 
+    /// Returns the last of its addresses.
+    pub(crate) fn last_addr(&self) -> SocketAddr {
+        self.ports[self.ports.len() - 1].addr()
+    }
+
     /// Returns the URL for clients, such as `redis://127.0.0.1:20001`, with the password if the
     /// server has one.
     pub fn url(&self) -> String {
@@ -261,6 +266,11 @@ impl Server {
         }
     }
 
+    /// The address to which the lab itself sends its requests.
+    pub(crate) fn control(&self) -> SocketAddr {
+        self.ports[self.store.control()].addr()
+    }
+
     /// Folder of its data and its log.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
@@ -299,7 +309,7 @@ impl Server {
     ///
     /// Dropping the future drops the answer.
     pub async fn counters(&self) -> Result<Counters, LabError> {
-        let (store, addr) = (Arc::clone(&self.store), self.addr());
+        let (store, addr) = (Arc::clone(&self.store), self.control());
         self.ask(async move { store.counters(addr).await }).await
     }
 
@@ -348,7 +358,7 @@ impl Server {
             if let Some(end) = self.end() {
                 return Err(self.start_error(end));
             }
-            let (store, addr) = (Arc::clone(&self.store), self.addr());
+            let (store, addr) = (Arc::clone(&self.store), self.control());
             let probe = self.ask(async move { store.probe(addr).await });
             if let Ok(Ok(())) = timeout(PROBE_LIMIT, probe).await {
                 return Ok(());

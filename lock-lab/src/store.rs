@@ -17,6 +17,11 @@ pub trait Store: fmt::Debug + Send + Sync {
         1
     }
 
+    /// The port to which the lab itself sends its requests. Default: that of the clients.
+    fn control(&self) -> usize {
+        0
+    }
+
     /// The part of the URL before the host, with the `@`.
     fn login(&self) -> String {
         String::new()

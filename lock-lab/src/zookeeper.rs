@@ -1,16 +1,19 @@
 //! A private ZooKeeper.
 
+mod encryption;
 mod four_letter;
 mod monitor;
 mod options;
+mod protect;
 
 use std::{net::SocketAddr, ops::Deref, time::Duration};
 
-use self::options::ZooKeeperOptions;
+use self::{encryption::Encryption, options::ZooKeeperOptions};
 use crate::{
     Builder, LabError, Place, Server,
     builder::Kind,
     cluster::{Cluster, Member},
+    tls::Tls,
 };
 
 /// A private ZooKeeper: standalone, or a node of a [`ZooKeeperCluster`].
@@ -51,6 +54,12 @@ impl ZooKeeper {
         Builder::default()
     }
 
+    /// Returns the address that speaks TLS alone, if the server speaks TLS; else
+    /// the address for clients.
+    pub fn secure_addr(&self) -> SocketAddr {
+        self.last_addr()
+    }
+
     /// Sends a command of four letters, such as `dump`, `wchp` or `cons`, and returns the answer.
     ///
     /// # Errors
@@ -78,6 +87,31 @@ impl Builder<ZooKeeper> {
     /// Default: none; the lab sets `initLimit=10` and `syncLimit=4` (ticks).
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.settings.push((key.into(), value.into()));
+        self
+    }
+
+    /// Speaks TLS, with a certificate and its key as PEM (PKCS #8). The address for clients takes
+    /// connections with and without it, and [`ZooKeeper::secure_addr`] those with it alone.
+    /// Default: no TLS.
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        let tls = Tls { certificate: certificate.into(), key: key.into() };
+        self.options.encryption = Some(Encryption { tls, clients: None });
+        self
+    }
+
+    /// Demands certificates of clients by this authority (PEM), over TLS. Call it after
+    /// [`tls`](Self::tls). Default: none are demanded.
+    pub fn client_authority(mut self, authority: impl Into<String>) -> Self {
+        if let Some(encryption) = &mut self.options.encryption {
+            encryption.clients = Some(authority.into());
+        }
+        self
+    }
+
+    /// Lets the root belong to this login of the scheme `digest`: no other client reads or creates
+    /// nodes there. The URL has the login. Default: the root belongs to all.
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.options.login = Some((user.into(), password.into()));
         self
     }
 }

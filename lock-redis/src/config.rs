@@ -1,9 +1,11 @@
 //! How to reach a server, and how to use it.
 
+mod target;
+
 use std::{fmt, time::Duration};
 
 use lock_core::{
-    Layout, Result, StoreUrl,
+    Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls,
     keep::{
         limits::{DEFAULT_TTL, LONGEST_TTL},
         one_host::one_host,
@@ -11,9 +13,10 @@ use lock_core::{
 };
 use redis::{AsyncConnectionConfig, Client};
 
+pub use self::target::{Address, Target};
 use crate::wire::own_client::Transport;
 
-const DEFAULT_PORT: u16 = 6379;
+const MOST_REPLICAS: std::ops::RangeInclusive<u32> = 0..=100;
 /// The permitted TTLs. The pauses of a busy server would end locks with a shorter one.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(200)..=LONGEST_TTL;
 
@@ -26,15 +29,23 @@ pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct RedisConfig {
-    /// The server's host name or address. Not used with the Unix socket of a given client. Default:
-    /// `127.0.0.1`.
-    pub host: String,
-    /// The server's port. Default: 6379.
-    pub port: u16,
+    /// The servers. Not used with the Unix socket of a given client. Default: one server,
+    /// `127.0.0.1:6379`.
+    pub target: Target,
     /// The user of the server's access control list. Default: the server's default user.
     pub user: Option<String>,
-    /// The password.
-    pub password: Option<String>,
+    /// The password, which is read anew at each login.
+    pub password: Option<Secret>,
+    /// How connections are encrypted, to servers and sentinels. Default: not. Refused beside the TLS
+    /// or the Unix socket of a given client.
+    pub tls: Tls,
+    /// Time limits of connecting (default 3 s) and of a request. A request waits for its answer for
+    /// a third of the TTL, from 100 ms to 2 s; this makes it shorter.
+    pub timeouts: Timeouts,
+    /// The user at the sentinels. Default: none.
+    pub sentinel_user: Option<String>,
+    /// The password at the sentinels. Default: none.
+    pub sentinel_password: Option<Secret>,
     /// The database's number. Default: 0.
     pub database: i64,
     /// The TTL of locks without one of their own, 200 ms to 24 h. Default: 15 s.
@@ -49,6 +60,9 @@ pub struct RedisConfig {
     pub layout: Layout,
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
+    /// How many replicas must have a lock, and each renewal, before it counts. With fewer, the lock
+    /// is given back, and acquiring it fails. Not for a cluster. Default: 0.
+    pub wait_replicas: u32,
     /// The further settings of a given client.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) transport: Transport,
@@ -70,16 +84,25 @@ pub enum Mode {
 impl RedisConfig {
     /// Uses the server at an address; everything else has its default.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self::of(Target::Server(Address::new(host, port)))
+    }
+
+    /// Uses these servers; everything else has its default.
+    pub fn of(target: Target) -> Self {
         Self {
-            host: host.into(),
-            port,
+            target,
             user: None,
             password: None,
+            tls: Tls::default(),
+            timeouts: Timeouts::default(),
+            sentinel_user: None,
+            sentinel_password: None,
             database: 0,
             ttl: None,
             prefix: String::new(),
             layout: Layout::default(),
             mode: Mode::default(),
+            wait_replicas: 0,
             transport: Transport::default(),
         }
     }
@@ -88,18 +111,19 @@ impl RedisConfig {
     /// Unix socket. Everything else has its default. Sends nothing.
     ///
     /// The locks open a connection of their own; [the front page](crate#your-own-client) says why,
-    /// and which settings of the client are used. A changed [`host`](Self::host), `port`, `user`,
-    /// `password` or `database` replaces the client's.
+    /// and which settings of the client are used. A changed [`target`](Self::target), `user`, `password`
+    /// or `database` replaces the client's.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
     /// use std::time::Duration;
-    /// use distlock::redis::{RedisConfig, client::Client};
+    /// use distlock::redis::{Address, RedisConfig, Target, client::Client};
     ///
     /// # fn example() -> Result<(), lock_redis::client::RedisError> {
     /// let client = Client::open("redis://me:secret@10.0.0.7:7000/2")?;
     /// let config = RedisConfig::from_client(&client).ttl(Duration::from_secs(5)).prefix("app:");
-    /// assert_eq!((config.host.as_str(), config.port, config.database), ("10.0.0.7", 7000, 2));
+    /// assert_eq!(config.target, Target::Server(Address::new("10.0.0.7", 7000)));
+    /// assert_eq!(config.database, 2);
     /// # Ok(()) }
     /// # example().unwrap();
     /// ```
@@ -109,7 +133,7 @@ impl RedisConfig {
         let login = info.redis_settings();
         Self {
             user: login.username().map(str::to_owned),
-            password: login.password().map(str::to_owned),
+            password: login.password().map(Secret::text),
             database: login.db(),
             transport: Transport::of(info),
             ..Self::new(host, port)
@@ -126,8 +150,33 @@ impl RedisConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`tls`](Self#structfield.tls).
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Sets [`timeouts`](Self#structfield.timeouts).
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Sets [`sentinel_user`](Self#structfield.sentinel_user) and
+    /// [`sentinel_password`](Self#structfield.sentinel_password).
+    pub fn sentinel_login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+        (self.sentinel_user, self.sentinel_password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`wait_replicas`](Self#structfield.wait_replicas), 0 to 100.
+    pub fn wait_replicas(mut self, replicas: u32) -> Self {
+        self.wait_replicas = replicas;
         self
     }
 
@@ -169,23 +218,13 @@ impl RedisConfig {
     /// no database, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or
     /// wrong option.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        if !["redis", "valkey"].contains(&url.scheme()) {
-            return Err(url.error("expected redis://.. or valkey://.. (TLS is not supported yet)"));
-        }
-        let several = "expected one host (clusters are not supported yet)";
-        let (host, port) = one_host(url, DEFAULT_PORT, several)?;
-        let database = match url.path() {
-            "" => 0,
-            path => path
-                .parse::<u16>()
-                .map_err(|_| url.error("the path must be a database's number"))?
-                .into(),
-        };
-        let default = Self::new(host, port);
+        let (target, database) = place(url)?;
         let mut options = url.options();
         let config = Self {
             user: url.user().map(str::to_owned),
-            password: url.password().map(str::to_owned),
+            password: Secret::from_url(url, &mut options)?,
+            tls: Tls::from_url(url, &mut options, &["rediss", "valkeys"])?,
+            timeouts: Timeouts::from_options(&mut options)?,
             database,
             ttl: options.duration("ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
@@ -193,10 +232,80 @@ impl RedisConfig {
             mode: options
                 .choice("mode", &[("queue", Mode::Queue), ("simple", Mode::Simple)])?
                 .unwrap_or_default(),
-            ..default
+            wait_replicas: wait_replicas(&mut options)?,
+            ..Self::of(target)
+        };
+        let config = match config.target {
+            Target::Sentinel { .. } => config.with_sentinel_options(&mut options)?,
+            _ => config,
         };
         options.finish()?;
         Ok(config)
+    }
+
+    fn with_sentinel_options(self, options: &mut Options<'_>) -> Result<Self> {
+        let file = options.text("sentinel_password_file");
+        let env = options.text("sentinel_password_env");
+        if let (Some(_), Some(env)) = (file, env) {
+            let allowed = "one password: sentinel_password_file is given, too";
+            return Err(refused("sentinel_password_env", env, allowed));
+        }
+        Ok(Self {
+            sentinel_user: options.text("sentinel_user").map(str::to_owned),
+            sentinel_password: file.map(Secret::file).or(env.map(Secret::env)),
+            ..self
+        })
+    }
+
+    /// Refuses a configuration that cannot work, before anything is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) with the option.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.check_tls()?;
+        self.timeouts.check()?;
+        check_wait_replicas(self.wait_replicas)?;
+        if self.is_cluster() && self.wait_replicas > 0 {
+            let allowed = "0: a Redis Cluster does not wait for replicas";
+            return Err(refused("wait_replicas", &self.wait_replicas.to_string(), allowed));
+        }
+        let wrong = |option: &str, allowed: &str| Error::InvalidOption {
+            option: option.to_owned(),
+            value: self.target.to_string(),
+            allowed: allowed.to_owned(),
+        };
+        if let Target::Sentinel { sentinels, service } = &self.target
+            && (sentinels.is_empty() || service.is_empty())
+        {
+            return Err(wrong("target", "at least one sentinel, and the service's name"));
+        }
+        match &self.target {
+            Target::Cluster { nodes } if nodes.is_empty() => {
+                Err(wrong("target", "at least one node of the cluster"))
+            }
+            Target::Cluster { .. } if self.database != 0 => Err(Error::InvalidOption {
+                option: "database".to_owned(),
+                value: self.database.to_string(),
+                allowed: "0: a Redis Cluster has no other database".to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_tls(&self) -> Result<()> {
+        if self.tls.mode == Encryption::Prefer {
+            return Err(refused("tls", "prefer", "off, verify"));
+        }
+        if self.tls.mode != Encryption::Off && !self.transport.is_plain() {
+            let allowed = "off: the given client has TLS or a Unix socket of its own";
+            return Err(refused("tls", "verify", allowed));
+        }
+        self.tls.check()
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.target, Target::Cluster { .. })
     }
 
     pub(crate) fn default_ttl(&self) -> Duration {
@@ -204,24 +313,99 @@ impl RedisConfig {
     }
 }
 
+/// Reads the servers and the database of a URL.
+fn place(url: &StoreUrl) -> Result<(Target, i64)> {
+    let database = || match url.path() {
+        "" => Ok(0),
+        path => match path.parse::<u16>() {
+            Ok(database) => Ok(database.into()),
+            Err(_) => Err(url.error("the path must be a database's number")),
+        },
+    };
+    match url.scheme() {
+        "redis" | "rediss" | "valkey" | "valkeys" => {
+            let several =
+                "expected one host; several are redis+sentinel://.. or redis+cluster://..";
+            let (host, port) = one_host(url, Address::PORT, several)?;
+            Ok((Target::Server(Address::new(host, port)), database()?))
+        }
+        "redis+sentinel" => sentinels(url),
+        "redis+cluster" => cluster(url, database()?),
+        _ => Err(url
+            .error("expected redis://.., valkey://.., redis+sentinel://.. or redis+cluster://..")),
+    }
+}
+
+/// `redis+cluster://h1,h2`. The nodes that are named name all others.
+fn cluster(url: &StoreUrl, database: i64) -> Result<(Target, i64)> {
+    let hosts = url.hosts(Address::PORT);
+    let nodes: Option<_> = hosts.iter().map(|host| Address::parse(host, Address::PORT)).collect();
+    let nodes = nodes.ok_or_else(|| url.error("expected redis+cluster://HOST,HOST,.."))?;
+    Ok((Target::Cluster { nodes }, database))
+}
+
+/// `redis+sentinel://s1,s2/SERVICE` or `../SERVICE/DATABASE`.
+fn sentinels(url: &StoreUrl) -> Result<(Target, i64)> {
+    let wrong = "expected redis+sentinel://HOST,HOST,../SERVICE or ../SERVICE/DATABASE";
+    let (service, database) = url.path().split_once('/').unwrap_or((url.path(), "0"));
+    let database = database.parse::<u16>().map_err(|_| url.error(wrong))?.into();
+    if service.is_empty() {
+        return Err(url.error(wrong));
+    }
+    let hosts = url.hosts(Address::SENTINEL_PORT);
+    let addresses: Option<Vec<_>> =
+        hosts.iter().map(|host| Address::parse(host, Address::SENTINEL_PORT)).collect();
+    let sentinels = addresses.ok_or_else(|| url.error(wrong))?;
+    Ok((Target::Sentinel { sentinels, service: service.to_owned() }, database))
+}
+
+fn wait_replicas(options: &mut Options<'_>) -> Result<u32> {
+    let Some(text) = options.text("wait_replicas") else { return Ok(0) };
+    let replicas = text.parse().unwrap_or(u32::MAX);
+    match check_wait_replicas(replicas) {
+        Ok(()) => Ok(replicas),
+        Err(_) => Err(wrong_replicas(text.to_owned())),
+    }
+}
+
+fn check_wait_replicas(replicas: u32) -> Result<()> {
+    match MOST_REPLICAS.contains(&replicas) {
+        true => Ok(()),
+        false => Err(wrong_replicas(replicas.to_string())),
+    }
+}
+
+fn wrong_replicas(value: String) -> Error {
+    refused("wait_replicas", &value, "a number of replicas, 0 to 100")
+}
+
+fn refused(option: &str, value: &str, allowed: &str) -> Error {
+    let (option, value, allowed) = (option.to_owned(), value.to_owned(), allowed.to_owned());
+    Error::InvalidOption { option, value, allowed }
+}
+
 impl Default for RedisConfig {
     fn default() -> Self {
-        Self::new("127.0.0.1", DEFAULT_PORT)
+        Self::new("127.0.0.1", Address::PORT)
     }
 }
 
 impl fmt::Debug for RedisConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisConfig")
-            .field("host", &self.host)
-            .field("port", &self.port)
+            .field("target", &self.target)
             .field("user", &self.user)
-            .field("password", &self.password.as_ref().map(|_| "***"))
+            .field("password", &self.password)
+            .field("tls", &self.tls)
+            .field("timeouts", &self.timeouts)
+            .field("sentinel_user", &self.sentinel_user)
+            .field("sentinel_password", &self.sentinel_password)
             .field("database", &self.database)
             .field("ttl", &self.ttl)
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
             .field("mode", &self.mode)
+            .field("wait_replicas", &self.wait_replicas)
             .field("way", &self.transport)
             .finish()
     }
@@ -239,16 +423,46 @@ mod tests {
     fn everything_can_be_said_in_a_url() {
         let c = config("redis://me:s@[::1]:7000/3?ttl=2s&prefix=app:&layout=native&mode=simple");
         let c = c.unwrap();
-        assert_eq!((c.host.as_str(), c.port, c.database), ("::1", 7000, 3));
-        assert_eq!((c.user.as_deref(), c.password.as_deref()), (Some("me"), Some("s")));
+        assert_eq!(c.target, Target::Server(Address::new("::1", 7000)));
+        assert_eq!(c.database, 3);
+        assert_eq!((c.user.as_deref(), c.password), (Some("me"), Some(Secret::text("s"))));
         assert_eq!((c.ttl, c.prefix.as_str()), (Some(Duration::from_secs(2)), "app:"));
         assert_eq!((c.layout, c.mode), (Layout::Native, Mode::Simple));
     }
 
     #[test]
+    fn sentinels_are_read_with_their_service() {
+        let c = config(
+            "redis+sentinel://me@a,b:7/main/3?password_file=/p&wait_replicas=2&tls=verify&ca=/ca\
+             &sentinel_user=s&sentinel_password_env=P&connect_timeout=1s",
+        );
+        let c = c.unwrap();
+        let sentinels = vec![Address::new("a", 26379), Address::new("b", 7)];
+        assert_eq!(c.target, Target::Sentinel { sentinels, service: "main".to_owned() });
+        assert_eq!((c.database, c.wait_replicas), (3, 2));
+        assert_eq!(c.password, Some(Secret::file("/p")));
+        assert_eq!(
+            (c.sentinel_user.as_deref(), c.sentinel_password),
+            (Some("s"), Some(Secret::env("P")))
+        );
+        assert_eq!(c.tls, Tls::verify().ca("/ca"));
+        assert_eq!(c.timeouts.connect, Some(Duration::from_secs(1)));
+    }
+
+    #[test]
     fn bad_urls_are_refused_and_say_why() {
         for (url, word) in [
-            ("rediss://h", "TLS"),
+            ("rediss://h?tls=off", "tls=verify"),
+            ("redis+sentinel://a,b", "SERVICE"),
+            ("redis+sentinel://a,b/s/x", "DATABASE"),
+            ("redis://h?wait_replicas=101", "0 to 100"),
+            ("redis://h?wait_replicas=x", "0 to 100"),
+            ("redis://h?sentinel_user=x", "sentinel_user"),
+            (
+                "redis+sentinel://h/s?sentinel_password_file=f&sentinel_password_env=E",
+                "one password",
+            ),
+            ("redis://h?ca=/x", "tls=verify"),
             ("redis://a,b", "one host"),
             ("redis://h/x", "database"),
             ("redis://h?ttll=1s", "ttll"),
@@ -258,6 +472,22 @@ mod tests {
             let error = config(url).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn pairs_that_cannot_work_are_refused() {
+        let mut prefer = Tls::default();
+        prefer.mode = Encryption::Prefer;
+        let unix = Client::open("unix:///run/redis.sock").unwrap();
+        for (config, word) in [
+            (config("redis+cluster://h?wait_replicas=1").unwrap(), "Cluster does not wait"),
+            (RedisConfig::default().tls(prefer), "off, verify"),
+            (RedisConfig::from_client(&unix).tls(Tls::verify()), "Unix socket"),
+        ] {
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+        assert!(RedisConfig::from_client(&unix).check().is_ok());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | connection refused, host not found, any failure to connect | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Unavailable` | none |
+//! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `ASK`, `BUSY` | `Unavailable` | none |
 //! | `MISCONF`, `NOREPLICAS` | `Unavailable` | none |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `HELLO` or `AUTH` | `Denied` | none |
 //! | a command that the user may not run inside a script | `Denied`, and its effects are undone | none |
@@ -24,7 +24,7 @@ use lock_core::{
 };
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
-use crate::wire::lua;
+use crate::{config::Address, wire::lua};
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
@@ -36,7 +36,7 @@ pub(crate) fn is_broken(error: &RedisError) -> bool {
 
 /// Whether the server says that the same request may succeed soon.
 pub(crate) fn is_passing(error: &RedisError) -> bool {
-    let passing = "LOADING MASTERDOWN READONLY CLUSTERDOWN TRYAGAIN BUSY MISCONF NOREPLICAS";
+    let passing = "LOADING MASTERDOWN READONLY CLUSTERDOWN TRYAGAIN ASK BUSY MISCONF NOREPLICAS";
     code(error).is_some_and(|code| passing.split(' ').any(|passing| passing == code))
 }
 
@@ -49,6 +49,17 @@ pub(crate) fn is_elsewhere(error: &RedisError) -> bool {
 /// Whether the server is a replica, so that the primary is elsewhere.
 pub(crate) fn is_replica(error: &RedisError) -> bool {
     matches!(code(error), Some("READONLY" | "MASTERDOWN"))
+}
+
+/// Whether a node of a cluster says that a slot is being moved: it may have a part of its keys.
+pub(crate) fn is_moving(error: &RedisError) -> bool {
+    matches!(code(error), Some("ASK" | "TRYAGAIN"))
+}
+
+/// Returns the slot that another node of a cluster has now, and its address.
+pub(crate) fn moved(error: &RedisError) -> Option<(u16, &str)> {
+    let (address, slot) = error.redirect_node()?;
+    (code(error) == Some("MOVED")).then_some((slot, address))
 }
 
 /// Whether the server denies access, so that a retry is useless.
@@ -125,14 +136,41 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
     errors::unavailable(STORE, op, effect, source)
 }
 
+/// Too few replicas have a change.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("only {had} of {wanted} replicas confirmed it in time (wait_replicas={wanted})")]
+pub(crate) struct Short {
+    pub(crate) had: u32,
+    pub(crate) wanted: u32,
+}
+
+/// Reads whether an error says that too few replicas have a change.
+pub(crate) fn short(error: &Error) -> Option<Short> {
+    match error {
+        Error::Unavailable { source, .. } => source.downcast_ref().copied(),
+        _ => None,
+    }
+}
+
+/// The error of a link that was never made.
+pub(crate) fn closed_link() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::NotConnected).into()
+}
+
 pub(crate) fn closed() -> Error {
     Error::closed(STORE)
 }
 
 /// The error for a node of a cluster, which keeps only a part of all keys.
 pub(crate) fn cluster() -> RedisError {
-    let why = "the node has cluster-enabled yes, and distlock does not support Redis Cluster yet";
+    let why = "this is a node of a Redis Cluster: use redis+cluster://HOST,HOST,.. with some nodes";
     (ErrorKind::InvalidClientConfig, why).into()
+}
+
+/// The error for a server that sentinels name, and that is a replica: a failover is under way.
+pub(crate) fn not_the_primary(address: &Address) -> RedisError {
+    let why = format!("the sentinels name {address} as the primary, and it is a replica now");
+    std::io::Error::new(std::io::ErrorKind::ConnectionRefused, why).into()
 }
 
 /// The error for an answer that the script cannot give.
@@ -208,6 +246,7 @@ mod tests {
             (said(READONLY), "unavailable", None),
             (said("CLUSTERDOWN The cluster is down"), "unavailable", None),
             (said("TRYAGAIN Multiple keys request during rehashing"), "unavailable", None),
+            (said("ASK 5 127.0.0.1:7"), "unavailable", None),
             (said("BUSY Redis is busy running a script"), "unavailable", None),
             (said(MISCONF_6), "unavailable", None),
             (said(MISCONF_7), "unavailable", None),

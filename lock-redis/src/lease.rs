@@ -60,6 +60,13 @@ impl RedisLease {
         self.attempt.ticket.text()
     }
 
+    /// The server does not have the lock any more: it is lost, with this error.
+    fn gone(&self) -> Error {
+        let reason = self.attempt.loss();
+        self.kept.validity().lose(reason);
+        self.attempt.lost(reason)
+    }
+
     async fn convert(&self, op: &'static str, word: &str) -> Result<i64> {
         let Attempt { key, ticket, .. } = &*self.attempt;
         let command = script::convert(key, ticket, self.token(), word);
@@ -115,13 +122,13 @@ impl Lease for RedisLease {
     async fn downgrade(&self) -> Result<()> {
         self.attempt.share(true);
         let done = self.convert("downgrade", SHARED).await? == 1;
-        done.then_some(()).ok_or_else(|| self.kept.gone())
+        done.then_some(()).ok_or_else(|| self.gone())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
         match self.convert("upgrade", EXCLUSIVE).await? {
             0 => Ok(false),
-            -1 => Err(self.kept.gone()),
+            -1 => Err(self.gone()),
             token => {
                 self.kept.upgraded(token.unsigned_abs());
                 self.attempt.share(false);
@@ -139,7 +146,7 @@ impl Lease for RedisLease {
         let (version, database) = (self.kept.next_version(), self.session.database);
         let command = script::publish(key, ticket, version, database, value);
         let done = self.session.change(&self.attempt, "publish", &command).await? == 1;
-        done.then_some(()).ok_or_else(|| self.kept.gone())
+        done.then_some(()).ok_or_else(|| self.gone())
     }
 
     async fn detach(&self) -> Result<String> {
@@ -147,7 +154,10 @@ impl Lease for RedisLease {
     }
 
     async fn renew(&self) -> Result<()> {
-        self.kept.renewed(self.session.renew(&self.attempt).await?)
+        match self.session.renew(&self.attempt).await? {
+            Some(sent) => self.kept.renewed(Some(sent)),
+            None => Err(self.gone()),
+        }
     }
 
     /// The lock's key expires in the store.

@@ -51,11 +51,18 @@
 //! version of `redis`. TLS is a feature of that crate (`tokio-rustls-comp`). Your program switches
 //! it on.
 //!
+//! ## A majority of independent servers
+//!
+//! [`Redlock`] keeps each lock by the votes of a majority of three to fifteen servers that know
+//! nothing of each other: `redlock://n1,n2,n3,n4,n5`. It has exclusive locks only, without order.
+//! [`RedlockConfig`] has its options, and `docs/stores/redlock.md` its promises. The rest of this
+//! page is about the other deployments.
+//!
 //! # Guarantees
 //!
 //! Waiters get the lock in the order of their arrival. A push wakes a waiter. Tokens rise as a best
-//! effort. A held lock survives a restart if the server has each write on disk first. It does not
-//! survive a failover. A holder notices a loss at its next renewal, and at its own deadline. The
+//! effort. A held lock survives a restart if the server has each write on disk first. It
+//! survives a failover with `wait_replicas` of all replicas only. A holder notices a loss at its next renewal, and at its own deadline. The
 //! server ends a fixed term. In the simple mode there are exclusive locks only, without order, and
 //! waiters poll.
 //!
@@ -74,8 +81,9 @@
 //!
 //! # Options
 //!
-//! `redis://[user][:password@]host[:port][/database][?option=value&..]`, or the same with
-//! `valkey://`
+//! `redis://[user][:password@]host[:port][/database][?option=value&..]`, or
+//! `redis+sentinel://[user][:password@]sentinel[:port][,sentinel..]/service[/database][?..]`, or the
+//! same with `valkey`
 //!
 //! | option | meaning | default |
 //! |---|---|---|
@@ -84,12 +92,19 @@
 //! | `layout` | `escaped`: names are percent-encoded; `native`: names are keys as they are | `escaped` |
 //! | `mode` | `queue`, or `simple`: polling, exclusive locks only, without order, no companion keys except the fence | `queue` |
 //!
-//! The fields of [`RedisConfig`] have the same names.
+//! | `wait_replicas` | how many replicas must have a grant and each renewal before it counts, 0 to 100 | `0` |
+//! | `tls`, `ca`, `cert`, `key`, `server_name` | see [`Tls`](lock_core::Tls): `off` or `verify` | `off` |
+//! | `password_file`, `password_env` | see [`Secret`](lock_core::Secret): read anew at each login | none |
+//! | `sentinel_user`, `sentinel_password_file`, `sentinel_password_env` | the login at the sentinels | none |
+//! | `connect_timeout`, `request_timeout` | see [`Timeouts`](lock_core::Timeouts) | `3s`; a third of the TTL, 100 ms to 2 s |
+//!
+//! The fields of [`RedisConfig`] have the same names; [`Target`] names the servers.
 //!
 //! # Store set-up and rights
 //!
-//! Needs one server: Redis 6.2, or one with the same protocol (RESP3, `SET .. GET`). A node with
-//! `cluster-enabled yes` is refused at connect. A server that becomes a replica is an outage: the
+//! Needs one server, the sentinels of a service, or some nodes of a cluster
+//! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (RESP3, `SET .. GET`). A
+//! node with `cluster-enabled yes` is refused as one server. A server that becomes a replica is an outage: the
 //! client reconnects, and resolves the host's name again, until it finds a primary. A server that
 //! refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
 //!
@@ -97,7 +112,17 @@
 //! byte FF, with a prefix `~<prefix>?floor`), which all scripts but one use even if no floor was
 //! raised; `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe `UNSUBSCRIBE`); and
 //! scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is
-//! stopped at once. Without them it ends with its TTL.
+//! stopped at once. Without them it ends with its TTL. With `wait_replicas` it needs `WAIT`. `INFO`,
+//! `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment.
+//!
+//! ## Sentinel and replicas
+//!
+//! The client asks all sentinels at connect, takes the newest answer, and listens for a failover.
+//! After one, every attempt is checked on the new primary at once; a lock that is not known there
+//! is lost with [`LossReason::Failover`](lock_core::LossReason::Failover). From the first sign of a
+//! failover on, a lock counts only as long as the renewal before the last one grants, since the
+//! last one may not have been replicated. With `wait_replicas`, what replicas have not confirmed
+//! does not count at all: a lock that too few have is given back, and acquiring it fails.
 //!
 //! # Implementation
 //!
@@ -194,6 +219,7 @@ mod error;
 mod layout;
 mod lease;
 mod lock;
+mod majority;
 mod operators;
 mod session;
 mod wire;
@@ -204,7 +230,8 @@ pub use redis as client;
 pub use lock_core::Layout;
 
 pub use crate::{
-    config::{Mode, RedisConfig},
+    config::{Address, Mode, RedisConfig, Target},
     lease::RedisLease,
     lock::RedisLock,
+    majority::{Redlock, RedlockConfig},
 };

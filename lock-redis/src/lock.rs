@@ -55,14 +55,7 @@ impl RedisLock {
         let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
-        guarantees.survives.restart = session.is_durable().await;
-        let has_replicas = session.has_replicas().await;
-        let survives = guarantees.survives.restart;
-        guarantees.overlaps.retain(|overlap| match overlap {
-            Overlap::Restart => !survives,
-            Overlap::Failover => has_replicas,
-            _ => true,
-        });
+        session.describe_deployment(&config.target, &mut guarantees).await;
         Ok(Self { session, config, guarantees })
     }
 
@@ -88,6 +81,16 @@ impl RedisLock {
     /// Same as [`connect`](Self::connect).
     pub async fn with_client(client: &Client) -> Result<Self> {
         Self::connect(RedisConfig::from_client(client)).await
+    }
+
+    /// A script of a cluster reads keys of one slot only, and the floor belongs to all names.
+    fn has_floor(&self, what: &str) -> Result<()> {
+        if !self.config.is_cluster() {
+            return Ok(());
+        }
+        let what =
+            format!("{what} of a Redis Cluster, where one request reads keys of one slot only");
+        Err(Error::Unsupported { store: STORE, what })
     }
 
     fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
@@ -196,10 +199,12 @@ impl DistributedLock for RedisLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
+        self.has_floor("read the token floor")?;
         self.session.token_floor("token floor", floor(&self.config), None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.has_floor("raise the token floor")?;
         let op = "raise the token floor";
         self.session.token_floor(op, floor(&self.config), Some(above)).await
     }

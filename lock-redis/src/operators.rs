@@ -14,7 +14,7 @@ use crate::{
         key::{Key, KeyName, QUEUE, lock_of},
         ticket::Ticket,
     },
-    session::Session,
+    session::{Session, node::Node},
     wire::{answer, script, snapshot::Snapshot, turns::Lane},
 };
 
@@ -68,12 +68,20 @@ impl Session {
     }
 
     async fn keys(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut keys = Vec::new();
+        for node in self.routes.all() {
+            keys.append(&mut self.keys_of(&node, pattern).await?);
+        }
+        Ok(keys)
+    }
+
+    async fn keys_of(&self, node: &Node, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (mut cursor, mut keys) = (b"0".to_vec(), Vec::new());
         loop {
             let mut scan = cmd("SCAN");
             scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
             let page: Vec<Vec<u8>>;
-            (cursor, page) = self.question("names", &scan, parsed).await?;
+            (cursor, page) = self.question_at(Some(node), "names", &scan, parsed).await?;
             keys.extend(page);
             // The cursor after the last step.
             if cursor == b"0" {
@@ -132,8 +140,19 @@ impl Session {
         command: &Cmd,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T> {
+        self.question_at(None, op, command, read).await
+    }
+
+    /// Same as [`question`](Self::question), to this node if one is given.
+    async fn question_at<T>(
+        &self,
+        node: Option<&Node>,
+        op: &'static str,
+        command: &Cmd,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T> {
         let deadline = Clock::Boot.now() + LIMIT * 2;
-        let answer = self.insist((op, Lane::Turn), command, LIMIT, deadline, read).await;
+        let answer = self.insist_at(node, (op, Lane::Turn), command, LIMIT, deadline, read).await;
         answer.map(|(_, answer)| answer)
     }
 }

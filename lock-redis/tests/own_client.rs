@@ -111,7 +111,7 @@ async fn a_wrong_password_is_denied_and_not_shown() {
     assert!(!format!("{config:?} {refused:?}").contains("wr0ng"), "{config:?}");
     // The configuration's values replace the client's.
     let mut config = config;
-    config.password = Some("right".to_owned());
+    config.password = Some("right".into());
     let own = Locks::new(RedisLock::connect(config).await.unwrap());
     acquire_of(&own, "orders").await.release().await.unwrap();
 }

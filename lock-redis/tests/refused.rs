@@ -2,16 +2,11 @@
 
 mod lab;
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
-use lab::*;
+use lab::{switch::switch, *};
 use lock_core::{Clock, DistributedLock, Effect, Error, Kind, Overlap};
 use lock_lab::Redis;
-use tokio::net::{TcpListener, TcpStream};
 
 const TTL: Duration = Duration::from_secs(15);
 const SHORT: Duration = Duration::from_millis(600);
@@ -88,24 +83,6 @@ async fn a_replica_is_an_outage_until_it_is_the_primary_again() {
     let waits = Waiter::start(&driver, "orders", TTL);
     say(&server, "REPLICAOF NO ONE").await;
     waits.granted().await.release().await.unwrap();
-}
-
-/// An address behind which another server can be put.
-async fn switch(to: SocketAddr) -> (SocketAddr, Arc<Mutex<SocketAddr>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (addr, target) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(to)));
-    let to = target.clone();
-    tokio::spawn(async move {
-        loop {
-            let (mut near, _) = listener.accept().await.unwrap();
-            let target = *to.lock().unwrap();
-            tokio::spawn(async move {
-                let mut far = TcpStream::connect(target).await.unwrap();
-                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
-            });
-        }
-    });
-    (addr, target)
 }
 
 #[tokio::test]
@@ -195,4 +172,29 @@ async fn a_replica_and_durability_are_seen_at_connect() {
         seen.contains(&Overlap::Failover)
     })
     .await;
+}
+
+/// The host vanishes without a word: neither an answer nor the end of a connection.
+#[tokio::test]
+async fn a_silent_primary_ends_a_request_that_replicas_must_have() {
+    let (server, proxy, _) = behind_a_proxy().await;
+    let replica = lab::server().await;
+    say(&replica, &format!("REPLICAOF 127.0.0.1 {}", server.addr().port())).await;
+    let replicates = async || server.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1";
+    until(replicates).await;
+    let url = server.url_via(&proxy);
+    let far = driver(&format!("{url}?wait_replicas=1&request_timeout=200ms")).await;
+    let held = acquire(&far, "orders", SHORT * 5).await.unwrap();
+    proxy.cut();
+    let silent = within(held.renew()).await.unwrap_err();
+    assert!(matches!(silent, Error::Unavailable { .. }), "{silent:?}");
+    proxy.heal();
+    let next = within(async {
+        loop {
+            if let Ok(lease) = far.acquire(request("next", TTL), lock_core::Attempt::new()).await {
+                return lease;
+            }
+        }
+    });
+    next.await.release().await.unwrap();
 }

@@ -1,17 +1,19 @@
 //! Which database, and how to use it.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use lock_core::Timeouts;
 use lock_core::{
     Result, StoreUrl,
-    keep::{
-        limits::{DEFAULT_TTL, LONGEST_TTL},
-        one_host::one_host,
-    },
+    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
 };
 
 #[cfg(feature = "sqlite")]
 use crate::wire::{own_client::AnyPool, sqlite};
+pub(crate) mod server;
+
+use self::server::Server;
 use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
 
 /// The allowed TTLs. Locks with shorter ones would be lost in a busy disk's pauses.
@@ -55,49 +57,6 @@ pub enum Target {
     /// The database of a pool.
     #[cfg_attr(feature = "serde", serde(skip))]
     Pool(OwnPool),
-}
-
-/// Where a server is, and its login. `Debug` does not show the password.
-#[derive(Clone)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[non_exhaustive]
-pub struct Server {
-    /// The server's host name or address.
-    pub host: String,
-    /// The server's port. Default: 3306 of MySQL, 5432 of PostgreSQL.
-    pub port: u16,
-    /// The user. Default: the client library's, mostly the operating system's user.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub user: Option<String>,
-    /// The password.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub password: Option<String>,
-    /// The database. Default of PostgreSQL: named like the user; MySQL has none.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub database: Option<String>,
-    /// Whether to encrypt. Default: [`Tls::Prefer`].
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub tls: Tls,
-    /// A file with the certificates that sign the server's. Default: the certificates that browsers
-    /// trust.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub ca: Option<PathBuf>,
-}
-
-/// Whether to encrypt the connection.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Tls {
-    /// Never.
-    Off,
-    /// If the server can. It does not protect from a program between client and server.
-    #[default]
-    Prefer,
-    /// Always, with a certificate for the host that a known authority has signed.
-    Verify,
 }
 
 impl SqlConfig {
@@ -152,7 +111,7 @@ impl SqlConfig {
     /// # Errors
     ///
     /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it is not a URL of this driver, names
-    /// several hosts, or lacks MySQL's database.
+    /// several hosts without `failover=managed`, or lacks MySQL's database.
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or wrong option.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
@@ -201,6 +160,23 @@ impl SqlConfig {
         path.ok()
     }
 
+    /// The limits of a server's connections.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        match &self.target {
+            Target::MySql(server) | Target::Postgres(server) => server.timeouts,
+            Target::File { .. } | Target::Pool(_) => Timeouts::default(),
+        }
+    }
+
+    /// Whether another server may take over.
+    pub(crate) fn is_managed(&self) -> bool {
+        match &self.target {
+            Target::MySql(server) | Target::Postgres(server) => server.failover.is_some(),
+            Target::File { .. } | Target::Pool(_) => false,
+        }
+    }
+
     pub(crate) fn dialect(&self) -> Dialect {
         match &self.target {
             Target::File { .. } => Dialect::Sqlite,
@@ -217,67 +193,6 @@ impl Default for SqlConfig {
     }
 }
 
-impl Server {
-    /// A server at an address; everything else by default.
-    pub fn new(host: impl Into<String>, port: u16) -> Self {
-        Self {
-            host: host.into(),
-            port,
-            user: None,
-            password: None,
-            database: None,
-            tls: Tls::default(),
-            ca: None,
-        }
-    }
-
-    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
-        (self.user, self.password) = (Some(user.into()), Some(password.into()));
-        self
-    }
-
-    /// Sets [`database`](Self#structfield.database).
-    pub fn database(mut self, database: impl Into<String>) -> Self {
-        self.database = Some(database.into());
-        self
-    }
-
-    /// Sets [`tls`](Self#structfield.tls).
-    pub fn tls(mut self, tls: Tls) -> Self {
-        self.tls = tls;
-        self
-    }
-
-    /// Sets [`ca`](Self#structfield.ca).
-    pub fn ca(mut self, ca: impl Into<PathBuf>) -> Self {
-        self.ca = Some(ca.into());
-        self
-    }
-
-    fn from_url(
-        url: &StoreUrl,
-        options: &mut lock_core::Options<'_>,
-        default_port: u16,
-    ) -> Result<Self> {
-        let (host, port) = one_host(url, default_port, "expected one host")?;
-        let modes = [("off", Tls::Off), ("prefer", Tls::Prefer), ("verify", Tls::Verify)];
-        let tls = options.choice("tls", &modes)?.unwrap_or(Tls::Prefer);
-        let ca = options.text("ca").map(PathBuf::from);
-        if ca.is_some() && tls != Tls::Verify {
-            return Err(url.error("option ca needs tls=verify"));
-        }
-        Ok(Self {
-            user: url.user().map(str::to_owned),
-            password: url.password().map(str::to_owned),
-            database: Some(url.path()).filter(|path| !path.is_empty()).map(str::to_owned),
-            tls,
-            ca,
-            ..Self::new(host, port)
-        })
-    }
-}
-
 /// The file of a URL with two slashes: a path from the root, as in `sqlite:///var/locks.db`.
 fn rooted(url: &StoreUrl) -> Result<PathBuf> {
     if url.has_host() || url.user().is_some() || url.path().is_empty() {
@@ -286,23 +201,12 @@ fn rooted(url: &StoreUrl) -> Result<PathBuf> {
     Ok(PathBuf::from(format!("/{}", url.path())))
 }
 
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("host", &self.host)
-            .field("port", &self.port)
-            .field("user", &self.user)
-            .field("password", &self.password.as_ref().map(|_| "***"))
-            .field("database", &self.database)
-            .field("tls", &self.tls)
-            .field("ca", &self.ca)
-            .finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use lock_core::{Encryption, Pem, Secret, Tls};
+
     use super::*;
+    use crate::config::server::Failover;
 
     fn config(url: &str) -> Result<SqlConfig> {
         SqlConfig::from_url(&StoreUrl::parse(url)?)
@@ -310,12 +214,27 @@ mod tests {
 
     #[test]
     fn everything_can_be_said_in_a_url() {
-        let c = config("postgresql://me:s@[::1]:7000/locks?ttl=2s&tls=verify&ca=/ca.pem").unwrap();
+        let c = config(
+            "postgresql://me:s@[::1]:7000,b/locks?ttl=2s&tls=verify&ca=/ca.pem&cert=/c&key=/k\
+             &connect_timeout=2s&request_timeout=1s&failover=managed",
+        )
+        .unwrap();
         let Target::Postgres(server) = &c.target else { panic!("{c:?}") };
-        assert_eq!((server.host.as_str(), server.port), ("::1", 7000));
-        assert_eq!((server.user.as_deref(), server.password.as_deref()), (Some("me"), Some("s")));
+        assert_eq!(server.hosts, ["[::1]:7000", "b:5432"]);
+        assert_eq!(server.user.as_deref(), Some("me"));
+        assert_eq!(server.password, Some(Secret::text("s")));
         assert_eq!(server.database.as_deref(), Some("locks"));
-        assert_eq!((c.ttl, server.tls), (Some(Duration::from_secs(2)), Tls::Verify));
+        assert_eq!(server.tls, Tls::verify().ca("/ca.pem").cert("/c").key("/k"));
+        assert_eq!(server.timeouts.connect, Some(Duration::from_secs(2)));
+        assert_eq!(server.timeouts.request, Some(Duration::from_secs(1)));
+        assert_eq!(server.failover, Some(Failover::Managed));
+        assert_eq!(c.ttl, Some(Duration::from_secs(2)));
+        let Target::MySql(server) = config("mysql://me@h/db?password_file=/p").unwrap().target
+        else {
+            panic!("no server")
+        };
+        assert_eq!(server.password, Some(Secret::file("/p")));
+        assert_eq!(server.tls.mode, Encryption::Prefer);
         let Target::File { path } = config("sqlite:/var/lib/a%20b.db").unwrap().target else {
             panic!("no file")
         };
@@ -331,12 +250,15 @@ mod tests {
             ("sqlite://", "sqlite:PATH"),
             ("sqlite::memory:", "`memory:`"),
             ("mysql://h", "DATABASE"),
-            ("mysql://a,b/db", "one host"),
+            ("mysql://a,b/db", "failover=managed"),
+            ("mysql://a,b/db?failover=yes", "managed"),
             ("sqlite:x?ttll=1s", "ttll"),
             ("sqlite:x?tls=off", "tls"),
             ("postgres://h?ttl=1", "ttl"),
-            ("postgres://h?tls=no", "off, prefer, verify"),
+            ("postgres://h?tls=no", "off, verify, prefer"),
             ("postgres://h?ca=x", "tls=verify"),
+            ("postgres://h?tls=verify&server_name=i", "as it is in the certificate"),
+            ("postgres://h?connect_timeout=1ms", "100ms to 1m"),
             ("oracle://h", "sqlite:PATH"),
         ] {
             let error = config(url).unwrap_err().to_string();
@@ -345,8 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn the_password_is_not_shown() {
-        let c = config("mysql://me:secret@h/db").unwrap();
-        assert!(!format!("{c:?}").contains("secret"));
+    fn no_secret_is_shown() {
+        let mut c = config("mysql://me:s3cret@h/db?tls=verify").unwrap();
+        if let Target::MySql(server) = &mut c.target {
+            server.tls.key = Some(Pem::Text("s3cret".to_owned()));
+        }
+        assert!(!format!("{c:?}").contains("s3cret"));
     }
 }

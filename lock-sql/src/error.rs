@@ -18,6 +18,8 @@ use lock_core::{
 use sqlx::error::DatabaseError;
 
 use crate::layout::dialect::Dialect;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::wire::tls_error;
 
 /// Why a database refuses a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -129,6 +131,10 @@ struct Told {
 /// Puts the error into plain words. Leaves out details for builders of the server or the library:
 /// PostgreSQL's source line, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
 pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    if let Some(text) = tls_error::explained(&error) {
+        return Told { text, source: error }.into();
+    }
     let text = match &error {
         sqlx::Error::Database(said) if dialect == Dialect::Postgres => {
             format!("{} ({})", said.message(), said.code().unwrap_or_default())
@@ -202,11 +208,10 @@ pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
 
 /// Whether the server did not prove its identity, or the client would not send it the password.
 fn is_distrust(error: &sqlx::Error) -> bool {
-    use sqlx::Error::{Configuration, Io, Tls};
     match error {
-        // The TLS library reports a certificate that it does not accept like this.
-        Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
-        error => matches!(error, Tls(_) | Configuration(_)),
+        #[cfg(any(feature = "mysql", feature = "postgres"))]
+        sqlx::Error::Io(error) => tls_error::is_distrust(error),
+        error => matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Configuration(_)),
     }
 }
 
@@ -224,7 +229,6 @@ pub(crate) fn closed(dialect: Dialect) -> Error {
 }
 
 /// The error for a server that cannot keep locks as it is set up.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn unfit(dialect: Dialect, why: &str) -> Error {
     rejected(dialect.store(), "connect", Effect::None, why)
 }

@@ -99,15 +99,22 @@
 //!
 //! # Options
 //!
-//! `sqlite:[path]`, `mysql://[user[:password]@]host[:3306]/database`, `mariadb://..` (the same),
-//! `postgres://[user[:password]@]host[:5432][/database]`, `postgresql://..` (the same)
+//! `sqlite:[path]`, `mysql://[user[:password]@]host[:3306][,host..]/database`, `mariadb://..` (the
+//! same), `postgres://[user[:password]@]host[:5432][,host..][/database]`, `postgresql://..` (the
+//! same)
 //!
-//! | option | meaning | default |
-//! |---|---|---|
-//! | `ttl` | how long a lock outlives its last renewal, 500 ms to 24 h | `15s` |
-//! | `tls` | of a server: `off`; `prefer`, if the server can, without a check of its certificate; `verify` | `prefer` |
-//! | | MySQL's usual login needs TLS, unless the server has checked the password lately | |
-//! | `ca` | with `tls=verify`: a file with the certificates to trust | the certificates that browsers trust |
+//! | option | meaning | default | allowed |
+//! |---|---|---|---|
+//! | `ttl` | how long a lock outlives its last renewal | `15s` | `500ms` to `24h` |
+//! | `tls` | of a server: whether to encrypt; `prefer`: if the server can, without a check of its certificate. MySQL's usual login needs TLS, unless the server has checked the password lately | `prefer` | `off`, `prefer`, `verify` |
+//! | `ca` | with `tls=verify`: a file with authorities to trust, besides those of the system | those of the system | a file in PEM |
+//! | `cert`, `key` | with `tls=verify`: the certificate that the client shows, and its key | none | files in PEM, both |
+//! | `server_name` | with `tls=verify`: the name in the certificate. The client library checks the name of the host only, so another name is refused | the host | the host |
+//! | `password_file` | of a server: a file with the password | none | a path |
+//! | `password_env` | of a server: the environment variable with the password | none | a name |
+//! | `connect_timeout` | longest time until one server is reached and logged in to | that of the request, at least `1s`; with several hosts `1s` | `100ms` to `1m` |
+//! | `request_timeout` | longest wait for the answer to one request, which is then sent again | a third of the TTL, at most `2s`; while connecting `3.5s`. The server itself ends a request after `3s` | `100ms` to `1m` |
+//! | `failover` | `managed`: another server may take over, and somebody else fences the former primary | none | `managed` |
 //!
 //! SQLite's path may be relative, as in `sqlite:locks.db`: to the working directory at the time of
 //! connecting. `~` is not expanded.
@@ -126,7 +133,11 @@
 //! SQLite's companion files (`-wal`, `-shm`) get the file's mode, and the directory's group by its
 //! set-group-id bit. They come and go, so the group must be able to write to the directory.
 //!
-//! The fields of [`SqlConfig`] have the same names.
+//! The fields of [`SqlConfig`] and of [`Server`] have the same names.
+//!
+//! The password and the certificates are read for each new connection. So a password that changes
+//! while locks are held costs none of them, if the file has the new one within the TTL after the
+//! server has ended the old connections.
 //!
 //! # Store set-up and rights
 //!
@@ -159,6 +170,19 @@
 //! connections to it and connects anew. Each connection resolves the host's name anew, so it
 //! follows a name that moves to the new primary. If a name has several addresses, the first one
 //! that accepts a connection counts.
+//!
+//! **Several hosts** are the servers of one deployment, and need `failover=managed`. This says that a
+//! program beside the servers, such as Patroni, moves the role of the primary, and makes sure that
+//! the former one takes no writes before the next one does. The client asks all hosts at once, and
+//! uses the one that takes writes. It asks again when that one fails or becomes read-only. After
+//! that it checks all held locks, and each that the new primary does not know is lost
+//! ([`LossReason::Failover`](lock_core::LossReason::Failover)). A standby that lags forgets the
+//! newest grants and tokens, so tokens are a best effort. A client that finds two hosts that take
+//! writes uses neither. On PostgreSQL it also refuses a former primary, by its timeline, and servers
+//! of two deployments, by their system identifiers.
+//!
+//! Settings that weaken locks, such as `fsync = off` or `sync_binlog` other than 1, are
+//! [`cautions`](lock_core::Guarantees::cautions).
 //!
 //! These are refused for good, as [`Rejected`](lock_core::Error::Rejected) with the reason:
 //!
@@ -316,7 +340,10 @@ pub use sqlx as client;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub use crate::wire::faults::Faults;
 pub use crate::{
-    config::{Server, SqlConfig, Target, Tls},
+    config::{
+        SqlConfig, Target,
+        server::{Failover, Server},
+    },
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,

@@ -12,6 +12,7 @@ use lock_core::{
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use crate::wire::doubt::Doubt;
 use crate::{
     acquire::{self, detach, set},
     config::{SqlConfig, TTL},
@@ -28,6 +29,10 @@ const SLACK: Duration = Duration::from_millis(500);
 const FORGETFUL: &str = "unless the server's machine crashes: its commits need not be on the disk then \
                          (innodb_flush_log_at_trx_commit, fsync)";
 
+/// When tokens may fail to rise, where another server may take over.
+const LAGGING: &str =
+    "unless a standby takes over that lacks the newest commits (failover=managed)";
+
 /// Locks in one database.
 #[derive(Debug)]
 pub struct SqlLock {
@@ -39,7 +44,7 @@ impl SqlLock {
     /// Connects, and creates the tables if there are none.
     ///
     /// # Errors
-    /// Within 4 s:
+    /// Within 4 s, or a bit more than twice a `connect_timeout` above 2 s:
     ///
     /// - [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be reached or
     ///   the file's directory is not there.
@@ -58,11 +63,16 @@ impl SqlLock {
         let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
-        let outlives = session.outlives().await?;
-        guarantees.survives.restart = outlives > 0;
-        if outlives < 2 {
+        let (outlives, doubts) = session.outlives().await?;
+        guarantees.survives.restart = outlives > 0 && !Doubt::forgets(doubts);
+        let is_managed = config.is_managed();
+        if is_managed {
+            guarantees.fencing = Fencing::BestEffort(LAGGING);
+        }
+        if outlives < 2 || Doubt::forgets(doubts) {
             guarantees.fencing = Fencing::BestEffort(FORGETFUL);
         }
+        guarantees.cautions = Doubt::cautions(doubts, is_managed);
         Ok(Self { session, guarantees })
     }
 

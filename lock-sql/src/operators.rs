@@ -54,10 +54,11 @@ impl Session {
         Ok(rows.iter().filter_map(name).collect())
     }
 
-    /// Returns what a commit outlives: see [`Script::durability`].
-    pub(crate) async fn outlives(&self) -> Result<u64> {
+    /// Returns what a commit outlives, and the doubts about the server's settings: see
+    /// [`Script::durability`].
+    pub(crate) async fn outlives(&self) -> Result<(u64, u64)> {
         let rows = self.ask("connect", Script::durability).await?;
-        Ok(rows.number(0).unwrap_or_default())
+        Ok((rows.number(0).unwrap_or_default(), rows.number(1).unwrap_or_default()))
     }
 
     /// Removes an entry of any client. Returns whether there was one.

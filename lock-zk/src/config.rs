@@ -2,8 +2,8 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Layout, LockName, Result, StoreUrl};
-use zookeeper_client::{Acls, Client, Connector};
+use lock_core::{Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls};
+use zookeeper_client::{Acls, Connector};
 
 use crate::{
     error::invalid,
@@ -52,8 +52,13 @@ pub struct ZkConfig {
     pub chroot: String,
     /// The user. Default: no login.
     pub user: Option<String>,
-    /// The password.
-    pub password: Option<String>,
+    /// The password. It is read anew when the server refuses a request.
+    pub password: Option<Secret>,
+    /// Encryption. Default: none.
+    pub tls: Tls,
+    /// The most time for a connection (default: 3 s), and how long a server may be silent before
+    /// it is left for another one (default: two fifths of the TTL).
+    pub timeouts: Timeouts,
     /// The TTL of locks that set none. Default: 15 s, or what the server grants for it.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub ttl: Option<Duration>,
@@ -69,7 +74,7 @@ pub struct ZkConfig {
     pub tick: Option<Duration>,
     /// A connector of the caller's, with its own logins.
     #[cfg_attr(feature = "serde", serde(skip))]
-    given: Option<Connector>,
+    pub(crate) given: Option<Connector>,
 }
 
 impl ZkConfig {
@@ -86,6 +91,9 @@ impl ZkConfig {
         let (ttl, tick) = (options.duration("ttl")?, options.duration("tick")?);
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
+        let password = Secret::from_url(url, &mut options)?;
+        let tls = Tls::from_options(&mut options, Encryption::Off)?;
+        let timeouts = Timeouts::from_options(&mut options)?;
         options.finish()?;
         path::check_path(&prefix).map_err(|reason| url.error(format!("prefix: {reason}")))?;
         let chroot = match url.path() {
@@ -95,15 +103,28 @@ impl ZkConfig {
         if !chroot.is_empty() {
             path::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
         }
-        let (user, password) = (url.user().map(str::to_owned), url.password().map(str::to_owned));
+        let user = url.user().map(str::to_owned);
         if user.is_some() != password.is_some() {
-            return Err(url.error("a login is user:password@"));
+            let login = "a login is user:password@, or user@ and password_file or password_env";
+            return Err(url.error(login));
         }
         if access == Access::Creator && user.is_none() {
             return Err(url.error("acl=creator needs user:password@ in front of the host"));
         }
-        let hosts = url.hosts(DEFAULT_PORT);
-        Ok(Self { hosts, chroot, user, password, ttl, prefix, layout, access, tick, given: None })
+        Ok(Self {
+            hosts: url.hosts(DEFAULT_PORT),
+            chroot,
+            user,
+            password,
+            tls,
+            timeouts,
+            ttl,
+            prefix,
+            layout,
+            access,
+            tick,
+            given: None,
+        })
     }
 
     /// A configuration for these servers, `host` or `host:port`; everything else by default.
@@ -143,7 +164,7 @@ impl ZkConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
@@ -161,6 +182,10 @@ impl ZkConfig {
         access: Access => access;
         /// Sets [`tick`](Self#structfield.tick).
         tick: Duration => Some(tick);
+        /// Sets [`tls`](Self#structfield.tls).
+        tls: Tls => tls;
+        /// Sets [`timeouts`](Self#structfield.timeouts).
+        timeouts: Timeouts => timeouts;
     }
 
     /// Returns the directory of a lock: see [`path::directory`].
@@ -173,15 +198,17 @@ impl ZkConfig {
         self.hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).cloned().collect()
     }
 
-    /// Returns the connector for sessions of this TTL. It overrides the other options of a given
-    /// connector: they would let a session end later than its deadlines, or make it useless.
-    pub(crate) fn connector(&self, ttl: Duration) -> Connector {
-        let mut connector = self.given.clone().unwrap_or_else(Client::connector);
-        if let (Some(user), Some(password)) = (&self.user, &self.password) {
-            connector = connector.with_auth("digest", format!("{user}:{password}").as_bytes());
-        }
-        let connector = connector.with_session_timeout(ttl).with_readonly(false);
-        connector.with_connection_timeout(Duration::ZERO)
+    /// Says that the password goes through a network as it is, if it does.
+    pub(crate) fn open_login(&self) -> Option<String> {
+        let is_here = |host: &String| {
+            let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+            name.starts_with("127.") || matches!(name, "localhost" | "[::1]")
+        };
+        let is_open = self.tls.mode == Encryption::Off && !self.plain_hosts().iter().all(is_here);
+        (self.user.is_some() && is_open).then(|| {
+            "the password is sent in plain text; use tls=verify where others see the network"
+                .to_owned()
+        })
     }
 
     /// Checks the fields, which need not come from a URL, and gives each host its port.
@@ -202,21 +229,18 @@ impl ZkConfig {
         if self.access == Access::Creator && self.user.is_none() && self.given.is_none() {
             return Err(invalid("access", "creator", "open, without a user and a password"));
         }
+        self.tls.check()?;
+        self.timeouts.check()?;
         for host in &mut self.hosts {
             *host = own_client::host_of(host).map_err(|reason| invalid("hosts", &*host, reason))?;
+        }
+        if self.tls.mode != Encryption::Off && self.plain_hosts().len() < self.hosts.len() {
+            return Err(invalid("hosts", "tcp+tls://", "hosts without it, with tls=verify"));
         }
         match self.hosts.is_empty() {
             true => Err(invalid("hosts", "none", "at least one")),
             false => Ok(self),
         }
-    }
-
-    /// Returns the client crate's connect string. It repeats the hosts until there are at least
-    /// this many.
-    pub(crate) fn ensemble(&self, hosts: usize) -> String {
-        let rounds = hosts.div_ceil(self.hosts.len());
-        let all = vec![self.hosts.join(","); rounds].join(",");
-        format!("{all}{}", self.chroot)
     }
 }
 
@@ -232,6 +256,8 @@ impl Default for ZkConfig {
             layout: Layout::default(),
             access: Access::default(),
             tick: None,
+            tls: Tls::default(),
+            timeouts: Timeouts::default(),
             given: None,
         }
     }
@@ -248,6 +274,8 @@ impl fmt::Debug for ZkConfig {
             .field("access", &self.access)
             .field("ttl", &self.ttl)
             .field("tick", &self.tick)
+            .field("tls", &self.tls)
+            .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
     }
 }
@@ -263,7 +291,7 @@ mod tests {
     #[test]
     fn everything_has_a_default() {
         let config = config("zookeeper://").unwrap();
-        assert_eq!(config.ensemble(1), "127.0.0.1:2181");
+        assert_eq!(config.hosts, ["127.0.0.1:2181"]);
         assert_eq!((config.prefix.as_str(), config.layout), ("/locks", Layout::Escaped));
         assert_eq!((config.ttl, config.access), (None, Access::Open));
     }
@@ -272,8 +300,10 @@ mod tests {
     fn everything_can_be_set() {
         let url = "zookeeper://me:se%40cret@a,b:2182/app/x?prefix=/l&layout=native&ttl=5s&tick=1s&acl=creator";
         let config = config(url).unwrap();
-        assert_eq!(config.ensemble(1), "a:2181,b:2182/app/x");
-        assert_eq!(config.ensemble(3), "a:2181,b:2182,a:2181,b:2182/app/x");
+        assert_eq!(
+            (config.hosts.clone(), config.chroot.as_str()),
+            (vec!["a:2181".into(), "b:2182".into()], "/app/x")
+        );
         assert_eq!((config.prefix.as_str(), config.layout), ("/l", Layout::Native));
         assert_eq!((config.ttl, config.access), (Some(Duration::from_secs(5)), Access::Creator));
         assert_eq!(config.tick, Some(Duration::from_secs(1)));

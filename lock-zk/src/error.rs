@@ -7,6 +7,7 @@ use lock_core::{
 use zookeeper_client::Error as ZkError;
 
 pub(crate) const STORE: &str = "zookeeper";
+const NOT_SUFFICIENT: &str = "the password is wrong, or the user lacks the permission";
 
 /// The meaning of an error for the failed request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,7 +76,8 @@ pub(crate) fn write_failed(op: &'static str, error: ZkError) -> Error {
 
 fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
     match meaning(&error) {
-        Meaning::Denied => denied(STORE, op, error),
+        // ZooKeeper knows no wrong password: with it, a client is another user without rights.
+        Meaning::Denied => denied(STORE, op, format!("{error}: {NOT_SUFFICIENT}")),
         Meaning::Answered | Meaning::Refused => rejected(STORE, op, Effect::None, error),
         Meaning::NotNow => unavailable(op, Effect::None, error),
         Meaning::Over | Meaning::Unanswered => unavailable(op, unanswered, error),

@@ -139,8 +139,9 @@
 //! # Options
 //!
 //! `zookeeper://[user:password@]host[:2181][,host..][/chroot][?option=value&..]`, or the fields of
-//! [`ZkConfig`], which have the same names but for `acl`: that is `access`. The login is used for
-//! ZooKeeper's `digest` scheme.
+//! [`ZkConfig`], which have the same names but for `acl`: that is `access`, and for
+//! [`tls`](lock_core::Tls) and [`timeouts`](lock_core::Timeouts), which are grouped. The login is
+//! used for ZooKeeper's `digest` scheme.
 //!
 //! | option | meaning | default |
 //! |---|---|---|
@@ -149,14 +150,39 @@
 //! | `ttl` | TTL of a lock whose builder sets none | 15 s, or what the server grants for it |
 //! | `tick` | `tickTime` of the servers, if they do not tell it | as told, or guessed from the timeouts |
 //! | `acl` | `open`: any login may touch our nodes; `creator`: our login only | `open` |
+//! | `password_file`, `password_env` | where the password of `user@` is | none |
+//! | `tls` | `verify`: TLS with a verified certificate (Linux); `off` | `off` |
+//! | `ca` | file (PEM) with the authorities that may sign the server's certificate | those of the system |
+//! | `cert`, `key` | files (PEM) with the client's certificate and its key | none |
+//! | `server_name` | name that the server's certificate must have | the host |
+//! | `connect_timeout` | longest time for a connection, 100 ms to 1 min | 3 s |
+//! | `request_timeout` | how long a server may be silent before it is left, 100 ms to 1 min | two fifths of the TTL |
+//!
+//! ## TLS
+//!
+//! The client crate connects to a port of 127.0.0.1, and the driver speaks TLS from there to the
+//! server, with rustls and ring. The driver serves its own process only: it looks for the other end
+//! of each connection among the process's descriptors before it dials. The four-letter commands go
+//! over TLS, too. The server needs Netty
+//! (`serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory`) and `secureClientPort`.
+//! Certificates are read for each connection.
+//!
+//! ## Passwords
+//!
+//! A password from a file or from the environment is read anew for each session, and when the server
+//! refuses a request: the session then logs in with it, too, and repeats the request. So nodes may
+//! be given to a new password while locks are held. ZooKeeper knows no wrong password: with it, a
+//! client is another user, who is [`Denied`](lock_core::Error::Denied) where the nodes belong to the
+//! right one.
 //!
 //! # Store set-up and rights
 //!
 //! ZooKeeper 3.5 or newer. The chroot must exist; the driver makes the directory of the locks. A
 //! login must be allowed to read, create and delete below that, and to read `<prefix>/%floor` and
 //! `/`. The four-letter commands `conf` and `srvr` (`4lw.commands.whitelist`) tell the driver the
-//! tick and whether the server stands alone; without them it assumes the safe case. All servers
-//! must have the same session timeouts.
+//! tick and whether the server stands alone; without them it assumes the safe case. `mntr` tells
+//! whether the servers write to the disk. All servers must have the same session timeouts.
+//! [`cautions`](lock_core::Guarantees::cautions) has what was found at connect.
 //!
 //! # Implementation
 //!
@@ -208,7 +234,7 @@
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer if acquires and releases write, too |
 //! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |
-//! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 1 sync, 4 reads; `srvr` to each address, and once more if there are no members |
+//! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 1 sync, 4 reads, and 1 transaction that changes nothing if there is no prefix; `srvr`, `conf` and `mntr` to each address, and `srvr` once more if there are no members |
 //! | another session, and each new connection of one | 1 read; `srvr` to each address if there are no members |
 //! | a wait in vain | 2 reads, shared by all that end at the same time |
 //! | a removal that the server refuses | 1 per TTL (1 s to 10 s) until it is permitted, for up to 64 nodes |

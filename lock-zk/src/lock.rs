@@ -1,6 +1,6 @@
 //! The driver: connects, and tells what ZooKeeper guarantees.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -26,13 +26,18 @@ use crate::{
     session::{
         Session,
         deployment::{check_access, members},
+        facts::Facts,
         pool::{Sessions, checked_ttl},
     },
-    wire::probe::{self, Timing},
+    wire::{
+        probe::{self, Timing},
+        route::Route,
+    },
 };
 
-/// How long the first connection may take in all.
+/// How long the first connection and the first requests may take in all; and the requests alone.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
+const CONNECT_REST: Duration = Duration::from_secs(1);
 /// A proof of life is more than a tick old. So beside an ensemble shorter sessions leave no time to
 /// find another server.
 const LEAST_TICKS: u32 = 3;
@@ -86,8 +91,9 @@ impl ZkLock {
     pub async fn connect(config: ZkConfig) -> Result<Self> {
         let config = config.checked()?;
         let hosts = config.hosts.join(", ");
-        tokio::time::timeout(CONNECT_LIMIT, connect(config)).await.unwrap_or_else(|_| {
-            let source = format!("no answer from {hosts} within {}", shown(CONNECT_LIMIT));
+        let limit = config.timeouts.connect.map_or(CONNECT_LIMIT, |limit| limit + CONNECT_REST);
+        tokio::time::timeout(limit, connect(config)).await.unwrap_or_else(|_| {
+            let source = format!("no answer from {hosts} within {}", shown(limit));
             Err(error::unavailable("connect", Effect::None, source))
         })
     }
@@ -119,7 +125,7 @@ impl ZkLock {
 
 /// Returns the servers' timeouts and tick. Servers that are reached by TLS alone cannot be asked:
 /// the usual multiples of the tick count as their timeouts.
-async fn timing(config: &ZkConfig) -> Result<Timing> {
+async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
     match (config.plain_hosts().as_slice(), config.tick) {
         ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick }),
         ([], None) => {
@@ -127,28 +133,39 @@ async fn timing(config: &ZkConfig) -> Result<Timing> {
             Err(invalid("tick", "none", allowed))
         }
         (plain, _) => {
-            let told = probe::timing(plain).await;
+            let told = probe::timing(plain, &route.dialer).await;
             told.map_err(|error| error::unavailable("connect", Effect::None, error))
         }
     }
 }
 
+/// Says that the default TTL is another one than on other stores.
+fn other_ttl(default: Duration, granted: &RangeInclusive<Duration>) -> String {
+    format!(
+        "the servers grant session timeouts of {} to {}, so the default TTL is {} instead of {}; \
+         set ttl, or minSessionTimeout and maxSessionTimeout of the servers",
+        shown(*granted.start()),
+        shown(*granted.end()),
+        shown(default),
+        shown(DEFAULT_TTL),
+    )
+}
+
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
-    let timing = timing(&config).await?;
+    let route = Route::open(&config).await?;
+    let timing = timing(&config, &route).await?;
     let tick = config.tick.unwrap_or(timing.tick);
     let (least, most) = timing.timeouts.into_inner();
     let least = least.max(SHORTEST_TTL);
+    let narrowed = config.ttl.is_none() && !(least..=most).contains(&DEFAULT_TTL);
     let usual = DEFAULT_TTL.max(tick * LEAST_TICKS).min(most).max(least);
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
-    let sessions = Sessions::new(config, tick);
+    let sessions = Sessions::new(config, route, tick);
     let session = sessions.get(default_ttl).await?;
-    let (members, alone, access) = tokio::join!(
-        members(&session),
-        probe::stands_alone(&session.config.hosts),
-        check_access(&session)
-    );
+    let (members, facts, access) =
+        tokio::join!(members(&session), Facts::ask(&session.route), check_access(&session));
     access?;
-    let alone = alone && members == Some(0);
+    let alone = facts.alone && members == Some(0);
     let least = if alone { least } else { least.max(tick * LEAST_TICKS) };
     checked_ttl(default_ttl, &(least..=most))?;
     drop(session);
@@ -169,6 +186,11 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.names_at_once = NAMES_AT_ONCE;
     guarantees.ttl = least..=most;
     guarantees.default_ttl = default_ttl;
+    guarantees.cautions = facts.cautions(members);
+    if narrowed {
+        guarantees.cautions.push(other_ttl(default_ttl, &guarantees.ttl));
+    }
+    guarantees.cautions.extend(sessions.config.open_login());
     Ok(ZkLock { sessions, guarantees })
 }
 

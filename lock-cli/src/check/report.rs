@@ -17,6 +17,8 @@ pub(super) struct Report {
     store: String,
     /// Why nothing, or nothing more, was checked.
     error: Option<String>,
+    /// What weakens locks there: see `Guarantees::cautions`.
+    cautions: Vec<String>,
     promises: Vec<Promise>,
     #[serde(skip)]
     code: Option<Code>,
@@ -57,7 +59,8 @@ impl Report {
     /// A store that could not be checked.
     pub(super) fn failed(store: String, failure: Failure) -> Self {
         let code = Some(failure.code());
-        Self { store, error: Some(failure.to_string()), promises: Vec::new(), code }
+        let error = Some(failure.to_string());
+        Self { store, error, cautions: Vec::new(), promises: Vec::new(), code }
     }
 
     pub(super) fn new(store: String, played: Played) -> Self {
@@ -77,7 +80,7 @@ impl Report {
         let broken = promises.iter().any(|promise| promise.verdict == Word::Broken);
         let code = if broken { Some(Code::Broken) } else { failed };
         let error = played.gone.then(|| "the store went away".to_owned());
-        Self { store, error, promises, code }
+        Self { store, error, cautions: played.cautions, promises, code }
     }
 
     fn count(&self, verdict: Word) -> usize {
@@ -198,7 +201,13 @@ pub(super) fn print(json: bool, reports: &[Report]) -> io::Result<()> {
         print::fitted(&headings, rows(&checked))?;
         print::line("")?;
     }
-    reports.iter().try_for_each(|report| print::line(report.sum()))
+    for report in reports {
+        for caution in &report.cautions {
+            print::line(format!("{}: caution: {caution}", report.store))?;
+        }
+        print::line(report.sum())?;
+    }
+    Ok(())
 }
 
 /// A row for each promise. Below it, a row for each check that was not kept everywhere. Each store

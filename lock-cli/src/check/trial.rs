@@ -30,6 +30,8 @@ pub(super) struct Played {
     pub(super) checks: Vec<Ended>,
     /// Whether the store has stopped answering, so that the rest was not checked.
     pub(super) gone: bool,
+    /// What weakens locks in this store.
+    pub(super) cautions: Vec<String>,
 }
 
 /// The end of one check.
@@ -80,7 +82,8 @@ pub(super) async fn play(target: &Arc<Target>, shown: &str, wanted: &[String]) -
     progress.finish_and_clear();
     let gone = target.is_gone();
     let checks = trials.into_iter().map(|trial| trial.ended(gone)).collect();
-    Played { checks, gone }
+    let cautions = target.driver.guarantees().cautions.clone();
+    Played { checks, gone, cautions }
 }
 
 /// A check that may not have ended yet.

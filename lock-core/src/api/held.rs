@@ -11,6 +11,7 @@ use std::{
 use crate::{
     Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term,
     api::client::{Client, Hold},
+    driver::validity::Watcher,
     machine::{alarm::Slot, conversion::HeldAs, finish::Finishing},
 };
 
@@ -40,6 +41,9 @@ impl Held {
         let (granted, floor) = (client.clock.now(), OnceLock::new());
         let hold = Hold { client, name, held_as, lease, ttl, term, granted, floor, cap, slot };
         let hold = Arc::new(hold);
+        // First: the alarm is set to a deadline that no shortening passes by.
+        let watcher: Arc<dyn Watcher> = hold.clone();
+        hold.lease.validity().watch(Arc::downgrade(&watcher));
         hold.client.alarm.add(&hold, hold.until());
         Self(hold)
     }

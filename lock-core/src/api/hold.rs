@@ -9,7 +9,7 @@ use crate::{
     Error, Instant, LossReason, Result, Term, Ticket, Validity,
     api::client::{Client, Hold, Returned},
     deadline,
-    driver::{duration::shown, trace},
+    driver::{duration::shown, trace, validity::Watcher},
     machine::{
         alarm::{HasSlot, Slot, Watched},
         drain::Stay,
@@ -129,6 +129,13 @@ impl Watched for Hold {
             return None;
         }
         Some(self.until())
+    }
+}
+
+impl Watcher for Hold {
+    fn shortened(self: Arc<Self>) {
+        // If it has ended since, the alarm finds that out.
+        self.client.alarm.add(&self, self.until());
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fmt, panic::Location, sync::Arc};
 
 use crate::{
     DistributedLock, Election, Guarantees, Kind, Lock, LockName, LockSet, Result, Semaphore,
-    api::client::Client,
+    api::client::Client, driver::trace,
 };
 
 #[allow(unused_imports, reason = "for the documentation")]
@@ -50,6 +50,8 @@ impl Locks {
         caller: &'static Location<'static>,
         servers: Option<String>,
     ) -> Self {
+        let guarantees = driver.guarantees();
+        guarantees.cautions.iter().for_each(|why| trace::caution(guarantees.store, why));
         Self { client: Arc::new(Client::new(driver, caller, servers)) }
     }
 

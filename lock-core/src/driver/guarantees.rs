@@ -52,6 +52,11 @@ pub struct Guarantees {
     /// Whether an exclusive lock can be detached for another process: see
     /// [`LockGuard::detach`](crate::LockGuard::detach).
     pub detach: bool,
+    /// Why the store has no other kinds, if there is a reason beyond its driver.
+    pub no_other_kinds: Option<&'static str>,
+    /// What was found at connect that weakens locks or their speed: a setting, a version, a role.
+    /// Each is a sentence that says what to do. [`trace`](crate::trace) has each as `caution`.
+    pub cautions: Vec<String>,
 }
 
 impl Guarantees {
@@ -59,7 +64,7 @@ impl Guarantees {
     ///
     /// Defaults: survives nothing, every overlap, no order, polling, no fencing, tokens below 2^63,
     /// loss by deadline only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no
-    /// slack, no names at once, no detaching.
+    /// slack, no names at once, no detaching, no cautions.
     pub fn least(store: &'static str) -> Self {
         Self {
             store,
@@ -77,6 +82,8 @@ impl Guarantees {
             expiry_slack: Duration::ZERO,
             names_at_once: 0,
             detach: false,
+            no_other_kinds: None,
+            cautions: Vec::new(),
         }
     }
 
@@ -109,7 +116,13 @@ impl Guarantees {
     pub fn check_kind(&self, kind: LockKind) -> Result<()> {
         match self.kinds.contains(&kind) {
             true => Ok(()),
-            false => Err(Error::Unsupported { store: self.store, what: format!("keep {kind}") }),
+            false => {
+                let what = match self.no_other_kinds {
+                    Some(why) => format!("keep {kind}: {why}"),
+                    None => format!("keep {kind}"),
+                };
+                Err(Error::Unsupported { store: self.store, what })
+            }
         }
     }
 

@@ -29,6 +29,9 @@ pub enum LossReason {
     /// The lock's entry vanished from the store: revoked by an operator
     /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.
     EntryGone,
+    /// The store failed over, and the server that took over does not know the lock: its write was
+    /// not replicated before.
+    Failover,
     /// The lock was detached, and its ticket has been used: another client adopted it.
     Adopted,
     /// The lock was detached, and is not there any more: it was not adopted before its TTL was
@@ -48,6 +51,7 @@ impl fmt::Display for LossReason {
             Self::Closed => "its connection was closed here, and gave it back",
             Self::RuntimeEnded => "the runtime that connected has ended, and nothing renews it",
             Self::EntryGone => "its entry was revoked, or vanished from the store",
+            Self::Failover => "the server that took over after a failover does not know it",
             Self::Adopted => "its ticket has been used: another client adopted it",
             Self::TicketOver => {
                 "its ticket is over: it was not adopted within its TTL, or was revoked or released"

@@ -21,7 +21,7 @@
 //! | `connected` | INFO | `store` | the connection to the store works again |
 //! | `unwatched` | WARN | `store`, `error` | the store does not report losses any more; holders have their deadline |
 //! | `unexpected` | WARN | `store`, `what` | the store sent a message that belongs to no request |
-//! | `caution` | WARN | `store`, `why` | at connect: a known fault of this server concerns locks |
+//! | `caution` | WARN | `store`, `why` | at connect: each of [`Guarantees::cautions`](crate::Guarantees::cautions) |
 //! | `opened` | INFO | `store`, `path`, `excludes` | a store in a file was opened; `excludes` says which programs exclude each other |
 //!
 //! Names are for people; a lock's name can be long, so metrics should not use it as a label.

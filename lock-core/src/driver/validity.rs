@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -15,7 +15,8 @@ use crate::{Instant, LockName, LossReason, driver::trace};
 /// The state of one grant, shared by the driver that renews it and the guard that watches it.
 ///
 /// It holds until an instant that renewals move forward, and it ends once: lost, or released. A
-/// driver moves it with [`extend`](Self::extend) and [`lose`](Self::lose); lock-core does
+/// driver moves it with [`extend`](Self::extend), [`shorten`](Self::shorten) and
+/// [`lose`](Self::lose); lock-core does
 /// everything else. One small allocation, no task and no channel: a process may hold 10,000 locks.
 #[derive(Clone)]
 pub struct Validity(Arc<State>);
@@ -25,6 +26,13 @@ struct State {
     until: AtomicU64,
     end: OnceLock<End>,
     ended: Notify,
+    watcher: OnceLock<Weak<dyn Watcher>>,
+}
+
+/// It watches the end of a grant, and must know of an earlier one.
+pub(crate) trait Watcher: Send + Sync {
+    /// The grant ends earlier than it did.
+    fn shortened(self: Arc<Self>);
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,12 +50,30 @@ impl Validity {
             until: AtomicU64::new(until.nanos()),
             end: OnceLock::new(),
             ended: Notify::new(),
+            watcher: OnceLock::new(),
         }))
     }
 
     /// Moves the end forward; an earlier instant than the present one changes nothing.
     pub fn extend(&self, until: Instant) {
         self.0.until.fetch_max(until.nanos(), Ordering::AcqRel);
+    }
+
+    /// Moves the end back, since what a server had confirmed may not hold any more; a later instant
+    /// than the present one changes nothing. [`extend`](Self::extend) works again after it.
+    pub fn shorten(&self, until: Instant) {
+        if self.0.until.fetch_min(until.nanos(), Ordering::AcqRel) <= until.nanos() {
+            return;
+        }
+        if let Some(watcher) = self.0.watcher.get().and_then(Weak::upgrade) {
+            watcher.shortened();
+        }
+    }
+
+    /// Sets who must know when the grant ends earlier; the first one counts.
+    pub(crate) fn watch(&self, watcher: Weak<dyn Watcher>) {
+        // A second one would be a second guard of one grant, which there is not.
+        let _ = self.0.watcher.set(watcher);
     }
 
     /// Ends the grant as lost. Only the first end counts: this does nothing after a release.

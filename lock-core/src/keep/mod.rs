@@ -20,6 +20,7 @@
 //! | [`observe`] | changes of the leader, sent to one observer |
 //! | [`backoff`] | pauses that grow |
 //! | [`ticket`] | tickets whose place a driver cannot read |
+//! | `tls` (feature `rustls`) | TLS for drivers that open their own sockets |
 //! | [`one_host`] | the address in a URL of a store with one server |
 //! | [`errors`] | constructors for the errors of drivers |
 //! | [`limits`] | times and counts that are the same on every store |
@@ -44,4 +45,6 @@ pub mod poison;
 pub mod pool;
 mod setters;
 pub mod ticket;
+#[cfg(feature = "rustls")]
+pub mod tls;
 pub mod wait;

@@ -67,13 +67,15 @@ impl<W: Watched + ?Sized> Alarm<W> {
         alarm
     }
 
-    /// Rings `watched` at `at` unless it is removed before.
+    /// Rings `watched` at `at`, and not when it would have rung, unless it is removed before.
     pub(crate) fn add(&self, watched: &Arc<W>, at: Instant) {
         let mut due = lock(&self.due);
         let key = (at, due.next_id);
         due.next_id += 1;
         due.entries.insert(key, Arc::downgrade(watched));
-        *lock(&watched.slot().0) = Some(key);
+        if let Some(earlier) = lock(&watched.slot().0).replace(key) {
+            due.entries.remove(&earlier);
+        }
         let earlier = at.nanos() < self.armed.fetch_min(at.nanos(), Ordering::AcqRel);
         drop(due);
         if earlier {

@@ -120,6 +120,9 @@ impl<S: PolledStore> DistributedLock for Polling<S> {
                     if !passes || clock.now().since(answered) >= request.ttl {
                         break error;
                     }
+                    if let Error::Unavailable { source, .. } = &error {
+                        attempt.put_off(source);
+                    }
                 }
             }
             tokio::select! {

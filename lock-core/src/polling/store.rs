@@ -53,6 +53,12 @@ pub trait PolledStore: Debug + Send + Sync + 'static {
         Clock::Boot
     }
 
+    /// Whether the store has been closed, so that no further call can succeed: a removal that failed
+    /// is not tried again. Default: never.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
     /// The longest pause between two tries of a waiter; each pause is between half of it and the
     /// whole. Default: 50 ms.
     fn pause(&self) -> Duration {

@@ -35,14 +35,21 @@ impl<S: PolledStore> Way<S> {
         answer
     }
 
-    /// Removes an entry: tries again while the store is out of reach, for one TTL.
+    /// Removes an entry: tries again while the store is out of reach, for one TTL, unless the
+    /// store is closed.
     pub(super) async fn remove(&self, name: &LockName, attempt: Uuid, ttl: Duration) -> Result<()> {
         let clock = self.store.clock();
         let limit = clock.now() + ttl;
         loop {
             match self.heard("release", self.store.remove(name, attempt).await) {
                 Ok(_) => return Ok(()),
-                Err(error) if !error.is_unavailable() || clock.now() >= limit => return Err(error),
+                Err(error)
+                    if !error.is_unavailable()
+                        || self.store.is_closed()
+                        || clock.now() >= limit =>
+                {
+                    return Err(error);
+                }
                 Err(_) => clock.sleep_until(clock.now() + jitter(self.store.pause())).await,
             }
         }

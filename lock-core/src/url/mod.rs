@@ -2,7 +2,10 @@
 
 mod options;
 mod parts;
+pub(crate) mod secret;
 mod secrets;
+pub(crate) mod timeouts;
+pub(crate) mod tls;
 
 use std::{collections::BTreeMap, fmt};
 

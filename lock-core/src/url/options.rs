@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{parts::decode, secrets::SECRETS};
+use super::{parts::decode, secrets::is_secret};
 use crate::{Error, Result, driver::duration};
 
 /// The options of a URL. A driver asks for each option that it knows, then calls
@@ -100,8 +100,11 @@ pub(super) fn options(query: &str) -> Result<BTreeMap<String, String>, String> {
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (option, value) =
             pair.split_once('=').ok_or_else(|| format!("option {pair:?} has no value"))?;
-        if SECRETS.contains(&option.to_ascii_lowercase().as_str()) {
-            return Err(format!("a {option} belongs before the host: SCHEME://USER:PASSWORD@HOST"));
+        if is_secret(option) {
+            return Err(format!(
+                "a {option} belongs before the host, as in SCHEME://USER:PASSWORD@HOST, or into a \
+                 file (option password_file) or a variable (password_env)"
+            ));
         }
         if options.insert(option.to_owned(), decode(value)?).is_some() {
             return Err(format!("option {option:?} is given twice"));

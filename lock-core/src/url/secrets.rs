@@ -2,9 +2,16 @@
 
 use super::parts::is_scheme;
 
-/// Options, in lower case, that people write although their values are secret.
-pub(super) const SECRETS: [&str; 7] =
-    ["password", "passwd", "pass", "pwd", "auth", "token", "secret"];
+/// Parts of the names of options that people write although their values are secret.
+const SECRETS: [&str; 6] = ["passw", "pwd", "auth", "token", "secret", "requirepass"];
+
+/// Whether the value of an option is a secret, or was meant as one. That of `password_file` is where
+/// a secret is.
+pub(super) fn is_secret(option: &str) -> bool {
+    let option = option.to_ascii_lowercase();
+    let elsewhere = option.ends_with("_file") || option.ends_with("_env");
+    !elsewhere && (option == "pass" || SECRETS.iter().any(|part| option.contains(part)))
+}
 
 /// Whether there is an `@` that does not end a login. It may be part of a password, or follow a
 /// password with a character that ends the authority. Parsed as it is, parts of the password would
@@ -42,12 +49,12 @@ fn without_login(url: &str) -> String {
 
 /// The URL with `***` instead of everything from a secret option's value on.
 fn without_secret_options(url: &str) -> String {
-    let lower = url.to_ascii_lowercase();
-    let value = |secret: &&str| {
-        let starts = ["?", "&"].map(|before| format!("{before}{secret}="));
-        starts.iter().filter_map(|start| Some(lower.find(start)? + start.len())).min()
+    let starts = url.match_indices(['?', '&']).map(|(at, _)| at + 1);
+    let value = |start: usize| {
+        let (option, _) = url[start..].split_once('=')?;
+        is_secret(option).then_some(start + option.len() + 1)
     };
-    match SECRETS.iter().filter_map(value).min() {
+    match starts.filter_map(value).min() {
         Some(value) => format!("{}***", &url[..value]),
         None => url.to_owned(),
     }

@@ -61,6 +61,8 @@ fn a_password_among_the_options_is_not_shown() {
         "redis://h?ttl=5s&PWD=QXZ",
         "mysql://h/d?passwd=QXZ",
         "zookeeper://h?auth=QXZ",
+        "redis+sentinel://h/s?sentinel_password=QXZ",
+        "redis://h?ttl=5s&requirepass=QXZ",
     ] {
         assert!(!without_password(url).contains("QXZ"), "{url}");
         let error = StoreUrl::parse(url).unwrap_err();

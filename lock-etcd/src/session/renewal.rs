@@ -49,7 +49,10 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
             Err(_) if connection.member().generation != generation => None,
             Err(failure) => Some(failure),
         };
-        let denied = failure.as_ref().filter(|failure| failure.kind == FailureKind::Denied);
+        // A refused login concerns all sessions. Another password may be there at any time.
+        let is_one =
+            |failure: &&Failure| failure.kind == FailureKind::Denied && !failure.is_login_refused();
+        let denied = failure.as_ref().filter(is_one);
         if let Some(denied) = denied.and_then(|_| denied_one(&sessions.all())) {
             denied.set_alone(true);
             tokio::spawn(renew_alone(sessions.clone(), denied));
@@ -100,6 +103,9 @@ async fn renew_alone(sessions: Arc<Sessions>, session: Arc<Session>) {
             }
             Ok(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
                 return sessions.gone(&session);
+            }
+            Ok(Err(failure)) if failure.is_login_refused() => {
+                drop(sessions.connection.failed(member.generation, &failure).await);
             }
             // The common stream finds out about the connection.
             _ => {}
@@ -177,7 +183,7 @@ async fn open(
             return Err(Failure::new(FailureKind::Refused, "another connection is in use"));
         }
         tokio::select! {
-            opened = &mut opening => return Ok(opened?),
+            opened = &mut opening => return opened.map_err(Failure::of_stream),
             _ = changes.changed() => {}
             () = sleep(wake.min(patience.since(now))) => {}
         }

@@ -3,9 +3,12 @@
 use std::error::Error as _;
 
 use lock_core::BoxError;
-use tonic::{Code, Status};
+use tonic::{Code, ConnectError, Status};
 
-use crate::error::{Failure, FailureKind};
+use crate::{
+    error::{Failure, FailureKind},
+    wire::tls_error,
+};
 
 impl From<etcd_client::Error> for Failure {
     fn from(error: etcd_client::Error) -> Self {
@@ -31,7 +34,8 @@ fn kind_of_status(status: &Status) -> FailureKind {
     match status.code() {
         // The end of a connection may have other codes: ENHANCE_YOUR_CALM is ResourceExhausted.
         _ if says("h2 protocol error") => FailureKind::Broken,
-        // The client's text when no connection could be made.
+        // The client's error when no connection could be made, and so nothing was sent.
+        Code::Unavailable if is_unconnected(status) => FailureKind::Refused,
         Code::Unavailable if says("tcp connect error") || says("dns error") => FailureKind::Refused,
         Code::ResourceExhausted if says("too many requests") => FailureKind::Busy,
         Code::NotFound if says("lease not found") => FailureKind::LeaseGone,
@@ -53,6 +57,15 @@ fn kind_of_status(status: &Status) -> FailureKind {
     }
 }
 
+fn is_unconnected(status: &Status) -> bool {
+    causes(status).any(|cause| cause.is::<ConnectError>())
+}
+
+/// The errors behind a status, from the outermost to the innermost.
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(status.source(), |error| (*error).source())
+}
+
 /// Whether etcd says that it did nothing, or its gRPC server says that it has not passed the
 /// request on. If the space is exceeded, etcd says so also after it has acted.
 fn is_refusal(status: &Status) -> bool {
@@ -66,10 +79,11 @@ fn shorten(error: etcd_client::Error) -> BoxError {
     match error {
         etcd_client::Error::GRpcStatus(status) => {
             let told = format!("{} ({:?})", status.message(), status.code());
-            match std::iter::successors(status.source(), |error| (*error).source()).last() {
-                Some(cause) => format!("{told}: {cause}").into(),
-                None => told.into(),
-            }
+            tls_error::explained(match causes(&status).last() {
+                Some(cause) => format!("{told}: {cause}"),
+                None => told,
+            })
+            .into()
         }
         error => error.into(),
     }

@@ -22,18 +22,16 @@ use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    error::{Failure, STORE},
+    error::{Failure, FailureKind, STORE},
     wire::{
         answer::Answer,
         dial::Source,
         endpoints::Endpoints,
-        member::{ANSWER_LIMIT, Member},
+        limits::Limits,
+        member::Member,
         turns::{Turn, Turns, unsent},
     },
 };
-
-/// How long connecting may take in all, for any number of members.
-const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 
 /// The pauses between tries: from 10 ms to the longest.
 pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), LONGEST_PAUSE);
@@ -49,6 +47,7 @@ pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 pub(crate) struct Connection {
     pub(super) endpoints: Endpoints,
     pub(super) source: Source,
+    pub(crate) limits: Limits,
     pub(super) member: RwLock<Arc<Member>>,
     pub(super) changes: watch::Sender<u64>,
     pub(super) dialing: tokio::sync::Mutex<()>,
@@ -84,22 +83,23 @@ impl Connection {
     /// The error of the last member, or of the first one that refused the login.
     pub(crate) async fn open<T, F: Future<Output = Answer<T>>>(
         source: Source,
+        limits: Limits,
         probe: impl Fn(Arc<Member>) -> F,
     ) -> Result<(Self, T), Failure> {
         let endpoints = Endpoints::shuffled(&source.endpoints());
         let to_try = endpoints.to_try();
-        let limit = limit_of_each(to_try.len());
+        let limit = limits.of_each(to_try.len());
         let mut failure = Failure::senseless("no endpoints");
         for endpoint in to_try {
             let attempt = async {
-                let member = Arc::new(source.dial(&endpoint, 0, true).await?);
+                let member = Arc::new(source.dial(&endpoint, 0, true, limit).await?);
                 Ok((member.clone(), probe(member).await?))
             };
             match timeout(limit, attempt).await {
                 Ok(Ok((member, answer))) => {
-                    return Ok((Self::new(endpoints, source, member), answer));
+                    return Ok((Self::new(endpoints, source, limits, member), answer));
                 }
-                Ok(Err(error)) => failure = error,
+                Ok(Err(error)) => failure = source.explain(error, &endpoint, limit).await,
                 Err(_) => failure = Failure::silent(limit),
             }
             if !failure.kind.is_passing() {
@@ -110,10 +110,11 @@ impl Connection {
         Err(failure)
     }
 
-    fn new(endpoints: Endpoints, source: Source, member: Arc<Member>) -> Self {
+    fn new(endpoints: Endpoints, source: Source, limits: Limits, member: Arc<Member>) -> Self {
         Self {
             endpoints,
             source,
+            limits,
             member: RwLock::new(member),
             changes: watch::Sender::new(0),
             dialing: tokio::sync::Mutex::new(()),
@@ -153,21 +154,28 @@ impl Connection {
     /// Sends a request that needs the leader, without a retry.
     pub(crate) async fn call<T, F: Future<Output = Answer<T>>>(
         &self,
-        send: impl FnOnce(&Member) -> F,
+        send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
         let room = self.turns.request().await;
         self.send(Word::Leader, room, send).await
     }
 
-    /// Sends a request that only reads, without a retry, when its turn has come.
+    /// Sends a request that only reads, when its turn has come. Without a retry, unless all that
+    /// it needed was a new login.
     pub(crate) async fn look<T, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
-        send: impl FnOnce(&Member) -> F,
+        send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
         let _turn = self.turns.look().await;
         let room = self.turns.request().await;
-        self.send(word, room, send).await
+        match self.send(word, room, &send).await {
+            Err(failure) if failure.kind == FailureKind::LoggedOut => {
+                let room = self.turns.request().await;
+                Box::pin(self.send(word, room, &send)).await
+            }
+            result => result,
+        }
     }
 
     async fn send<T, F: Future<Output = Answer<T>>>(
@@ -177,17 +185,16 @@ impl Connection {
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure> {
         let member = self.member();
-        let answer = timeout(ANSWER_LIMIT, send(&member)).await;
+        let answer = timeout(self.limits.request, send(&member)).await;
         drop(room);
         let failure = match answer {
             Ok(Ok(answer)) => {
                 self.works(word);
                 return Ok(answer);
             }
-            // The caller's client possibly does not log in again by itself.
-            Ok(Err(error)) if self.source.is_shared() => Failure::of_stream(error),
-            Ok(Err(error)) => Failure::from(error),
-            Err(_) => Failure::silent(ANSWER_LIMIT),
+            // The client crate logs in again only with the password that it knows.
+            Ok(Err(error)) => self.judge(member.generation, Failure::of_stream(error)),
+            Err(_) => Failure::silent(self.limits.request),
         };
         // Boxed here and elsewhere, so that rare cases do not make every request's future large.
         // The next request reports the result of the login.
@@ -238,13 +245,6 @@ impl Connection {
             self.reach.works();
         }
     }
-}
-
-/// Returns how long one member of several may take to answer, so that all of them are tried in
-/// time.
-pub(super) fn limit_of_each(members: usize) -> Duration {
-    let members = u32::try_from(members.max(1)).unwrap_or(u32::MAX);
-    (CONNECT_LIMIT / members).min(ANSWER_LIMIT)
 }
 
 impl fmt::Debug for Connection {

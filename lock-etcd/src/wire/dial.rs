@@ -3,19 +3,29 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
+use lock_core::Encryption;
 
 use crate::{
-    error::Failure,
-    wire::member::{ANSWER_LIMIT, Member},
+    error::{Failure, FailureKind},
+    wire::{
+        login::Login,
+        member::Member,
+        own::{Own, for_locks},
+        probe, tls_error,
+    },
 };
 
 /// The name of the one endpoint of a caller's client.
 const GIVEN: &str = "(the caller's client)";
 
+const EXPECTS_TLS: &str = "the server expects TLS on this port (tls=verify)";
+
 /// The source of connections.
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// These endpoints and options: each connection is to one member, and is ours.
+    /// A configuration: each connection is to one member, and is ours.
+    Own(Box<Own>),
+    /// Same as [`Own`](Self::Own), with these endpoints and options of the caller.
     Options(Vec<String>, Box<ConnectOptions>),
     /// A client of the caller, shared, with its own endpoints.
     Client(Box<Client>),
@@ -24,14 +34,48 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) fn endpoints(&self) -> Vec<String> {
         match self {
+            Self::Own(own) => own.endpoints.clone(),
             Self::Options(endpoints, _) => endpoints.clone(),
             Self::Client(_) => vec![GIVEN.to_owned()],
         }
     }
 
-    /// Whether the connection is shared with the caller.
-    pub(crate) fn is_shared(&self) -> bool {
-        matches!(self, Self::Client(_))
+    /// Whether it has certificates, which may have been replaced since the last connection.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(self, Self::Own(own) if own.tls.mode != Encryption::Off)
+    }
+
+    /// Whether there is another password to try than the one in use.
+    pub(crate) fn has_other_password(&self) -> bool {
+        match self {
+            Self::Own(own) => own.login.as_ref().is_some_and(Login::has_other_password),
+            _ => false,
+        }
+    }
+
+    /// Returns the failure of the first connection with its cause, if another connection shows it.
+    pub(crate) async fn explain(
+        &self,
+        failure: Failure,
+        endpoint: &str,
+        limit: Duration,
+    ) -> Failure {
+        let Self::Own(own) = self else { return failure };
+        if self.is_encrypted() && failure.is_reset() {
+            let told = format!("{}: {failure}", tls_error::NO_TLS);
+            return Failure::new(FailureKind::Refused, told);
+        }
+        if failure.kind != FailureKind::Broken {
+            return failure;
+        }
+        let cause = match self.is_encrypted() {
+            true => probe::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
+            false => {
+                let expected = probe::speaks_tls(endpoint, limit).await;
+                expected.then(|| format!("{EXPECTS_TLS}: {failure}"))
+            }
+        };
+        cause.map_or(failure, |cause| Failure::new(FailureKind::Refused, cause))
     }
 
     /// Returns a connection to this member. With the caller's client it is the same connection
@@ -48,10 +92,12 @@ impl Source {
         endpoint: &Arc<str>,
         generation: u64,
         login: bool,
+        limit: Duration,
     ) -> Result<Member, Failure> {
         let client = match self {
+            Self::Own(own) => own.dial(endpoint, limit).await?,
             Self::Options(_, options) => {
-                Client::connect([&**endpoint], Some(for_locks(options))).await?
+                Client::connect([&**endpoint], Some(for_locks(options, limit))).await?
             }
             Self::Client(client) => {
                 if login {
@@ -62,28 +108,6 @@ impl Source {
         };
         Ok(Member { generation, endpoint: endpoint.clone(), client })
     }
-}
-
-/// Options with a login only.
-pub(crate) fn options(login: Option<(&str, &str)>) -> Box<ConnectOptions> {
-    let options = ConnectOptions::new();
-    Box::new(match login {
-        Some((user, password)) => options.with_user(user, password),
-        None => options,
-    })
-}
-
-/// Sets the options that a connection for locks needs, whatever they were.
-fn for_locks(options: &ConnectOptions) -> ConnectOptions {
-    options
-        .clone()
-        // A member without a leader ends its streams instead of staying silent for ever.
-        .with_require_leader(true)
-        .with_connect_timeout(ANSWER_LIMIT)
-        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The lease
-        // keep-alives notice sooner that etcd does not answer.
-        .with_tcp_keepalive(Duration::from_secs(10))
-        .with_auto_token_refresh(true)
 }
 
 /// The options would show the password.

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
-        connection::{Connection, WATCH_LOGINS, limit_of_each},
+        connection::{Connection, WATCH_LOGINS},
         member::Member,
     },
 };
@@ -28,7 +28,19 @@ impl Connection {
         }
     }
 
+    /// Returns the failure of a request through the member of `generation`. A login that etcd
+    /// refused is [`LoggedOut`](FailureKind::LoggedOut) if there is another password to try.
+    pub(super) fn judge(&self, generation: u64, failure: Failure) -> Failure {
+        let again = failure.is_login_refused()
+            && (self.member().generation != generation || self.source.has_other_password());
+        match again {
+            true => failure.logged_out(),
+            false => failure,
+        }
+    }
+
     async fn mend(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
+        let failure = &self.judge(generation, failure.clone());
         if failure.kind == FailureKind::LoggedOut {
             return self.replace(generation, true).await;
         }
@@ -39,8 +51,10 @@ impl Connection {
             trace::disconnected(STORE, failure);
             self.reach.broke(failure);
         }
-        // The client repairs a connection that broke, but not one that is silent.
-        if !self.endpoints.is_one() || failure.kind == FailureKind::Silent {
+        // The client repairs a connection that broke, with the certificates that it knows, but not
+        // one that is silent.
+        let is_repaired = failure.kind != FailureKind::Silent && !self.source.is_encrypted();
+        if !self.endpoints.is_one() || !is_repaired {
             return self.replace(generation, false).await;
         }
         Ok(())
@@ -95,16 +109,19 @@ impl Connection {
         if same {
             to_try.insert(0, old.endpoint.clone());
         }
-        let limit = limit_of_each(to_try.len());
-        let mut denied = Ok(None);
+        let limit = self.limits.of_each(to_try.len());
         for endpoint in to_try {
-            match timeout(limit, self.source.dial(&endpoint, old.generation + 1, same)).await {
+            let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit);
+            match timeout(limit, dialed).await {
                 Ok(Ok(member)) => return Ok(Some(member)),
-                Ok(Err(failure)) if failure.kind == FailureKind::Denied => denied = Err(failure),
+                Ok(Err(failure)) if failure.kind == FailureKind::Denied => {
+                    // All members know the same users.
+                    return Err(failure);
+                }
                 _ => {}
             }
             self.endpoints.failed(&endpoint);
         }
-        denied
+        Ok(None)
     }
 }

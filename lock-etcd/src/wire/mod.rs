@@ -1,6 +1,7 @@
 //! Communication with etcd: connections, requests and answers, and the streams of watches.
 
 pub(crate) mod answer;
+mod cautions;
 mod client_error;
 pub(crate) mod connection;
 pub(crate) mod deployment;
@@ -9,10 +10,16 @@ pub(crate) mod endpoints;
 mod failover;
 pub(crate) mod history;
 pub(crate) mod leases;
+pub(crate) mod limits;
+pub(crate) mod login;
 pub(crate) mod member;
+pub(crate) mod own;
+mod probe;
 pub(crate) mod reads;
 pub(crate) mod removals;
 pub(crate) mod requests;
 pub(crate) mod stream;
+mod tls_error;
 pub(crate) mod turns;
+mod version;
 pub(crate) mod watches;

@@ -18,7 +18,6 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
         connection::{BACKOFF, Connection, Word},
-        member::ANSWER_LIMIT,
         reads,
         watches::{About, Open, Watches},
     },
@@ -139,9 +138,10 @@ async fn wait_for_first<S: Side>(stream: &Stream<S>) -> Open {
 async fn open<S: Side>(connection: &Connection, first: Open) -> Result<WatchStream, Failure> {
     let mut client = connection.member().client.watch_client();
     let opened = client.watch(&*first.queue, Some(options::<S>(&first)));
-    match timeout(ANSWER_LIMIT, opened).await {
-        Ok(opened) => Ok(opened?),
-        Err(_) => Err(Failure::silent(ANSWER_LIMIT)),
+    let limit = connection.limits.request;
+    match timeout(limit, opened).await {
+        Ok(opened) => opened.map_err(Failure::of_stream),
+        Err(_) => Err(Failure::silent(limit)),
     }
 }
 

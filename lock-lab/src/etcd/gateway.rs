@@ -8,8 +8,20 @@ use crate::{LabError, ask};
 
 /// Calls a method of etcd's API, such as `kv/range`.
 pub(super) async fn post(addr: SocketAddr, path: &str, body: &Value) -> Result<Value, LabError> {
+    post_as(addr, path, body, None).await
+}
+
+/// Same as [`post`], with a token of a login.
+pub(super) async fn post_as(
+    addr: SocketAddr,
+    path: &str,
+    body: &Value,
+    token: Option<&str>,
+) -> Result<Value, LabError> {
     let body = body.to_string();
-    let head = format!("POST /v3/{path} HTTP/1.0\r\nContent-Length: {}\r\n\r\n", body.len());
+    let login = token.map(|token| format!("Authorization: {token}\r\n")).unwrap_or_default();
+    let length = body.len();
+    let head = format!("POST /v3/{path} HTTP/1.0\r\n{login}Content-Length: {length}\r\n\r\n");
     let reply = request(addr, head + &body).await?;
     serde_json::from_str(&reply).map_err(|_| refused(reply))
 }

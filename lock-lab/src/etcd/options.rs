@@ -3,21 +3,27 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
 
-use super::{gateway, metrics};
+use super::{gateway, logins::Logins, metrics};
 use crate::{
     Counters, LabError, Place,
     options::Common,
     port::addr_in,
     store::{Answer, Store},
+    tls::Tls,
 };
 
 /// The port for clients, and the port for the other nodes.
 const CLIENT: usize = 0;
 const PEER: usize = 1;
+/// The port for the lab itself, which cannot speak TLS.
+const CONTROL: usize = 2;
+/// The file with the authority of clients.
+const CLIENTS: &str = "tls-clients.pem";
 const INSTALL: &str = "apt-get install etcd-server";
 /// Relative to the workspace's folder.
 const PROGRAM_3_5: &str = "target/python/bin/etcd";
@@ -30,6 +36,10 @@ pub struct EtcdOptions {
     pub(super) is_3_5: bool,
     /// Its number and the places of all nodes, if it is one of a cluster.
     member: Option<(usize, Vec<Place>)>,
+    pub(super) tls: Option<Tls>,
+    /// The authority of the certificates that clients must have.
+    pub(super) client_authority: Option<String>,
+    pub(super) logins: Logins,
 }
 
 impl EtcdOptions {
@@ -44,6 +54,32 @@ impl EtcdOptions {
     /// Makes it a node of a cluster.
     pub(super) fn join(&mut self, index: usize, places: &[Place]) {
         self.member = Some((index, places.to_vec()));
+    }
+
+    /// Writes the files for TLS, and returns the options that name them.
+    fn tls(&self, home: &Path) -> Result<Vec<OsString>, LabError> {
+        let Some(tls) = &self.tls else { return Ok(Vec::new()) };
+        tls.write(home)?;
+        let file = |name| home.join(name).into_os_string();
+        let (cert, key) = (file(Tls::CERTIFICATE), file(Tls::KEY));
+        let mut options = vec!["--cert-file".into(), cert, "--key-file".into(), key];
+        if let Some(authority) = &self.client_authority {
+            fs::write(home.join(CLIENTS), authority)
+                .map_err(LabError::io(format!("writing {CLIENTS}")))?;
+            options.extend(["--client-cert-auth".into(), "--trusted-ca-file".into()]);
+            options.push(file(CLIENTS));
+        }
+        Ok(options)
+    }
+
+    /// Returns the URLs on which it listens for clients, and the one of them that it tells.
+    fn client_urls(&self, addrs: &[SocketAddr]) -> (String, String) {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let own = format!("{scheme}://{}", addrs[CLIENT]);
+        match addrs.get(CONTROL) {
+            Some(control) => (format!("{own},http://{control}"), own),
+            None => (own.clone(), own),
+        }
     }
 
     /// Returns its name, and the names and URLs of all nodes.
@@ -64,7 +100,11 @@ impl Store for EtcdOptions {
 
     /// etcd opens the second port even without other nodes.
     fn ports(&self) -> usize {
-        2
+        if self.tls.is_some() { 3 } else { 2 }
+    }
+
+    fn control(&self) -> usize {
+        if self.tls.is_some() { CONTROL } else { CLIENT }
     }
 
     fn installed(&self, common: &Common) -> Result<(), LabError> {
@@ -78,18 +118,20 @@ impl Store for EtcdOptions {
         addrs: &[SocketAddr],
     ) -> Result<Vec<OsString>, LabError> {
         let mut command = vec![self.program(common)?.into_os_string()];
-        let [client, peer] = [CLIENT, PEER].map(|i| format!("http://{}", addrs[i]));
+        let (clients, told) = self.client_urls(addrs);
+        let peer = format!("http://{}", addrs[PEER]);
         let (name, cluster) = self.names(&peer);
         let options = [
             ("--name", &name),
-            ("--listen-client-urls", &client),
-            ("--advertise-client-urls", &client),
+            ("--listen-client-urls", &clients),
+            ("--advertise-client-urls", &told),
             ("--listen-peer-urls", &peer),
             ("--initial-advertise-peer-urls", &peer),
             ("--initial-cluster", &cluster),
         ];
         command.extend(options.iter().flat_map(|(name, value)| [name.into(), value.into()]));
         command.extend(["--data-dir".into(), home.join("data").into()]);
+        command.extend(self.tls(home)?);
         command.extend(common.args.iter().cloned());
         Ok(command)
     }

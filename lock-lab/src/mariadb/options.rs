@@ -13,7 +13,7 @@ use crate::{
     program,
     store::{Answer, Store},
     template::Template,
-    tls::Tls,
+    tls::{Demands, Tls},
 };
 
 const INSTALL: &str = "apt-get install mariadb-server-core";
@@ -35,6 +35,7 @@ pub struct MariaDbOptions {
     password: Password,
     pub(super) durable: bool,
     pub(super) tls: Option<Tls>,
+    pub(super) demands: Demands,
 }
 
 impl MariaDbOptions {
@@ -55,6 +56,7 @@ impl MariaDbOptions {
             .args(["--default-character-set=utf8mb4", "--user", user])
             .arg(format!("--host={}", addr.ip()))
             .arg(format!("--port={}", addr.port()))
+            .args(self.demands.only.then_some("--ssl"))
             .args(args)
             .env_clear()
             .env("MYSQL_PWD", self.password.as_str());
@@ -92,6 +94,10 @@ impl MariaDbOptions {
         if self.tls.is_some() {
             let files = [("--ssl-cert=", Tls::CERTIFICATE), ("--ssl-key=", Tls::KEY)];
             args.extend(files.map(|(option, name)| in_home(option, name)));
+        }
+        args.extend(self.demands.clients.iter().map(|_| in_home("--ssl-ca=", Tls::CLIENTS)));
+        if self.demands.only {
+            args.push("--require-secure-transport=ON".into());
         }
         args
     }
@@ -148,6 +154,7 @@ impl Store for MariaDbOptions {
         if let Some(tls) = &self.tls {
             tls.write(home)?;
         }
+        self.demands.write(home)?;
         let mut server = vec![binary.into_os_string()];
         server.extend(self.server(home, addrs[0]));
         server.extend(common.args.iter().cloned());

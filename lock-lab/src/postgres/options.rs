@@ -19,7 +19,7 @@ use crate::{
     program,
     store::{Answer, Store},
     template::Template,
-    tls::Tls,
+    tls::{Demands, Tls},
 };
 
 const INSTALL: &str = "apt-get install postgresql";
@@ -57,9 +57,10 @@ if [ -f tls-key.pem ]; then install -m 600 tls-key.pem own-key.pem; fi"#;
 /// The options of PostgreSQL alone.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
-    password: Password,
+    pub(super) password: Password,
     pub(super) durable: bool,
     pub(super) tls: Option<Tls>,
+    pub(super) demands: Demands,
 }
 
 impl PostgresOptions {
@@ -87,6 +88,18 @@ impl PostgresOptions {
         Ok(Client { server: "postgres", command, was_cut_off })
     }
 
+    /// The logins that the server takes: the first line that fits counts.
+    fn logins(&self, clients: &str) -> String {
+        let certified = match &self.demands.clients {
+            Some(_) => {
+                format!("hostssl all certified {clients} scram-sha-256 clientcert=verify-ca\n")
+            }
+            None => String::new(),
+        };
+        let host = if self.demands.only { "hostssl" } else { "host" };
+        format!("{certified}{host} all all {clients} scram-sha-256\n")
+    }
+
     fn server(&self, home: &Path, addr: SocketAddr) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec!["-D".into(), home.join("data").into()];
         let settings = [
@@ -107,6 +120,7 @@ impl PostgresOptions {
         if self.tls.is_some() {
             args.extend(["-c".into(), "ssl=on".into()]);
             files.extend([("ssl_cert_file=", Tls::CERTIFICATE), ("ssl_key_file=", OWN_KEY)]);
+            files.extend(self.demands.clients.iter().map(|_| ("ssl_ca_file=", Tls::CLIENTS)));
         }
         for (setting, name) in files {
             let mut setting = OsString::from(setting);
@@ -152,13 +166,14 @@ impl Store for PostgresOptions {
             .map(|user| format!("ALTER ROLE {user} PASSWORD '{}'\n", self.password.as_str()))
             .concat();
         let clients = if addrs[0].ip().is_loopback() { "127.0.0.1/32" } else { "0.0.0.0/0" };
-        let logins = format!("host all all {clients} scram-sha-256\n");
+        let logins = self.logins(clients);
         for (name, text) in [("password.sql", &*password), ("logins.conf", &logins)] {
             fs::write(home.join(name), text).map_err(LabError::io(format!("writing {name}")))?;
         }
         if let Some(tls) = &self.tls {
             tls.write(home)?;
         }
+        self.demands.write(home)?;
         let mut server = vec![binary.into_os_string()];
         server.extend(self.server(home, addrs[0]));
         server.extend(common.args.iter().cloned());

@@ -5,9 +5,11 @@ use std::{ffi::OsString, net::SocketAddr, path::Path};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
+    cluster::Member,
     info,
     resp::Connection,
     role::{self, Role},
+    secured::{Encryption, Login},
 };
 use crate::{
     Counters, LabError,
@@ -23,13 +25,25 @@ pub(super) const INSTALL: &str = "apt-get install redis-server";
 pub struct RedisOptions {
     pub(super) password: Option<String>,
     pub(super) appendonly: bool,
+    pub(super) encryption: Option<Encryption>,
+    /// A user beside the default one.
+    pub(super) user: Option<Login>,
     /// Its role at its first start, if it belongs to a primary with replicas.
     pub(super) role: Option<Role>,
+    /// Its settings, if it is a node of a cluster.
+    pub(super) member: Option<Member>,
 }
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self { password: None, appendonly: true, role: None }
+        Self {
+            password: None,
+            appendonly: true,
+            encryption: None,
+            user: None,
+            role: None,
+            member: None,
+        }
     }
 }
 
@@ -40,7 +54,21 @@ impl Store for RedisOptions {
 
     fn login(&self) -> String {
         let encoded = |password| utf8_percent_encode(password, NON_ALPHANUMERIC);
+        if let Some(Login { user, password }) = &self.user {
+            return format!("{}:{}@", encoded(user), encoded(password));
+        }
         self.password.as_deref().map(|p| format!(":{}@", encoded(p))).unwrap_or_default()
+    }
+
+    /// With TLS, the second port is without it, for the lab itself. A member of a cluster has one for
+    /// the other members.
+    fn ports(&self) -> usize {
+        // The last one is for other nodes.
+        self.control() + if self.member.is_some() { Member::PORTS } else { 1 }
+    }
+
+    fn control(&self) -> usize {
+        usize::from(self.encryption.is_some())
     }
 
     fn installed(&self, common: &Common) -> Result<(), LabError> {
@@ -58,8 +86,11 @@ impl Store for RedisOptions {
             command.push(role.file(home)?.into());
             command.extend(role::SETTINGS.map(OsString::from));
         }
+        if let Some(member) = self.member {
+            command.extend(member.settings(addrs[self.control() + 1].port()));
+        }
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
-        let port = addrs[0].port().to_string();
+        let port = addrs[self.control()].port().to_string();
         let host = addrs[0].ip().to_string();
         let options = ["--port", &port, "--bind", &host, "--save", "", "--daemonize", "no"];
         // Otherwise, Redis demands a password on other addresses than 127.0.0.1.
@@ -69,6 +100,15 @@ impl Store for RedisOptions {
         command.push(home.into());
         if let Some(password) = &self.password {
             command.extend(["--requirepass".into(), password.into()]);
+            if self.role.is_some() {
+                command.extend(["--masterauth".into(), password.into()]);
+            }
+        }
+        command.extend(self.user.iter().flat_map(Login::options));
+        if let Some(encryption) = &self.encryption {
+            let settings = encryption.settings(home, addrs[0].port())?;
+            let option = |[name, value]: [String; 2]| [format!("--{name}"), value];
+            command.extend(settings.into_iter().flat_map(option).map(OsString::from));
         }
         command.extend(common.args.iter().cloned());
         Ok(command)

@@ -7,6 +7,7 @@ use super::{
     options::{INSTALL, PROGRAM},
     resp::Connection,
     role::write_once,
+    secured::{Encryption, LAB_PASSWORD, Login},
 };
 use crate::{
     Counters, LabError, Server,
@@ -23,11 +24,13 @@ pub(super) const SERVICE: &str = "lab";
 #[derive(Debug)]
 pub struct Sentinel {
     server: Server,
+    password: Option<String>,
 }
 
 impl Sentinel {
     pub(super) async fn start(common: &Common, watch: Watch) -> Result<Self, LabError> {
-        Ok(Self { server: Server::start(common, &watch).await? })
+        let password = watch.password();
+        Ok(Self { server: Server::start(common, &watch).await?, password })
     }
 
     /// Runs one command on a connection of its own and returns the reply as text, as
@@ -41,7 +44,7 @@ impl Sentinel {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
-        Ok(ask(&self.server, None, args).await?.to_string())
+        Ok(ask(&self.server, self.password.clone(), args).await?.to_string())
     }
 }
 
@@ -60,9 +63,33 @@ pub(super) struct Watch {
     pub(super) quorum: usize,
     pub(super) down_after: Duration,
     pub(super) failover_timeout: Duration,
+    pub(super) encryption: Option<Encryption>,
+    /// A user of the sentinel and of the nodes.
+    pub(super) user: Option<Login>,
 }
 
 impl Watch {
+    /// The lab's own password, if logins are demanded.
+    fn password(&self) -> Option<String> {
+        self.user.as_ref().map(|_| LAB_PASSWORD.to_owned())
+    }
+
+    fn secured(&self, home: &Path, addr: SocketAddr) -> Result<String, LabError> {
+        let mut lines = String::new();
+        if let Some(encryption) = &self.encryption {
+            let settings = encryption.settings(home, addr.port())?;
+            settings.iter().for_each(|[name, value]| lines += &format!("{name} {value}\n"));
+        }
+        if let Some(user) = &self.user {
+            lines += &format!(
+                "requirepass {LAB_PASSWORD}\nsentinel sentinel-pass {LAB_PASSWORD}\n\
+                 sentinel auth-pass {SERVICE} {LAB_PASSWORD}\nuser {}\n",
+                user.rule().join(" ")
+            );
+        }
+        Ok(lines)
+    }
+
     fn config(&self, home: &Path, addr: SocketAddr) -> String {
         let (primary, quorum) = (self.primary, self.quorum);
         let [down_after, failover_timeout] =
@@ -86,6 +113,14 @@ impl Store for Watch {
         "redis-sentinel"
     }
 
+    fn ports(&self) -> usize {
+        if self.encryption.is_some() { 2 } else { 1 }
+    }
+
+    fn control(&self) -> usize {
+        self.ports() - 1
+    }
+
     fn installed(&self, common: &Common) -> Result<(), LabError> {
         common.program(PROGRAM, INSTALL).map(drop)
     }
@@ -98,20 +133,20 @@ impl Store for Watch {
     ) -> Result<Vec<OsString>, LabError> {
         let file = home.join("sentinel.conf");
         // From its first start on, the file belongs to the sentinel.
-        write_once(&file, &self.config(home, addrs[0]))
-            .map_err(LabError::io("writing sentinel.conf"))?;
+        let config = self.config(home, addrs[self.control()]) + &self.secured(home, addrs[0])?;
+        write_once(&file, &config).map_err(LabError::io("writing sentinel.conf"))?;
         let program = common.program(PROGRAM, INSTALL)?;
         Ok(vec![program.into(), file.into(), "--sentinel".into()])
     }
 
     fn probe(&self, addr: SocketAddr) -> Answer<'_, ()> {
         Box::pin(async move {
-            Connection::open(addr, None).await?.call(&[b"PING"]).await?;
+            Connection::open(addr, self.password().as_deref()).await?.call(&[b"PING"]).await?;
             Ok(())
         })
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
-        Box::pin(info::counters(addr, None))
+        Box::pin(async move { info::counters(addr, self.password().as_deref()).await })
     }
 }

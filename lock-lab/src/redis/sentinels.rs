@@ -235,7 +235,7 @@ impl RedisSentinels {
 }
 
 /// Looks again and again until there is a result.
-async fn until<T, F: Future<Output = Option<T>>>(
+pub(super) async fn until<T, F: Future<Output = Option<T>>>(
     action: &str,
     look: impl Fn() -> F,
 ) -> Result<T, LabError> {

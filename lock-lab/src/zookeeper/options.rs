@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use super::{four_letter, monitor};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::{encryption::Encryption, four_letter, monitor, protect};
 use crate::{
     Counters, LabError, Place,
     options::Common,
@@ -22,10 +24,15 @@ const INSTALL_JAVA: &str = "apt-get install default-jre-headless";
 /// Its ports for the other nodes: followers of a leader, and elections. A node alone opens neither.
 const FOLLOW: usize = 1;
 const ELECT: usize = 2;
+/// The port that speaks TLS alone, if it speaks TLS.
+pub(super) const SECURE: usize = 3;
 /// Debian's folder for jars. ZooKeeper's own jar names all others that it needs, except for
 /// logging.
 const JARS: &str = "/usr/share/java";
 const NEEDED: [&str; 2] = ["zookeeper.jar", "slf4j-simple.jar"];
+/// Netty's jars that ZooKeeper's own jar does not name.
+const NETTY: [&str; 2] = ["netty-codec.jar", "netty-resolver.jar"];
+const DATA: &str = "data";
 const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
 /// The options of ZooKeeper alone.
@@ -33,13 +40,17 @@ const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 pub struct ZooKeeperOptions {
     pub(super) tick: Duration,
     pub(super) settings: Vec<(String, String)>,
+    pub(super) encryption: Option<Encryption>,
+    /// The user and the password to which the root belongs.
+    pub(super) login: Option<(String, String)>,
     /// Its number and the places of all nodes, if it is one of a cluster.
     member: Option<(usize, Vec<Place>)>,
 }
 
 impl Default for ZooKeeperOptions {
     fn default() -> Self {
-        Self { tick: Duration::from_millis(500), settings: Vec::new(), member: None }
+        let tick = Duration::from_millis(500);
+        Self { tick, settings: Vec::new(), encryption: None, login: None, member: None }
     }
 }
 
@@ -49,7 +60,8 @@ impl ZooKeeperOptions {
         self.member = Some((index, places.to_vec()));
     }
 
-    fn config(&self, data: &Path, addr: SocketAddr) -> String {
+    fn config(&self, home: &Path, addrs: &[SocketAddr]) -> String {
+        let (addr, data) = (addrs[0], home.join(DATA));
         let (tick, host, port) = (self.tick.as_millis(), addr.ip(), addr.port());
         let mut config = format!(
             "tickTime={tick}\ninitLimit=10\nsyncLimit=4\ndataDir={}\nclientPort={port}\n\
@@ -61,10 +73,23 @@ impl ZooKeeperOptions {
             let [follow, elect] = [FOLLOW, ELECT].map(|port| addr_in(*place, port).port());
             let _ = writeln!(config, "server.{index}={place}:{follow}:{elect}");
         }
+        if let Some(encryption) = &self.encryption {
+            config.push_str(&encryption.config(home, addrs[SECURE]));
+        }
         for (key, value) in &self.settings {
             let _ = writeln!(config, "{key}={value}");
         }
         config
+    }
+
+    fn class_path(&self) -> Result<String, LabError> {
+        let netty = NETTY.iter().filter(|_| self.encryption.is_some());
+        let jars: Vec<_> =
+            NEEDED.iter().chain(netty).map(|name| format!("{JARS}/{name}")).collect();
+        match jars.iter().find(|jar| !Path::new(jar).is_file()) {
+            Some(jar) => Err(LabError::Missing { binary: jar.clone(), install: INSTALL }),
+            None => Ok(jars.join(":")),
+        }
     }
 
     /// The nodes of its cluster by their numbers, which must be above 0 for ZooKeeper.
@@ -73,9 +98,12 @@ impl ZooKeeperOptions {
     }
 
     /// Writes the files of the program: its configuration, and the number of a node.
-    fn write(&self, home: &Path, addr: SocketAddr) -> io::Result<PathBuf> {
-        let (file, data) = (home.join("zoo.cfg"), home.join("data"));
-        fs::write(&file, self.config(&data, addr))?;
+    fn write(&self, home: &Path, addrs: &[SocketAddr]) -> io::Result<PathBuf> {
+        let (file, data) = (home.join("zoo.cfg"), home.join(DATA));
+        fs::write(&file, self.config(home, addrs))?;
+        if let Some(encryption) = &self.encryption {
+            encryption.write(home)?;
+        }
         if let Some((index, _)) = &self.member {
             fs::create_dir_all(&data)?;
             fs::write(data.join("myid"), (index + 1).to_string())?;
@@ -89,9 +117,21 @@ impl Store for ZooKeeperOptions {
         "zookeeper"
     }
 
+    fn ports(&self) -> usize {
+        if self.encryption.is_some() { SECURE + 1 } else { 1 }
+    }
+
+    fn login(&self) -> String {
+        let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+        let login = self.login.as_ref();
+        login
+            .map(|(user, password)| format!("{}:{}@", encoded(user), encoded(password)))
+            .unwrap_or_default()
+    }
+
     fn installed(&self, common: &Common) -> Result<(), LabError> {
         common.program("java", INSTALL_JAVA)?;
-        class_path().map(drop)
+        self.class_path().map(drop)
     }
 
     /// The arguments are for the JVM: the program itself takes only the name of its file.
@@ -102,8 +142,8 @@ impl Store for ZooKeeperOptions {
         addrs: &[SocketAddr],
     ) -> Result<Vec<OsString>, LabError> {
         let java = common.program("java", INSTALL_JAVA)?;
-        let jars = class_path()?;
-        let file = self.write(home, addrs[0]).map_err(LabError::io("writing zoo.cfg"))?;
+        let jars = self.class_path()?;
+        let file = self.write(home, addrs).map_err(LabError::io("writing zoo.cfg"))?;
         let mut command = vec![java.into_os_string()];
         command.extend(jvm_flags(common.in_memory).into_iter().map(OsString::from));
         command.extend(common.args.iter().cloned());
@@ -116,21 +156,18 @@ impl Store for ZooKeeperOptions {
             // Before it serves, it says "This ZooKeeper instance is not currently serving
             // requests".
             let reply = four_letter::send(addr, "srvr").await?;
-            let serves = reply.contains("\nMode: ");
-            serves.then_some(()).ok_or(LabError::Reply { server: "zookeeper", reply })
+            if !reply.contains("\nMode: ") {
+                return Err(LabError::Reply { server: "zookeeper", reply });
+            }
+            match &self.login {
+                Some((user, password)) => protect::root(addr, user, password).await,
+                None => Ok(()),
+            }
         })
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
         Box::pin(monitor::counters(addr))
-    }
-}
-
-fn class_path() -> Result<String, LabError> {
-    let jars = NEEDED.map(|name| format!("{JARS}/{name}"));
-    match jars.iter().find(|jar| !Path::new(jar).is_file()) {
-        Some(jar) => Err(LabError::Missing { binary: jar.clone(), install: INSTALL }),
-        None => Ok(jars.join(":")),
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod simple;
 
 use std::{slice, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use lock_core::{
     Clock, Effect, Error, Instant, Kind, Request, Result, Wait,
     keep::{
@@ -17,6 +18,7 @@ use lock_core::{
 use redis::{Cmd, Value};
 
 use crate::{
+    error::{self, STORE},
     layout::kind,
     session::{Session, attempt::Attempt},
     wire::{
@@ -47,7 +49,7 @@ pub(crate) async fn acquire(
     let asking = slice::from_ref(attempt);
     let (sent, answer) = ask(session, asking, &command, limit, caller, answer::acquired).await?;
     match answer {
-        Acquired::Granted(token) => Ok((sent, token)),
+        Acquired::Granted(token) => confirmed(session, attempt, (sent, token), false).await,
         Acquired::Busy => Err(Error::Contended { name: attempt.name.clone() }),
         Acquired::OtherLimit(found) => Err(limit_conflict(request, found)),
         Acquired::Waits(said) => {
@@ -55,8 +57,53 @@ pub(crate) async fn acquire(
             if let Some(ask) = attempt.waits(sent, said) {
                 session.ask(attempt, ask);
             }
-            wait(session, attempt, caller).await
+            let granted = wait(session, attempt, caller).await?;
+            confirmed(session, attempt, granted, true).await
         }
+    }
+}
+
+/// Renews a grant before it counts, if it may not be where it must be: replicas may not have a
+/// hand-over yet, and a server that took over meanwhile may not know the grant.
+async fn confirmed(
+    session: &Arc<Session>,
+    attempt: &Arc<Attempt>,
+    (sent, token): (Instant, u64),
+    handed_over: bool,
+) -> Result<(Instant, u64)> {
+    let replicas = handed_over && session.wait_replicas > 0;
+    if !replicas && !attempt.is_unconfirmed() {
+        return Ok((sent, token));
+    }
+    match session.renew(attempt).await {
+        Ok(Some(renewed)) => Ok((renewed, token)),
+        Ok(None) => {
+            session.clean_up(attempt);
+            Err(Error::PlaceLost { store: STORE })
+        }
+        Err(error) => Err(undone(session, slice::from_ref(attempt), error).await),
+    }
+}
+
+/// Takes back what the requests of attempts gained. Returns the error for the caller.
+async fn undone(session: &Arc<Session>, attempts: &[Arc<Attempt>], error: Error) -> Error {
+    let Some(short) = error::short(&error) else {
+        attempts.iter().for_each(|attempt| session.clean_up(attempt));
+        return error;
+    };
+    let removed = attempts.iter().map(|attempt| {
+        let deadline = Clock::Boot.now() + attempt.patience();
+        async move { session.withdraw(attempt, deadline).await.is_ok() }
+    });
+    let removed = join_all(removed).await;
+    for (attempt, removed) in attempts.iter().zip(&removed) {
+        if !removed {
+            session.clean_up(attempt);
+        }
+    }
+    match removed.into_iter().all(|removed| removed) {
+        true => error::unavailable("acquire", Effect::None, short),
+        false => error,
     }
 }
 
@@ -93,8 +140,8 @@ pub(crate) async fn ask<T>(
     let unknown = |error: &Error| {
         [before, error.effect()].contains(&Effect::Unknown) || matches!(error, Error::Denied { .. })
     };
-    if answer.as_ref().is_err_and(unknown) {
-        attempts.iter().for_each(|attempt| session.clean_up(attempt));
+    match answer {
+        Err(error) if unknown(&error) => Err(undone(session, attempts, error).await),
+        answer => answer,
     }
-    answer
 }

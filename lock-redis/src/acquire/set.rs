@@ -1,11 +1,12 @@
 //! Several locks by one request.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use lock_core::{Instant, Result};
+use lock_core::{Error, Instant, Result};
 
 use super::ask;
 use crate::{
+    error::STORE,
     session::{Session, attempt::Attempt},
     wire::{answer, script},
 };
@@ -26,6 +27,11 @@ pub(crate) async fn acquire(
     attempts: &[Arc<Attempt>],
     caller: &lock_core::Attempt,
 ) -> Result<Option<Vec<(Instant, u64)>>> {
+    let parts: BTreeSet<_> = attempts.iter().map(|it| session.routes.part(&it.key)).collect();
+    if parts.len() > 1 {
+        let what = "take locks of several slots in one step".to_owned();
+        return Err(Error::Unsupported { store: STORE, what });
+    }
     let members = attempts.iter().map(|attempt| attempt.member());
     let said = attempts.iter().map(|attempt| attempt.said.as_deref().unwrap_or_default());
     let wishes: Vec<_> = members.zip(said).collect();

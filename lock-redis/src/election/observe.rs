@@ -33,7 +33,11 @@ use super::{
 use crate::{
     error,
     layout::key::Key,
-    session::{Link, Session},
+    session::{
+        Session,
+        node::{Link, Node},
+        slots::Map,
+    },
     wire::{failure::Failure, script, turns::Lane},
 };
 
@@ -63,7 +67,8 @@ pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Re
         tokio::select! {
             () = tell(observer, vec![now], out) => {}
             // Ends also while earlier news is unread.
-            _ = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
+            // A node of a cluster may be given up before the session ends.
+            Ok(_) = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
         }
     });
     Ok(observed)
@@ -76,6 +81,8 @@ struct Observer {
     ear: Arc<Ear>,
     pushes: mpsc::Receiver<Vec<u8>>,
     link: watch::Receiver<Link>,
+    /// Changes of the nodes of a cluster.
+    slots: Option<watch::Receiver<Arc<Map>>>,
     known: Known,
     /// The leader that was reported last.
     told: Option<Leader>,
@@ -92,13 +99,15 @@ impl Observer {
         let (heard, pushes) = mpsc::channel(UNREAD);
         let ear = Arc::new(Ear { pushes: heard, missed: AtomicBool::new(false) });
         session.observers.add(&channel, ear.clone());
+        let (link, slots) = (session.routes.of(&key).link(), session.routes.changes());
         Self {
             session: Arc::downgrade(session),
             key,
             channel,
             ear,
             pushes,
-            link: session.link(),
+            link,
+            slots,
             known: Known::default(),
             told: None,
             number: 0,
@@ -123,6 +132,7 @@ impl Observer {
                     None => return self.look().await,
                 },
                 () = moved(&mut self.link, self.number) => return self.look().await,
+                () = moves(&mut self.slots) => return self.look().await,
                 () = Clock::Boot.sleep_until(self.due) => return self.look().await,
             }
         }
@@ -163,6 +173,10 @@ impl Observer {
                     return Ok(session.leader(looked).await);
                 }
                 Err(Failure::Closed) => return Err(error::closed()),
+                Err(Failure::Refused(e)) if session.is_redirected(None, &e) => {
+                    drop(session);
+                    sleep(jitter(PAUSE)).await;
+                }
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
                     return Err(error::convert("observe", e));
                 }
@@ -170,9 +184,13 @@ impl Observer {
                     drop(session);
                     sleep(jitter(PAUSE)).await;
                 }
-                Err(Failure::Lost(_) | Failure::Down(_)) => {
+                Err(Failure::Lost(_) | Failure::Down(_) | Failure::Short(_)) => {
                     drop(session);
-                    restored(&mut self.link).await?;
+                    tokio::select! {
+                        biased;
+                        () = moves(&mut self.slots) => {}
+                        restored = restored(&mut self.link) => restored?,
+                    }
                 }
             }
         }
@@ -180,12 +198,19 @@ impl Observer {
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
         let _turn = Lane::Turn.turn(&session.turns, None).await;
-        let connection = session.connection()?;
+        if let Some(slots) = &mut self.slots {
+            slots.borrow_and_update();
+        }
+        let node = session.routes.of(&self.key);
+        if self.slots.is_some() {
+            self.link = node.link();
+        }
+        let connection = node.connection()?;
         let command = script::read(&self.key, "leader", &[]);
         let listen = connection.listen(&self.channel, true, LIMIT);
         // In this order, in one flight: each change after the look is pushed.
         let (listens, answer) = join(listen, connection.call(&command, LIMIT)).await;
-        let value = session.judge(&connection, listens.and(answer))?;
+        let value = node.judge(&connection, listens.and(answer))?;
         self.number = connection.number;
         Ok(value)
     }
@@ -216,12 +241,6 @@ impl Session {
             }
         }
     }
-
-    async fn listen(&self, channel: &[u8], listen: bool) -> Result<(), Failure> {
-        let connection = self.connection()?;
-        let answer = connection.listen(channel, listen, LIMIT).await;
-        self.judge(&connection, answer)
-    }
 }
 
 impl Drop for Observer {
@@ -232,14 +251,21 @@ impl Drop for Observer {
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let channel = std::mem::take(&mut self.channel);
+        let node = session.routes.of(&self.key);
         runtime.spawn(async move {
             // If it fails, the connection is gone, and the subscription with it.
-            let _ = session.listen(&channel, false).await;
+            let _ = stop_listening(&node, &channel).await;
             // A new observer may have subscribed before this took effect. The empty push makes it
             // look, and subscribe, once more.
             session.observers.tell(&channel, b"");
         });
     }
+}
+
+async fn stop_listening(node: &Node, channel: &[u8]) -> Result<(), Failure> {
+    let connection = node.connection()?;
+    let answer = connection.listen(channel, false, LIMIT).await;
+    node.judge(&connection, answer)
 }
 
 /// Waits for a connection other than this one, or for the session's end.
@@ -251,6 +277,17 @@ async fn moved(link: &mut watch::Receiver<Link>, number: u64) {
     };
     // An error means that the session has ended.
     let _ = link.wait_for(moved).await;
+}
+
+/// Waits for a change of the nodes of a cluster.
+async fn moves(slots: &mut Option<watch::Receiver<Arc<Map>>>) {
+    if let Some(slots) = slots
+        && slots.changed().await.is_ok()
+    {
+        return;
+    }
+    // There is no cluster, or the session has ended, which shows elsewhere.
+    std::future::pending().await
 }
 
 /// Waits until there is a connection again.

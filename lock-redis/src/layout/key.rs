@@ -15,8 +15,8 @@ pub(crate) struct Key {
     base: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Length of the client's prefix in the lock's key.
-    prefix: usize,
+    /// Length of the client's prefix in the lock's key; `None` in a cluster.
+    prefix: Option<usize>,
 }
 
 impl Key {
@@ -26,7 +26,7 @@ impl Key {
             _ => name.as_str().into(),
         };
         let key = Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat());
-        Self { prefix: config.prefix.len(), ..key }
+        Self { prefix: (!config.is_cluster()).then_some(config.prefix.len()), ..key }
     }
 
     /// Returns the name whose lock has this key; `None` if there is none.
@@ -61,7 +61,7 @@ impl Key {
         };
         let before = if after == [MARK] { [&before[..], &[MARK]].concat() } else { before };
         let (start, end) = (before.len(), before.len() + lock.len());
-        Self { base: [&before, lock, after].concat().into(), start, end, prefix: 0 }
+        Self { base: [&before, lock, after].concat().into(), start, end, prefix: Some(0) }
     }
 
     /// The lock's own key.
@@ -86,8 +86,20 @@ impl Key {
     }
 
     /// The key of the token floor of all names with this prefix. See [`floor`].
+    ///
+    /// In a cluster it is a key in the lock's slot that never exists: the guard. A node refuses a
+    /// command with several keys while their slot moves, unless it has all of them. So no script
+    /// runs then, and none sees a part of a name's keys.
     pub(crate) fn floor(&self) -> KeyName<'_> {
-        KeyName(&self.lock()[..self.prefix], FLOOR)
+        match self.prefix {
+            Some(prefix) => KeyName(&self.lock()[..prefix], FLOOR),
+            None => KeyName(&self.base[..self.base.len() - 1], FLOOR),
+        }
+    }
+
+    /// The slot of all keys of the name.
+    pub(crate) fn slot(&self) -> u16 {
+        slot(self.lock())
     }
 }
 
@@ -145,7 +157,8 @@ fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     (length > 0).then(|| &key[open + 1..open + 1 + length])
 }
 
-fn slot(key: &[u8]) -> u16 {
+/// Returns a key's slot in a cluster.
+pub(crate) fn slot(key: &[u8]) -> u16 {
     crc16(hash_tag(key).unwrap_or(key)) % 16384
 }
 
@@ -201,6 +214,23 @@ mod tests {
         let names = ["u1", "{u1}", "{u1}u1", "a}b", &twin, "queue", "{queue}", "{}u1", "{u1"];
         let companions: HashSet<_> = names.iter().map(|name| companion(name)).collect();
         assert_eq!(companions.len(), names.len());
+    }
+
+    #[test]
+    fn in_a_cluster_the_guard_is_in_the_slot_and_belongs_to_one_name() {
+        let config = RedisConfig::of(crate::Target::Cluster { nodes: Vec::new() }).prefix("app:");
+        let key = |name: &str| {
+            Key::new(&config.clone().layout(Layout::Native), &LockName::new(name).unwrap())
+        };
+        for name in ["orders", "{u1}.lock", "a}b", "{}x"] {
+            let key = key(name);
+            let guard = key.floor().to_redis_args().remove(0);
+            assert_eq!(slot(&guard), key.slot(), "{name}");
+            assert!(guard.ends_with(FLOOR));
+            let others = [key.queue(), key.fence(), key.waiting()];
+            assert!(others.iter().all(|other| other.to_redis_args()[0] != guard));
+        }
+        assert_eq!(key("orders").lock(), b"app:orders");
     }
 
     #[test]

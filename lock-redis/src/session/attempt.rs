@@ -4,14 +4,14 @@ use std::{
     ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use lock_core::{
-    Clock, Instant, Kind, Request, Validity,
-    deadline::jitter,
+    Clock, Instant, Kind, LossReason, Request, Term, Validity,
+    deadline::{jitter, safe_until},
     keep::{
         self,
         attempt::{End, Progress},
@@ -57,6 +57,8 @@ pub(crate) struct Attempt {
     kind: Kind,
     /// Number of renewals in which it took part, except as the only holder.
     turns: AtomicU32,
+    /// Whether another server has taken over, and has not confirmed the attempt.
+    unconfirmed: AtomicBool,
 }
 
 impl Deref for Attempt {
@@ -87,6 +89,13 @@ pub(crate) struct Hold {
     /// becomes `None` before others can hold it on the server, and an instant only after they
     /// cannot.
     alone: Option<Instant>,
+    /// When the confirmed request before the last one was sent, if there was one.
+    earlier: Option<Instant>,
+    /// Whether another server may be taking over. Until that is settled, a confirmed request counts
+    /// only when a later one is confirmed, too.
+    doubted: bool,
+    /// Requests that were sent before this may have been answered by a server that was left.
+    counts_from: Instant,
 }
 
 /// Number of polls of a foreign holder's key.
@@ -123,6 +132,7 @@ impl Attempt {
             leads: request.value.is_some() && mode == Mode::Queue,
             kind: request.kind,
             turns: AtomicU32::new(0),
+            unconfirmed: AtomicBool::new(false),
         })
     }
 
@@ -130,9 +140,16 @@ impl Attempt {
         (&self.key, &self.ticket, self.ttl)
     }
 
-    /// Returns the attempt as a member of one more renewal, and counts it.
+    /// Returns the attempt as a member of one more renewal, and counts it. A fixed term is only
+    /// checked: its key gets the time that the term has left.
     pub(super) fn turn(&self) -> Turn<'_> {
-        (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
+        let ttl = self.look(|stage| match stage {
+            Stage::Held { sent, .. } if self.term == Term::Fixed => {
+                (*sent + self.ttl).since(Clock::Boot.now()).max(Duration::from_millis(1))
+            }
+            _ => self.ttl,
+        });
+        ((&self.key, &self.ticket, ttl), self.turns.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Returns the command that removes the attempt from the server: its lock, or its place.
@@ -169,6 +186,7 @@ impl Attempt {
     /// Takes note of an answer that the attempt waits. Returns when to ask again, if that is before
     /// the next renewal.
     pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
+        self.unconfirmed.store(false, Ordering::Release);
         self.change(|stage| {
             let polls = match stage {
                 Stage::Asking(Some(token)) if *token > said.fence => {
@@ -221,34 +239,118 @@ impl Attempt {
                 if let Stage::Held { note, .. } = stage {
                     note.fenced = confirmed.max(note.fenced);
                 }
-                stage.confirm(confirmed, self.ttl);
+                self.confirm(stage, confirmed);
             }
         });
+    }
+
+    fn confirm(&self, stage: &mut Stage, confirmed: Instant) {
+        let mut confirmed = confirmed;
+        if let Stage::Held { sent, validity, note } = stage {
+            if confirmed < note.counts_from {
+                return;
+            }
+            match self.term {
+                Term::Fixed => confirmed = *sent,
+                _ if confirmed > *sent => note.earlier = Some(*sent),
+                _ => {}
+            }
+            if note.doubted {
+                *sent = confirmed.max(*sent);
+                if let Some(earlier) = note.earlier {
+                    validity.extend(safe_until(earlier, self.ttl));
+                }
+                return;
+            }
+        }
+        self.unconfirmed.store(false, Ordering::Release);
+        stage.confirm(confirmed, self.ttl);
     }
 
     /// Takes note of a renewal's answer for a lock that was held alone when the renewal was sent.
     pub(crate) fn renewed_alone(&self, confirmed: Instant, mine: bool) {
         if mine {
-            return self.renewed(confirmed);
+            return self.change(|stage| self.confirm(stage, confirmed));
         }
         self.change(|stage| match stage {
             // After a conversion meanwhile it may still be held. The next renewal shows that.
             Stage::Held { note, .. } if note.alone.is_some_and(|since| since <= confirmed) => {
-                stage.gone();
+                self.lose(stage);
             }
             _ => {}
         });
     }
 
+    /// Takes note that the server does not have it any more.
+    pub(crate) fn gone(&self) {
+        self.change(|stage| self.lose(stage));
+    }
+
+    fn lose(&self, stage: &mut Stage) {
+        match stage {
+            Stage::Held { validity, .. } => drop(validity.lose(self.loss())),
+            _ => stage.gone(),
+        }
+    }
+
+    /// Returns why the server does not have it any more.
+    pub(crate) fn loss(&self) -> LossReason {
+        match self.unconfirmed.load(Ordering::Acquire) {
+            true => LossReason::Failover,
+            false => LossReason::EntryGone,
+        }
+    }
+
+    /// Takes note of a sign that another server takes over: the last renewal may be lost. A lock
+    /// that was never renewed has the time of one request to be confirmed. Answers to requests that
+    /// were sent before do not count from now on.
+    pub(crate) fn doubt(&self, now: Instant) {
+        self.change(|stage| {
+            if let Stage::Held { validity, note, .. } = stage {
+                let earlier = note.earlier.map(|earlier| safe_until(earlier, self.ttl));
+                validity.shorten(earlier.unwrap_or(now + self.patience()));
+                (note.doubted, note.counts_from) = (true, now);
+            }
+        });
+    }
+
+    /// Takes note that no other server takes over: all that was confirmed counts again.
+    pub(crate) fn settle(&self) {
+        self.change(|stage| {
+            if let Stage::Held { sent, validity, note } = stage
+                && std::mem::take(&mut note.doubted)
+            {
+                validity.extend(safe_until(*sent, self.ttl));
+            }
+        });
+    }
+
+    /// Takes note that another server has taken over, whose answers count.
+    pub(crate) fn taken_over(&self) {
+        self.unconfirmed.store(true, Ordering::Release);
+        self.change(|stage| {
+            if let Stage::Held { note, .. } = stage {
+                note.doubted = false;
+            }
+        });
+    }
+
+    /// Whether another server has taken over since the attempt was confirmed.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.unconfirmed.load(Ordering::Acquire)
+    }
+
     /// Returns the attempt's role in a renewal now; `None` if it takes no part.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
-        if !self.is_renewed(now) {
+        let unconfirmed = self.is_unconfirmed();
+        if !unconfirmed && !self.is_renewed(now) {
             return None;
         }
         self.look(|stage| match stage {
             Stage::Waiting { .. } => Some(Role::Waits),
+            Stage::Held { validity, .. } if validity.has_ended() => None,
             Stage::Held { note, .. } => {
-                let fence = now.since(note.fenced) >= FENCE_PERIOD;
+                let fence = now.since(note.fenced) >= FENCE_PERIOD || self.term == Term::Fixed;
                 let alone = !self.leads && !fence && note.alone.is_some();
                 Some(if alone { Role::Holds } else { Role::Shares })
             }
@@ -268,7 +370,14 @@ impl Attempt {
     /// The reason why the attempt has ended meanwhile.
     pub(crate) fn hold(&self, sent: Instant) -> Result<Validity, End> {
         let alone = (self.kind == Kind::Exclusive).then(Instant::default);
-        self.progress.hold(sent, Hold { fenced: sent, alone })
+        self.progress.hold(sent, Hold::new(sent, alone))
+    }
+}
+
+impl Hold {
+    fn new(fenced: Instant, alone: Option<Instant>) -> Self {
+        let counts_from = Instant::default();
+        Self { fenced, alone, earlier: None, doubted: false, counts_from }
     }
 }
 

@@ -1,34 +1,220 @@
-//! The server's configuration: whether a restart or a failover may lose locks.
+//! The deployment at connect: which faults may lose locks, and settings that make it worse.
 
 use std::{collections::HashMap, time::Duration};
 
+use futures_util::future::join_all;
+use lock_core::{Guarantees, Overlap};
 use redis::{Value, cmd};
 
-use super::Session;
+use super::{Routes, Session, node::Node};
+use crate::{config::Target, wire::sentinel::Place};
 
 /// Time limit of one question.
 const LIMIT: Duration = Duration::from_secs(2);
+/// Settings that count. The older servers take one pattern at a time.
+const PATTERNS: [&str; 4] = ["append*", "maxmemory*", "min-replicas-*", "save"];
+
+/// What is known about the server. Questions may be forbidden, and then nothing is said about them.
+#[derive(Debug, Default)]
+struct Deployment {
+    settings: HashMap<String, String>,
+    /// Number of replicas that may take over.
+    replicas: Option<usize>,
+    /// Whether the server itself is a replica.
+    is_replica: bool,
+    sentinel: bool,
+}
+
+/// What a server promises.
+#[derive(Debug)]
+struct Promises {
+    restart: bool,
+    failover: bool,
+    /// Whether a failover may lose locks.
+    may_lose: bool,
+    cautions: Vec<String>,
+}
 
 impl Session {
-    /// Returns whether a restart of the server keeps every confirmed write. Only
-    /// `appendfsync always` does: with `appendfsync everysec` and a slow disk, the server confirms
-    /// writes before it hands them to the system. A server that hides its settings counts as not
-    /// durable.
-    pub(crate) async fn is_durable(&self) -> bool {
-        let mut get = cmd("CONFIG");
-        get.arg("GET").arg("append*");
-        // A map, or a flat list in the older protocol.
-        let read = |value| redis::from_redis_value::<HashMap<String, String>>(value).ok();
-        let settings = self.call(&get, LIMIT).await.ok().and_then(read).unwrap_or_default();
-        let is = |name, value| settings.get(name).is_some_and(|found| found == value);
-        is("appendonly", "yes") && is("appendfsync", "always")
+    /// Fills in what the deployment promises. Sends a few questions.
+    pub(crate) async fn describe_deployment(&self, target: &Target, guarantees: &mut Guarantees) {
+        let sentinel = matches!(target, Target::Sentinel { .. });
+        let nodes = self.routes.all();
+        let asked = nodes.iter().map(|node| Deployment::ask(node, sentinel));
+        let deployments = join_all(asked).await;
+        let mut all = deployments.into_iter().map(|deployment| self.promises(&deployment));
+        let Some(mut promises) = all.next() else { return };
+        all.for_each(|other| promises.and(other));
+        guarantees.survives.restart = promises.restart;
+        guarantees.survives.failover = promises.failover;
+        guarantees.overlaps.retain(|overlap| match overlap {
+            Overlap::Restart => !promises.restart,
+            Overlap::Failover => promises.may_lose,
+            _ => true,
+        });
+        guarantees.cautions = promises.cautions;
     }
 
-    /// Returns whether a replica may take over: there is one, or the server does not say.
-    pub(crate) async fn has_replicas(&self) -> bool {
-        match self.call(&cmd("ROLE"), LIMIT).await {
-            Ok(Value::Array(role)) => !matches!(role.get(2), Some(Value::Array(r)) if r.is_empty()),
-            _ => true,
+    fn promises(&self, deployment: &Deployment) -> Promises {
+        let waits = usize::try_from(self.wait_replicas).unwrap_or(usize::MAX);
+        let all_have_it = deployment.replicas.is_some_and(|all| all > 0 && waits >= all);
+        // With one replica, its death would end all locks.
+        let several = deployment.replicas.is_some_and(|all| all > 1);
+        let fails_over = deployment.sentinel || matches!(self.routes, Routes::Slots(_));
+        Promises {
+            restart: deployment.is_durable(),
+            failover: fails_over && all_have_it && several,
+            may_lose: deployment.replicas != Some(0) && !all_have_it,
+            cautions: deployment.cautions(waits),
         }
+    }
+}
+
+impl Promises {
+    /// Each server of a deployment keeps some of the locks.
+    fn and(&mut self, other: Self) {
+        self.restart &= other.restart;
+        self.failover &= other.failover;
+        self.may_lose |= other.may_lose;
+        for caution in other.cautions {
+            if !self.cautions.contains(&caution) {
+                self.cautions.push(caution);
+            }
+        }
+    }
+}
+
+impl Deployment {
+    async fn ask(node: &Node, sentinel: bool) -> Self {
+        let settings = join_all(PATTERNS.map(|pattern| node.settings(pattern))).await;
+        let connected = node.replicas().await;
+        let known = match &node.connector.place {
+            Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
+            Place::Fixed(_) | Place::Member(_) => None,
+        };
+        let data = node.connection().ok().map(|connection| connection.data);
+        Self {
+            settings: settings.into_iter().flatten().collect(),
+            replicas: connected.max(known),
+            is_replica: data.is_some_and(|data| data.is_replica),
+            sentinel,
+        }
+    }
+
+    /// Whether a restart of the server keeps every confirmed write. Only `appendfsync always` does:
+    /// with `appendfsync everysec` and a slow disk, the server confirms writes before it hands them
+    /// to the system. A server that hides its settings counts as not durable.
+    fn is_durable(&self) -> bool {
+        self.is("appendonly", "yes") && self.is("appendfsync", "always")
+    }
+
+    fn is(&self, name: &str, value: &str) -> bool {
+        self.settings.get(name).is_some_and(|found| found == value)
+    }
+
+    /// `waits`: for how many replicas each lock waits.
+    fn cautions(&self, waits: usize) -> Vec<String> {
+        let mut cautions = Vec::new();
+        if let Some(policy) = self.settings.get("maxmemory-policy").filter(|p| *p != "noeviction") {
+            cautions.push(format!(
+                "maxmemory-policy is {policy}: when the memory is full, the server deletes locks; \
+                 set maxmemory-policy noeviction"
+            ));
+        }
+        if self.is("appendonly", "no") {
+            let loses = if self.is("save", "") { "all locks" } else { "the newest locks" };
+            cautions.push(format!(
+                "appendonly is no: a restart of the server loses {loses}; set appendonly yes and \
+                 appendfsync always"
+            ));
+        }
+        if self.is_replica {
+            let why = "the server is a replica that takes writes: they are lost when it syncs with \
+                       its primary; connect to the primary";
+            cautions.push(why.to_owned());
+        }
+        cautions.extend(self.caution_of_replicas(waits));
+        cautions
+    }
+
+    fn caution_of_replicas(&self, waits: usize) -> Option<String> {
+        let all = self.replicas?;
+        match waits {
+            0 if self.sentinel && self.is("min-replicas-to-write", "0") => Some(
+                "min-replicas-to-write is 0: a primary that is cut off from its replicas goes on \
+                 granting locks while another one takes over; set min-replicas-to-write 1 and \
+                 min-replicas-max-lag to a second or two, or use wait_replicas"
+                    .to_owned(),
+            ),
+            waits if waits > all => Some(format!(
+                "wait_replicas is {waits}, and there are {all} replicas: no lock can be acquired; \
+                 add replicas, or lower wait_replicas"
+            )),
+            waits if waits > 0 && waits < all => Some(format!(
+                "wait_replicas is {waits} of {all} replicas: a failover to a replica that lacks a \
+                 lock still loses it; set wait_replicas to {all}"
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl Node {
+    async fn settings(&self, pattern: &str) -> HashMap<String, String> {
+        let mut get = cmd("CONFIG");
+        get.arg("GET").arg(pattern);
+        // A map, or a flat list in the older protocol.
+        let read = |value| redis::from_redis_value::<HashMap<String, String>>(value).ok();
+        self.call(&get, LIMIT).await.ok().and_then(read).unwrap_or_default()
+    }
+
+    /// Returns the number of connected replicas, if the server tells.
+    async fn replicas(&self) -> Option<usize> {
+        match self.call(&cmd("ROLE"), LIMIT).await {
+            Ok(Value::Array(role)) => match role.get(2) {
+                Some(Value::Array(replicas)) => Some(replicas.len()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment(settings: &[(&str, &str)], replicas: usize, sentinel: bool) -> Deployment {
+        let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        let settings = settings.collect();
+        Deployment { settings, replicas: Some(replicas), is_replica: false, sentinel }
+    }
+
+    #[test]
+    fn each_caution_says_what_to_do() {
+        for (settings, replicas, waits, word) in [
+            (&[("maxmemory-policy", "allkeys-lru")][..], 0, 0, "set maxmemory-policy noeviction"),
+            (&[("appendonly", "no"), ("save", "")], 0, 0, "all locks"),
+            (&[("appendonly", "no"), ("save", "60 1")], 0, 0, "the newest locks"),
+            (&[("min-replicas-to-write", "0")], 2, 0, "use wait_replicas"),
+            (&[], 1, 2, "no lock can be acquired"),
+            (&[], 2, 1, "set wait_replicas to 2"),
+        ] {
+            let found = deployment(settings, replicas, true).cautions(waits);
+            assert!(found.len() == 1 && found[0].contains(word), "{word}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_about_what_is_good_or_hidden() {
+        let good = [
+            ("maxmemory-policy", "noeviction"),
+            ("appendonly", "yes"),
+            ("min-replicas-to-write", "1"),
+        ];
+        assert_eq!(deployment(&good, 2, true).cautions(0), Vec::<String>::new());
+        assert_eq!(deployment(&[], 2, true).cautions(2), Vec::<String>::new());
+        let hidden = Deployment { sentinel: true, ..Deployment::default() };
+        assert_eq!(hidden.cautions(1), Vec::<String>::new());
     }
 }

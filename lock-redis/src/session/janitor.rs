@@ -1,7 +1,8 @@
 //! Removes attempts from the server: a few at once by a request each, many together.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use futures_util::future::join_all;
 use lock_core::{
     Clock, Instant, Result,
     keep::{
@@ -86,7 +87,17 @@ impl Removes for Session {
     }
 
     async fn remove_next(self: &Arc<Self>) {
-        let leaving = self.departures.take(TOGETHER);
+        let mut parts = BTreeMap::<u16, Vec<_>>::new();
+        for one in self.departures.take(TOGETHER) {
+            parts.entry(self.routes.part(&one.what.key)).or_default().push(one);
+        }
+        join_all(parts.into_values().map(|part| self.remove_part(part))).await;
+    }
+}
+
+impl Session {
+    /// Removes attempts of one server, or of one slot.
+    async fn remove_part(&self, leaving: Vec<Departure<Arc<Attempt>>>) {
         let Some(deadline) = leaving.iter().map(|one| one.deadline).min() else { return };
         let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
         let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));

@@ -1,49 +1,55 @@
-//! One client: its connection, which it restores, and the attempts that hold or wait.
+//! One client: the attempts that hold or wait, and the nodes to which their requests go.
 
 pub(crate) mod attempt;
 mod book;
 mod deployment;
 mod description;
+mod failover;
 mod janitor;
+mod moving;
+pub(crate) mod node;
 mod pushes;
 mod reconnect;
+mod redirect;
 mod renewal;
 mod retry;
+mod routes;
+mod sentinel;
+pub(crate) mod slots;
+mod spare;
 mod start;
+mod waited;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use lock_core::{
     Reach,
     keep::{departures::Departures, poison::lock},
-    trace,
 };
-use redis::RedisError;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+pub(crate) use self::routes::Routes;
 use self::{attempt::Attempt, book::Book};
-use crate::{
-    config::Mode,
-    election::observers::Observers,
-    error::STORE,
-    layout::ticket::Ticket,
-    wire::connection::{Connection, Connector, Peer},
-};
+use crate::{config::Mode, election::observers::Observers, layout::ticket::Ticket};
 
-/// One client of the server: one connection at a time, one renewal for all its attempts.
+/// One client of a deployment: one connection at a time to each node, one renewal for all attempts
+/// of a node.
 pub(crate) struct Session {
     /// 16 hex digits that start every ticket of this client.
     pub(crate) id: String,
     pub(crate) mode: Mode,
     pub(crate) database: i64,
-    connector: Connector,
-    link: watch::Sender<Link>,
+    /// How many replicas must have a change before it counts.
+    pub(crate) wait_replicas: u32,
+    /// The longest wait for an answer, if it is shorter than the usual one.
+    request_limit: Option<Duration>,
+    pub(crate) routes: Routes,
     pub(crate) reach: Reach,
-    connections: AtomicU64,
     book: Mutex<Book>,
     /// Permits of releases with a request each.
     alone: Semaphore,
@@ -54,15 +60,6 @@ pub(crate) struct Session {
     pub(crate) observers: Observers,
     /// Notified when something in the book is due earlier than before, or the session ends.
     pub(crate) due: Arc<Notify>,
-}
-
-/// The present connection, or why there is none.
-#[derive(Clone, Debug)]
-pub(crate) enum Link {
-    Up(Connection),
-    /// Why, and the server's name for the previous connection.
-    Down(Arc<RedisError>, Option<Peer>),
-    Closed,
 }
 
 impl Session {
@@ -77,24 +74,6 @@ impl Session {
     /// Locks the book. Never held across an await.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
-    }
-
-    /// Returns a receiver of the connection's changes.
-    pub(crate) fn link(&self) -> watch::Receiver<Link> {
-        self.link.subscribe()
-    }
-
-    /// Gives up a connection, unless it was given up before.
-    fn lose(&self, number: u64, error: RedisError) {
-        self.link.send_if_modified(|link| match link {
-            Link::Up(connection) if connection.number == number => {
-                trace::disconnected(STORE, &error);
-                self.reach.broke(&error);
-                *link = Link::Down(Arc::new(error), connection.peer.take());
-                true
-            }
-            _ => false,
-        });
     }
 }
 

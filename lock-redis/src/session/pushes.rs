@@ -1,19 +1,21 @@
 //! Pushes of the server: grants, revokes, and changes of leaders.
 
-use std::sync::Arc;
-
 use redis::{PushInfo, PushKind, Value};
 
-use super::Session;
+use super::{Session, node::Node};
 use crate::wire::answer::{self, Push};
 
 impl Session {
-    /// Takes in a push. Runs on the connection's own task, in order with the answers.
-    pub(super) fn pushed(self: &Arc<Self>, number: u64, info: PushInfo) {
+    /// Takes in a push of a node's connection with this number. Runs on the connection's own task,
+    /// in order with the answers.
+    pub(super) fn pushed(&self, node: &Node, number: u64, info: PushInfo) {
+        if node.is_left(number) {
+            return;
+        }
         match (info.kind, &info.data[..]) {
             (PushKind::Disconnection, _) => {
                 let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-                self.lose(number, error.into());
+                node.lose(number, error.into());
             }
             (PushKind::Message, [Value::BulkString(channel), Value::BulkString(payload)]) => {
                 self.told(channel, payload);

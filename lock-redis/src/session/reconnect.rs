@@ -1,78 +1,98 @@
 //! Connects a client, and connects it again.
 
 use std::{
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use lock_core::{Clock, keep::backoff::Backoff, trace};
 use redis::RedisError;
-use tokio::{sync::watch, time::timeout};
+use tokio::time::timeout;
 
-use super::{Link, Session, description};
-use crate::{
-    error::STORE,
-    wire::connection::{OnPush, Peer},
+use super::{
+    Session, description,
+    node::{Link, Node},
 };
+use crate::{error::STORE, layout::key::client_key, wire::connection::Peer};
 
 /// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
 impl Session {
-    /// Makes a connection, and renews on it at once: anything may have changed meanwhile.
+    /// Connects a node, and renews on it at once: anything may have changed meanwhile.
     pub(super) async fn connect(
         self: &Arc<Self>,
+        node: &Arc<Node>,
         previous: Option<&Peer>,
     ) -> Result<(), RedisError> {
-        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        let weak = Arc::downgrade(self);
-        let on_push: OnPush = Arc::new(move |info| {
-            if let Some(session) = weak.upgrade() {
-                session.pushed(number, info);
+        let (session, of) = (Arc::downgrade(self), Arc::downgrade(node));
+        let on_push = move |number, info| {
+            if let (Some(session), Some(node)) = (session.upgrade(), of.upgrade()) {
+                session.pushed(&node, number, info);
             }
-        });
-        let connection = self.connector.connect(number, previous, on_push).await?;
-        self.describe(&connection).await?;
-        self.link.send_if_modified(|link| match link {
-            Link::Closed => false,
-            _ => {
-                *link = Link::Up(connection);
-                true
-            }
-        });
+        };
+        let connection = node.connect(previous, on_push).await?;
+        if self.is_home(node) {
+            self.describe(&connection).await?;
+        }
+        node.end_stale(&connection).await?;
+        if node.meets(&connection) {
+            self.taken_over(node);
+        }
+        node.up(connection);
         self.book().attempts.all_due(Clock::Boot.now());
         self.due.notify_one();
         Ok(())
     }
+
+    /// Same as [`connect`](Self::connect), after a connection was lost or could not be made.
+    async fn reconnect(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        previous: Option<&Peer>,
+    ) -> Result<(), RedisError> {
+        self.routes.suspect();
+        self.connect(node, previous).await
+    }
+
+    /// Whether this node keeps the description of this client.
+    fn is_home(&self, node: &Arc<Node>) -> bool {
+        Arc::ptr_eq(&self.routes.of_key(&client_key(&self.id)), node)
+    }
+
+    /// Keeps a node connected from now on.
+    pub(super) fn keep_connected(self: &Arc<Self>, node: &Arc<Node>) {
+        tokio::spawn(keep_connected(Arc::downgrade(self), node.clone()));
+    }
 }
 
-/// Connects again whenever the connection is lost, until the session is gone.
-pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Receiver<Link>) {
-    let mut pause = BACKOFF;
+/// Connects a node again whenever its connection is lost, until it is closed, or the session is
+/// gone.
+async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
+    let (mut pause, mut link) = (BACKOFF, node.link());
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
-        // An error means that the session is gone, and then the next line returns.
+        // The end of the session closes its nodes.
         let _ = timeout(description::PERIOD, lost).await;
         let Some(session) = session.upgrade() else { return };
-        let state = link.borrow().clone();
-        match state {
+        if node.is_retired() {
+            return;
+        }
+        match node.state() {
             Link::Closed => return,
+            Link::Up(_) if !session.is_home(&node) => {}
             Link::Up(connection) => {
                 // A broken connection shows in the next renewal as well.
                 let _ = session.describe(&connection).await;
             }
-            Link::Down(_, previous) => match session.connect(previous.as_ref()).await {
+            Link::Down(_, previous) => match session.reconnect(&node, previous.as_ref()).await {
                 Ok(()) => {
                     trace::connected(STORE);
                     session.reach.works();
                     pause = BACKOFF;
                 }
                 Err(error) => {
-                    session.link.send_modify(|link| {
-                        if let Link::Down(why, _) = link {
-                            *why = Arc::new(error);
-                        }
-                    });
+                    node.stays_down(error);
                     drop(session);
                     pause.wait().await;
                 }

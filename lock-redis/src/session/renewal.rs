@@ -1,7 +1,9 @@
-//! Renewal: one request keeps all locks and all waiting attempts of a client alive.
+//! Renewal: one request keeps all locks and all waiting attempts of a client alive; one per slot in
+//! a cluster.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use futures_util::future::join_all;
 use lock_core::{Clock, Instant, trace};
 
 use super::{
@@ -9,8 +11,12 @@ use super::{
     attempt::{Attempt, Role},
 };
 use crate::{
-    error::STORE,
-    wire::{answer, failure::Failure, script},
+    error::{self, STORE},
+    wire::{
+        answer::{self, Seen},
+        failure::Failure,
+        script,
+    },
 };
 
 /// The most that one request renews, counted in locks that are held alone. The server does nothing
@@ -18,6 +24,14 @@ use crate::{
 const CHUNK: usize = 1000;
 /// Every other attempt counts as this many of these.
 const OTHER: usize = 5;
+
+/// The attempts of one renewal: all of a server, or those of one slot of a cluster.
+#[derive(Default)]
+struct Part<'a> {
+    alone: Vec<&'a Arc<Attempt>>,
+    others: Vec<&'a Arc<Attempt>>,
+    waiting: Vec<&'a Arc<Attempt>>,
+}
 
 impl Session {
     /// Makes an attempt ask before its group is due.
@@ -33,30 +47,48 @@ impl Session {
     pub(super) async fn renew_due(&self) {
         let now = Clock::Boot.now();
         let attempts = self.book().take_due(now);
-        let (mut alone, mut others, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let mut parts = BTreeMap::<u16, Part<'_>>::new();
         for attempt in &attempts {
+            let part = || self.routes.part(&attempt.key);
             match attempt.role(now) {
-                Some(Role::Holds) => alone.push(attempt),
-                Some(Role::Shares) => others.push(attempt),
-                Some(Role::Waits) => waiting.push(attempt),
+                Some(Role::Holds) => parts.entry(part()).or_default().alone.push(attempt),
+                Some(Role::Shares) => parts.entry(part()).or_default().others.push(attempt),
+                Some(Role::Waits) => parts.entry(part()).or_default().waiting.push(attempt),
                 None => {}
             }
         }
-        let held = alone.len() + others.len();
-        others.append(&mut waiting);
-        let (mut alone, mut others) = (&alone[..], &others[..]);
+        let held: usize = parts.values().map(|part| part.alone.len() + part.others.len()).sum();
+        // In one flight per node.
+        let renewed = join_all(parts.into_values().map(|part| self.renew_part(part))).await;
+        match renewed.into_iter().find_map(Result::err) {
+            Some(failure) => self.renewal_failed(&failure),
+            None if held > 0 => trace::renewed(STORE, held),
+            None => {}
+        }
+    }
+
+    async fn renew_part(&self, mut part: Part<'_>) -> Result<(), Failure> {
+        part.others.append(&mut part.waiting);
+        let (mut alone, mut others) = (&part.alone[..], &part.others[..]);
         while !alone.is_empty() || !others.is_empty() {
             let (now, later) = alone.split_at(alone.len().min(CHUNK));
             let room = (CHUNK - now.len()) / OTHER;
             let (beside, rest) = others.split_at(others.len().min(room));
             (alone, others) = (later, rest);
-            if let Err(failure) = self.renew_chunk(now, beside).await {
-                return self.renewal_failed(&failure);
+            match self.renew_chunk(now, beside).await {
+                Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
+                    self.renew_chunk(now, beside).await?;
+                }
+                Err(Failure::Refused(error)) if error::is_moving(&error) => {
+                    self.renew_each(now).await?;
+                    if !beside.is_empty() {
+                        return Err(Failure::Refused(error));
+                    }
+                }
+                renewed => renewed?,
             }
         }
-        if held > 0 {
-            trace::renewed(STORE, held);
-        }
+        Ok(())
     }
 
     async fn renew_chunk(
@@ -69,22 +101,33 @@ impl Session {
         let members: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
         let turns: Vec<_> = others.iter().map(|attempt| attempt.turn()).collect();
         let command = script::renew(&members, &turns);
-        let answer = self.call(&command, limit.unwrap_or_default()).await?;
+        let (answer, short) = self.call_and_count(&command, limit.unwrap_or_default()).await?;
         let Some((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
+        // Without enough replicas, bad news counts, and good news does not.
         for (attempt, mine) in alone.iter().zip(renewed) {
-            attempt.renewed_alone(sent, mine);
+            if short.is_none() || !mine {
+                attempt.renewed_alone(sent, mine);
+            }
         }
         for (attempt, seen) in others.iter().zip(seen) {
+            if short.is_some() && matches!(seen, Seen::Holds(_)) {
+                continue;
+            }
             if let Some(at) = attempt.seen(sent, seen) {
                 self.book().ask(attempt, at);
             }
         }
-        Ok(())
+        let waits = |attempt: &&Arc<Attempt>| attempt.is_waiting();
+        match short {
+            Some(had) if !alone.is_empty() || !others.iter().all(waits) => Err(Failure::Short(had)),
+            _ => Ok(()),
+        }
     }
 
     fn renewal_failed(&self, failure: &Failure) {
         let why: &dyn std::fmt::Display = match failure {
             Failure::Closed => return,
+            Failure::Short(had) => &error::Short { had: *had, wanted: self.wait_replicas },
             Failure::Down(error) => error,
             Failure::Lost(error) | Failure::Refused(error) => error,
         };

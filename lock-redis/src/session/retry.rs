@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use lock_core::{Clock, Effect, Instant, Result, keep::cancel::unless_cancelled};
 use redis::{Cmd, RedisError, Value};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::{Link, Session, attempt::Attempt};
+use super::{Routes, Session, attempt::Attempt, node::Node};
 use crate::{
     error,
-    wire::{answer, connection::Connection, failure::Failure, turns::Lane},
+    wire::{answer, failure::Failure, lua, script, turns::Lane},
 };
 
 /// Pause before a request is sent again to a server that refuses for a while.
@@ -20,42 +20,35 @@ const CANCELLED: &str = "cancelled before it was sent";
 pub(crate) type Op = (&'static str, Lane);
 
 impl Session {
-    /// Sends a command on the present connection. The future may be dropped as that of
-    /// [`Connection::call`].
-    pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
-        let connection = self.connection()?;
-        let answer = connection.call(command, limit).await;
-        self.judge(&connection, answer)
-    }
-
-    /// Returns the present connection.
+    /// Sends a command to its node, once: see [`Node::call`](super::node::Node::call).
     ///
     /// # Errors
     ///
-    /// [`Failure::Down`] or [`Failure::Closed`].
-    pub(crate) fn connection(&self) -> Result<Connection, Failure> {
-        match &*self.link.borrow() {
-            Link::Up(connection) => Ok(connection.clone()),
-            Link::Down(error, _) => Err(Failure::Down(error.clone())),
-            Link::Closed => Err(Failure::Closed),
+    /// Also [`Failure::Short`] if it gains something that too few replicas have.
+    pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
+        match self.call_and_count(command, limit).await? {
+            (value, Some(had)) if script::gains(command, &value) => {
+                // What it gained may be lost.
+                Err(Failure::Short(had))
+            }
+            (value, _) => Ok(value),
         }
     }
 
-    /// Converts an answer for the caller. Gives up the connection if the answer shows that it is
-    /// useless.
-    pub(crate) fn judge<T>(
+    /// Same as [`call`](Self::call). Returns also how many replicas have the change, if they are too
+    /// few.
+    pub(super) async fn call_and_count(
         &self,
-        connection: &Connection,
-        answer: Result<T, RedisError>,
-    ) -> Result<T, Failure> {
-        answer.map_err(|error| {
-            let broken = error::is_broken(&error);
-            // If the server is a replica now, the address may lead to the new primary.
-            if broken || error::is_replica(&error) {
-                self.lose(connection.number, error.clone());
-            }
-            if broken { Failure::Lost(error) } else { Failure::Refused(error) }
-        })
+        command: &Cmd,
+        limit: Duration,
+    ) -> Result<(Value, Option<u32>), Failure> {
+        let node = self.routes.of_command(command);
+        let limit = self.request_limit.map_or(limit, |most| limit.min(most));
+        if self.wait_replicas == 0 || !lua::takes(command) {
+            return Ok((node.call(command, limit).await?, None));
+        }
+        let (value, had) = node.call_and_wait(command, self.wait_replicas, limit).await?;
+        Ok((value, (had < self.wait_replicas).then_some(had)))
     }
 
     /// Sends a command that may be executed twice, again and again until it is answered. Returns
@@ -76,6 +69,47 @@ impl Session {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<(Instant, T)> {
         self.insist_and_tell(op, command, limit, deadline, None, read).await.1
+    }
+
+    /// Same as [`insist`](Self::insist), for a command without a key. A node that was given up is
+    /// asked once.
+    pub(crate) async fn insist_at<T>(
+        &self,
+        node: Option<&Node>,
+        op: Op,
+        command: &Cmd,
+        limit: Duration,
+        deadline: Instant,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<(Instant, T)> {
+        let Some(node) = node.filter(|_| matches!(self.routes, Routes::Slots(_))) else {
+            return self.insist(op, command, limit, deadline, read).await;
+        };
+        let (op, lane) = op;
+        loop {
+            let _turn = lane.turn(&self.turns, None).await;
+            let sent = Clock::Boot.now();
+            let failure = match node.call(command, limit).await {
+                Ok(value) => {
+                    let answer = read(&value).ok_or_else(|| error::unexpected(op, &value));
+                    return answer.map(|answer| (sent, answer));
+                }
+                Err(failure) => failure,
+            };
+            let left = deadline.since(Clock::Boot.now());
+            let again = matches!(failure, Failure::Lost(_) | Failure::Down(_));
+            if !again || node.is_retired() || !node.until_up(left, None).await {
+                return Err(match failure {
+                    Failure::Closed => error::closed(),
+                    Failure::Down(e) => error::convert(op, RedisError::clone(&e)),
+                    Failure::Lost(e) | Failure::Refused(e) => error::convert(op, e),
+                    Failure::Short(had) => {
+                        let short = error::Short { had, wanted: self.wait_replicas };
+                        error::unavailable(op, Effect::Unknown, short)
+                    }
+                });
+            }
+        }
     }
 
     /// Sends a command that changes the lock of an attempt. Returns its answer.
@@ -105,7 +139,7 @@ impl Session {
         caller: Option<&lock_core::Attempt>,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> (Effect, Result<(Instant, T)>) {
-        let mut effect = Effect::None;
+        let (mut effect, mut moved) = (Effect::None, false);
         loop {
             let asked = Clock::Boot.now();
             let Some(turn) = lane.turn(&self.turns, caller).await else {
@@ -122,6 +156,17 @@ impl Session {
                     return (effect, answer.map(|answer| (sent, answer)));
                 }
                 Err(Failure::Closed) => return (effect, Err(error::closed())),
+                Err(Failure::Short(had)) => {
+                    let short = error::Short { had, wanted: self.wait_replicas };
+                    return (effect, Err(error::unavailable(op, Effect::Unknown, short)));
+                }
+                Err(Failure::Refused(e)) if self.is_redirected(None, &e) => {
+                    // A second one in a row: the nodes do not agree yet.
+                    if std::mem::replace(&mut moved, true) {
+                        unless_cancelled(caller, sleep(PAUSE)).await;
+                    }
+                    e
+                }
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
                     return (effect, Err(error::of_command(op, command, e)));
                 }
@@ -143,17 +188,9 @@ impl Session {
                 Err(Failure::Down(e)) => RedisError::clone(&e),
             };
             let left = deadline.since(Clock::Boot.now());
-            if left.is_zero() || !self.until_up(left, caller).await {
+            if left.is_zero() || !self.routes.until_up(command, left, caller).await {
                 return (effect, Err(error::unavailable(op, effect, error)));
             }
         }
-    }
-
-    /// Waits for a connection; false if there is none in time, or the caller is cancelled.
-    async fn until_up(&self, limit: Duration, caller: Option<&lock_core::Attempt>) -> bool {
-        let mut link = self.link.subscribe();
-        let there = |link: &Link| !matches!(link, Link::Down(..));
-        let up = async { timeout(limit, link.wait_for(there)).await.is_ok() };
-        unless_cancelled(caller, up).await.unwrap_or_default()
     }
 }

@@ -1,30 +1,45 @@
 //! Start and end of a client.
 
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicU64},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::join_all, stream};
 use lock_core::{
     Clock, Error, Reach, Result,
     keep::{due, limits, wait::Waits},
 };
-use redis::Cmd;
-use tokio::sync::{Notify, Semaphore, watch};
+use redis::{Cmd, RedisError};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::timeout,
+};
 use uuid::Uuid;
 
-use super::{Link, Session, book::Book, description, janitor::ALONE, reconnect};
+use super::{
+    Routes, Session,
+    book::Book,
+    description,
+    janitor::ALONE,
+    node::{Link, Node},
+    slots::{Make, Slots},
+};
 use crate::{
-    config::RedisConfig,
+    config::{RedisConfig, Target},
     election::observers::Observers,
-    error,
+    error::{self, STORE},
     layout::{key::client_key, ticket::Ticket},
     wire::{
         connection::Connector,
+        dial::Dial,
+        sentinel::{Place, Sentinels},
         turns::{Lane, TURNS},
     },
 };
+
+/// Time limit of finding the slots of a cluster.
+const FIND_LIMIT: Duration = Duration::from_secs(3);
 
 impl Session {
     /// Connects, once.
@@ -34,17 +49,17 @@ impl Session {
     /// The reason why it failed, within 4 s.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
-        let connect = |error| error::convert("connect", error);
-        let connector = Connector::new(config, format!("distlock:{id}")).map_err(connect)?;
-        let unused = std::io::Error::from(std::io::ErrorKind::NotConnected);
+        config.check()?;
+        let reach = Reach::default();
+        let (routes, place) = routes(config, &id, reach.clone()).await?;
         let session = Arc::new(Self {
             id,
             mode: config.mode,
             database: config.database,
-            connector,
-            link: watch::Sender::new(Link::Down(Arc::new(unused.into()), None)),
-            reach: Reach::default(),
-            connections: AtomicU64::new(0),
+            wait_replicas: config.wait_replicas,
+            request_limit: config.timeouts.request,
+            routes,
+            reach,
             book: Mutex::new(Book::default()),
             alone: Semaphore::new(ALONE),
             departures: Default::default(),
@@ -52,8 +67,16 @@ impl Session {
             observers: Observers::default(),
             due: Arc::new(Notify::new()),
         });
-        session.connect(None).await.map_err(connect)?;
-        tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
+        session.connect_all().await.map_err(connect)?;
+        for node in session.routes.all() {
+            session.keep_connected(&node);
+            if let Some(Place::Sentinel(sentinels)) = &place {
+                session.listen_to(sentinels, &node);
+            }
+        }
+        if let Routes::Slots(slots) = &session.routes {
+            session.keep_slots(slots);
+        }
         tokio::spawn(due::run(
             Clock::Boot,
             (Arc::downgrade(&session), session.due.clone()),
@@ -62,6 +85,19 @@ impl Session {
             |session| async move { session.renew_due().await },
         ));
         Ok(session)
+    }
+
+    /// Connects all nodes. The others are enough if some nodes of a cluster are down.
+    async fn connect_all(self: &Arc<Self>) -> Result<(), RedisError> {
+        let nodes = self.routes.all();
+        let connected = join_all(nodes.iter().map(|node| self.connect(node, None))).await;
+        let (up, mut failed): (Vec<_>, Vec<_>) = connected.into_iter().partition(Result::is_ok);
+        let denied = failed.iter().position(|error| error.as_ref().is_err_and(error::is_denied));
+        match (up.is_empty(), denied) {
+            (_, Some(denied)) => failed.swap_remove(denied),
+            (true, None) => failed.pop().unwrap_or(Ok(())),
+            (false, None) => Ok(()),
+        }
     }
 
     /// Gives everything back and ends.
@@ -81,7 +117,8 @@ impl Session {
         let delete = Cmd::del(client_key(&self.id));
         let (op, limit) = (("close", Lane::First), description::WRITE_LIMIT);
         let gone = self.insist(op, &delete, limit, deadline, |_| Some(())).await;
-        self.link.send_replace(Link::Closed);
+        self.routes.all().iter().for_each(|node| drop(node.close()));
+        self.routes.close();
         self.due.notify_one();
         match released.and(gone.map(drop)) {
             // Closed before, perhaps by another task at the same time.
@@ -91,14 +128,56 @@ impl Session {
     }
 }
 
+fn connect(error: RedisError) -> Error {
+    error::convert("connect", error)
+}
+
+/// Makes the nodes of a deployment, without connections. Returns also where the only one is.
+async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<(Routes, Option<Place>)> {
+    let (dial, channel) = (Dial::new(config)?, format!("distlock:{id}"));
+    let (mode, numbers) = (config.mode, Arc::default());
+    if let Target::Cluster { nodes } = &config.target {
+        let make = Make { dial, mode, channel, reach, numbers };
+        let slots = timeout(FIND_LIMIT, Slots::find(make, nodes)).await;
+        let slots = slots.unwrap_or_else(|_| Err(error::closed_link())).map_err(connect)?;
+        return Ok((Routes::Slots(Arc::new(slots)), None));
+    }
+    let place = place(config)?;
+    let connector = Connector::new(dial, place.clone(), mode, channel);
+    let node = Arc::new(Node::new(connector, reach, numbers));
+    Ok((Routes::One(node), Some(place)))
+}
+
+fn place(config: &RedisConfig) -> Result<Place> {
+    match &config.target {
+        Target::Server(address) => Ok(Place::Fixed(address.clone())),
+        Target::Sentinel { sentinels, service } => {
+            let dial = Dial::of_sentinels(config)?;
+            let sentinels = Sentinels::new(dial, sentinels.clone(), service.clone());
+            Ok(Place::Sentinel(Arc::new(sentinels)))
+        }
+        target => {
+            let what = format!("keep locks on {target}");
+            Err(Error::Unsupported { store: STORE, what })
+        }
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         self.due.notify_one();
-        let Link::Up(connection) = self.link.send_replace(Link::Closed) else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let delete = Cmd::del(client_key(&self.id));
-        // In the background: the description expires by itself as well.
-        runtime
-            .spawn(async move { drop(connection.call(&delete, description::WRITE_LIMIT).await) });
+        let runtime = tokio::runtime::Handle::try_current();
+        let home = self.routes.of_key(&client_key(&self.id));
+        self.routes.close();
+        for node in self.routes.all() {
+            let (Link::Up(connection), Ok(runtime)) = (node.close(), &runtime) else { continue };
+            if !Arc::ptr_eq(&node, &home) {
+                continue;
+            }
+            let delete = Cmd::del(client_key(&self.id));
+            let limit = description::WRITE_LIMIT;
+            // In the background: the description expires by itself as well.
+            runtime.spawn(async move { drop(connection.call(&delete, limit).await) });
+        }
     }
 }

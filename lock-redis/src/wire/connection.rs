@@ -1,4 +1,4 @@
-//! One connection to one server. Differences of a cluster or of Sentinel belong here.
+//! One connection to one server.
 
 use std::{
     future::Future,
@@ -11,22 +11,20 @@ use std::{
 };
 
 use futures_util::future::{join, join_all};
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo,
-    RedisError, RedisResult, ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
-};
+use redis::{Cmd, ErrorKind, PushInfo, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
 use crate::{
-    config::{Mode, RedisConfig},
+    config::{Address, Mode},
     wire::{
         answer::bytes,
+        data::Data,
+        dial::{Dial, Opened},
         lua::{self, Lua},
+        sentinel::Place,
     },
 };
 
-/// Time limit of making a connection; a caller of `connect` waits no longer.
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// The most requests that wait for the socket. Further callers wait to hand theirs over.
 const BUFFER: usize = 1024;
 /// Number of steps in which a caller's time limit is counted.
@@ -37,11 +35,11 @@ const MOST_STEPS: u32 = 3 * STEPS;
 /// The receiver of a connection's pushes.
 pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
-/// Makes connections, all alike.
+/// Makes connections to one server, or to the primary of a service.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    client: Client,
-    options: AsyncConnectionConfig,
+    dial: Dial,
+    pub(crate) place: Place,
     mode: Mode,
     channel: String,
 }
@@ -49,7 +47,11 @@ pub(crate) struct Connector {
 /// A connection that is ready: server known, channel subscribed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    redis: MultiplexedConnection,
+    opened: Opened,
+    /// The server.
+    pub(crate) address: Address,
+    /// The server's data.
+    pub(crate) data: Data,
     /// Number of answered requests.
     answers: Arc<AtomicU64>,
     /// Number of this connection among the client's connections, from 1.
@@ -66,12 +68,9 @@ pub(crate) struct Peer {
 }
 
 impl Connector {
-    /// # Errors
-    ///
-    /// The client library's error if the configuration is invalid.
-    pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
-        let client = Client::open(info(config)?)?;
-        Ok(Self { client, options: config.transport.options.clone(), mode: config.mode, channel })
+    /// A connector of a client whose pushes come on this channel.
+    pub(crate) fn new(dial: Dial, place: Place, mode: Mode, channel: String) -> Self {
+        Self { dial, place, mode, channel }
     }
 
     /// Makes a connection and lets the server end the `previous` one. So no request that is still
@@ -91,17 +90,20 @@ impl Connector {
         on_push: OnPush,
     ) -> RedisResult<Connection> {
         let attempt = async {
-            let redis = self.open(on_push).await?;
-            let connection = Connection { redis, answers: Arc::default(), number, peer: None };
+            let address = self.place.find().await?;
+            let opened = self.open(&address, on_push).await?;
+            let answers = Arc::default();
+            let data = Data::read(&address, None);
+            let connection = Connection { opened, address, data, answers, number, peer: None };
             self.prepare(connection, previous).await
         };
-        timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
+        timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
-    async fn open(&self, on_push: OnPush) -> RedisResult<MultiplexedConnection> {
+    async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {
         let mut options = self
-            .options
-            .clone()
+            .dial
+            .options()
             .set_connection_timeout(None)
             .set_response_timeout(None)
             .set_pipeline_buffer_size(BUFFER);
@@ -111,7 +113,7 @@ impl Connector {
                 Ok::<(), std::convert::Infallible>(())
             });
         }
-        self.client.get_multiplexed_async_connection_with_config(&options).await
+        self.dial.open(address, self.mode, options).await
     }
 
     async fn prepare(
@@ -119,47 +121,41 @@ impl Connector {
         mut connection: Connection,
         previous: Option<&Peer>,
     ) -> RedisResult<Connection> {
-        connection.check(self.mode).await?;
-        if self.mode == Mode::Queue {
-            connection.redis.subscribe(&self.channel).await?;
+        let in_cluster = matches!(self.place, Place::Member(_));
+        connection.check(self.mode, in_cluster).await?;
+        let mut info = cmd("INFO");
+        let info = connection.send(info.arg("replication")).await;
+        connection.data = Data::read(&connection.address, info.ok().as_ref());
+        if connection.data.is_replica && matches!(self.place, Place::Sentinel(_)) {
+            return Err(crate::error::not_the_primary(&connection.address));
         }
-        // Both may be forbidden, and then a late request ends with its TTL.
-        connection.peer = match connection.send(cmd("CLIENT").arg("INFO")).await {
-            Ok(Value::BulkString(line)) => Peer::parse(&String::from_utf8_lossy(&line)),
-            Ok(Value::VerbatimString { text, .. }) => Peer::parse(&text),
-            _ => None,
-        };
-        if let Some(Peer { id, addr }) = previous {
-            let mut kill = cmd("CLIENT");
-            kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr);
-            if let Err(error) = connection.send(&kill).await
-                && crate::error::is_broken(&error)
-            {
-                return Err(error);
-            }
+        if self.mode == Mode::Queue {
+            connection.opened.redis.subscribe(&self.channel).await?;
+        }
+        connection.peer = connection.own_peer().await;
+        if let Some(previous) = previous {
+            connection.kill(previous).await?;
         }
         Ok(connection)
     }
-}
 
-/// Returns the address, the transport and the login of a connection for locks.
-fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
-    let mut login = config
-        .transport
-        .login
-        .clone()
-        .set_db(config.database)
-        .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-    if config.mode == Mode::Queue {
-        login = login.set_protocol(ProtocolVersion::RESP3);
+    /// Makes another connection to the server of a node's connection, for one request at a time.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is no connection.
+    pub(crate) async fn spare(&self, of: &Connection) -> RedisResult<Connection> {
+        let attempt = async {
+            let options =
+                self.dial.options().set_connection_timeout(None).set_response_timeout(None);
+            let opened = self.dial.open(&of.address, Mode::Simple, options).await?;
+            let mut spare = Connection { opened, peer: None, ..of.clone() };
+            spare.answers = Arc::default();
+            spare.peer = spare.own_peer().await;
+            Ok(spare)
+        };
+        timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
-    if let Some(user) = &config.user {
-        login = login.set_username(user);
-    }
-    if let Some(password) = &config.password {
-        login = login.set_password(password);
-    }
-    config.transport.info(config.host.clone(), config.port, login)
 }
 
 impl Connection {
@@ -187,6 +183,59 @@ impl Connection {
             loaded.and(answer)
         };
         self.patiently(limit, call).await
+    }
+
+    /// Same as [`call`](Self::call), and waits for replicas in the same flight. Returns also how many
+    /// of them have all writes of this connection. Nothing else may use the connection meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`call`](Self::call).
+    pub(crate) async fn call_and_wait(
+        &self,
+        command: &Cmd,
+        replicas: u32,
+        limit: Duration,
+    ) -> RedisResult<(Value, u32)> {
+        let mut wait = cmd("WAIT");
+        wait.arg(replicas).arg(u64::try_from((limit / 2).as_millis()).unwrap_or(u64::MAX));
+        let both = async || {
+            let (answer, had) = join(self.send(command), self.send(&wait)).await;
+            answer.and_then(|answer| Ok((answer, redis::from_redis_value(had?)?)))
+        };
+        let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);
+        let call = async {
+            let answer = both().await;
+            let lacks = answer.as_ref().is_err_and(|error| error.kind() == lacks_script);
+            let Some(script) = lacks.then(|| lua::called(command)).flatten() else { return answer };
+            self.send(&script.load()).await?;
+            both().await
+        };
+        self.patiently(limit, call).await
+    }
+
+    /// Asks how the server calls this connection. It may be forbidden; then a late request ends
+    /// with its TTL.
+    async fn own_peer(&self) -> Option<Peer> {
+        match self.send(cmd("CLIENT").arg("INFO")).await {
+            Ok(Value::BulkString(line)) => Peer::parse(&String::from_utf8_lossy(&line)),
+            Ok(Value::VerbatimString { text, .. }) => Peer::parse(&text),
+            _ => None,
+        }
+    }
+
+    /// Lets the server end another connection, if it may be asked to.
+    ///
+    /// # Errors
+    ///
+    /// The client library's error if this connection is broken.
+    pub(crate) async fn kill(&self, Peer { id, addr }: &Peer) -> RedisResult<()> {
+        let mut kill = cmd("CLIENT");
+        kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr);
+        match self.send(&kill).await {
+            Err(error) if crate::error::is_broken(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Waits in steps. Gives up after [`STEPS`] steps in a row without any answer, or
@@ -221,7 +270,7 @@ impl Connection {
         listen: bool,
         limit: Duration,
     ) -> RedisResult<()> {
-        let mut redis = self.redis.clone();
+        let mut redis = self.opened.redis.clone();
         let change = async {
             match listen {
                 true => redis.subscribe(channel).await,
@@ -231,23 +280,44 @@ impl Connection {
         timeout(limit, change).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
+    /// Sends one command to a node of a cluster to which its slot is being moved. Fails, and may be
+    /// dropped, as [`call`](Self::call).
+    pub(crate) async fn call_asking(&self, command: &Cmd, limit: Duration) -> RedisResult<Value> {
+        let mut both = redis::pipe();
+        both.cmd("ASKING").ignore().add_command(command.clone());
+        let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);
+        let ask = async || {
+            let answers = self.opened.redis.clone().send_packed_commands(&both, 1, 1).await?;
+            self.answers.fetch_add(1, Ordering::Relaxed);
+            answers.into_iter().next().unwrap_or(Value::Nil).extract_error()
+        };
+        let call = async {
+            let answer = ask().await;
+            let lacks = answer.as_ref().is_err_and(|error| error.kind() == lacks_script);
+            let Some(script) = lacks.then(|| lua::called(command)).flatten() else { return answer };
+            self.send(&script.load()).await?;
+            ask().await
+        };
+        self.patiently(limit, call).await
+    }
+
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is cheap (two counters), and the library needs one per call.
-        let answer = self.redis.clone().send_packed_command(command).await?;
+        let answer = self.opened.redis.clone().send_packed_command(command).await?;
         self.answers.fetch_add(1, Ordering::Relaxed);
         answer.extract_error()
     }
 
     /// Refuses a server that cannot keep locks. Loads the scripts of an uncontended lock unless the
     /// server has them. Other scripts are loaded when they are called first.
-    async fn check(&self, mode: Mode) -> RedisResult<()> {
+    async fn check(&self, mode: Mode, in_cluster: bool) -> RedisResult<()> {
         let scripts = lua::usual(mode);
         let mut exist = cmd("SCRIPT");
         exist.arg("EXISTS").arg(&scripts.map(Lua::hash));
         let hello = cmd("HELLO");
         let (hello, known) = join(self.send(&hello), self.send(&exist)).await;
         // HELLO may be forbidden.
-        if hello.is_ok_and(|hello| is_of_a_cluster(&hello)) {
+        if !in_cluster && hello.is_ok_and(|hello| is_of_a_cluster(&hello)) {
             return Err(crate::error::cluster());
         }
         let known: Vec<bool> = redis::from_redis_value(known?)?;

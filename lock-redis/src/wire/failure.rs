@@ -14,4 +14,6 @@ pub(crate) enum Failure {
     Lost(RedisError),
     /// The server refused it.
     Refused(RedisError),
+    /// Executed, but only this many replicas have the change.
+    Short(u32),
 }

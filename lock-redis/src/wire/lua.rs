@@ -66,6 +66,7 @@ scripts! {
     ACQUIRE = "acquire.lua",
     RELEASE = "release.lua",
     ROUND = "round.lua",
+    KEEP = "keep.lua",
     ACQUIRE_ALL = "acquire_all.lua",
     CONVERT = "convert.lua",
     PUBLISH = "publish.lua",
@@ -93,6 +94,12 @@ pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
         }
         _ => None,
     }
+}
+
+/// Whether a command may grant or renew a lock, or give it to another attempt.
+pub(crate) fn takes(command: &Cmd) -> bool {
+    let takes = [&*ACQUIRE, &ROUND, &ACQUIRE_ALL, &CONVERT, &HAND_OVER, &SIMPLE_ACQUIRE];
+    called(command).is_some_and(|script| takes.iter().any(|takes| takes.hash == script.hash))
 }
 
 /// Returns the key of the token floor, if the command calls a script with this key.

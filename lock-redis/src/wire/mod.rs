@@ -2,9 +2,13 @@
 
 pub(crate) mod answer;
 pub(crate) mod connection;
+pub(crate) mod data;
+pub(crate) mod dial;
 pub(crate) mod failure;
 pub(crate) mod lua;
 pub(crate) mod own_client;
 pub(crate) mod script;
+pub(crate) mod sentinel;
+pub(crate) mod slots;
 pub(crate) mod snapshot;
 pub(crate) mod turns;

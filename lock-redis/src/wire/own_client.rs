@@ -13,8 +13,9 @@ pub(crate) struct Transport {
     /// TLS or a Unix socket; `None` for plain TCP.
     addr: Option<ConnectionAddr>,
     tcp: TcpSettings,
-    /// The client's login, which the caller of [`info`](Self::info) completes.
-    pub(super) login: RedisConnectionInfo,
+    /// What a login says besides user, password and database, which the caller of
+    /// [`info`](Self::info) adds: those of a server are not for its sentinels.
+    pub(crate) login: RedisConnectionInfo,
     /// The options on which a connection is based.
     pub(crate) options: AsyncConnectionConfig,
 }
@@ -26,9 +27,14 @@ impl Transport {
         Self {
             addr: (!plain).then(|| info.addr().clone()),
             tcp: info.tcp_settings().clone(),
-            login: info.redis_settings().clone(),
+            login: without_secrets(info.redis_settings()),
             ..Self::default()
         }
+    }
+
+    /// Whether connections are plain TCP, which the caller may encrypt.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.addr.is_none()
     }
 
     /// Returns the host and the port of a client. For a Unix socket: its path, and port 0.
@@ -65,6 +71,11 @@ impl Transport {
     }
 }
 
+fn without_secrets(login: &RedisConnectionInfo) -> RedisConnectionInfo {
+    let kept = RedisConnectionInfo::default().set_protocol(login.protocol());
+    if login.skip_set_lib_name() { kept.set_skip_set_lib_name() } else { kept }
+}
+
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The client library's settings show the password.
@@ -74,5 +85,18 @@ impl fmt::Debug for Transport {
             Some(_) => "unix",
         };
         f.write_str(transport)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_login_of_a_client_is_not_for_its_sentinels() {
+        let client = redis::Client::open("redis://me:secret@h/2?protocol=resp3").unwrap();
+        let login = Transport::of(client.get_connection_info()).login;
+        assert_eq!((login.username(), login.password(), login.db()), (None, None, 0));
+        assert_eq!(login.protocol(), redis::ProtocolVersion::RESP3);
     }
 }

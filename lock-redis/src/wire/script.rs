@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use lock_core::{FencingToken, Wait};
-use redis::Cmd;
+use redis::{Cmd, Value};
 use uuid::Uuid;
 
 use super::lua::{
-    ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, Lua, PUBLISH, READ, RELEASE, REVOKE, ROUND,
-    SIMPLE_ACQUIRE, SIMPLE_RELEASE,
+    ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE,
+    ROUND, SIMPLE_ACQUIRE, SIMPLE_RELEASE, called,
 };
 use crate::{
     config::Mode,
@@ -172,6 +172,13 @@ pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     command
 }
 
+/// Renews a lock that is held alone, by its own key only.
+pub(crate) fn keep((key, ticket, ttl): Member<'_>) -> Cmd {
+    let mut command = call(&KEEP, &[key.own()], 2, 60);
+    command.arg(ticket.text()).arg(millis(ttl));
+    command
+}
+
 /// `word`: the word of the new kind of the attempt with this token.
 pub(crate) fn convert(key: &Key, ticket: &Ticket, token: FencingToken, word: &str) -> Cmd {
     let mut command = of_name(&CONVERT, key, 3, 91);
@@ -201,6 +208,17 @@ pub(crate) fn hand_over(
         command.arg(said);
     }
     command
+}
+
+/// Whether an answer says that the command gained something: a lock, or more time.
+pub(crate) fn gains(command: &Cmd, answer: &Value) -> bool {
+    let asks = |script: &Lua| called(command).is_some_and(|called| called.hash() == script.hash());
+    match answer {
+        Value::Int(number) => *number > 0,
+        // A place in the queue.
+        Value::Array(_) if asks(&ACQUIRE) => false,
+        _ => true,
+    }
 }
 
 pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {

@@ -31,12 +31,12 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
 pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output = ()> + use<> {
-    let (way, doubts) = (pushes.way.clone(), pushes.doubts.clone());
+    let (hosts, doubts) = (pushes.hosts.clone(), pushes.doubts.clone());
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {
         let mut pause = BACKOFF;
         loop {
-            match timeout(LIMIT, postgres::listen(id, way())).await {
+            match timeout(LIMIT, postgres::listen(id, &hosts)).await {
                 Ok(Ok(listener)) => {
                     pause = BACKOFF;
                     listen(&session, listener, &doubts).await;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Instant, Kind, Request,
+    Clock, Instant, Kind, LossReason, Request,
     keep::attempt::{Progress, Stage},
 };
 use tokio::sync::OwnedRwLockReadGuard;
@@ -87,6 +87,17 @@ impl Attempt {
                 self.found_granted();
                 *stage = Stage::Granted { sent, token };
             }
+        });
+    }
+
+    /// Ends a held lock that was last confirmed before another server took over: that one does not
+    /// know it.
+    pub(crate) fn lost_if_before(&self, moved: Instant) {
+        self.look(|stage| match stage {
+            Stage::Held { sent, validity, .. } if *sent <= moved => {
+                validity.lose(LossReason::Failover);
+            }
+            _ => {}
         });
     }
 

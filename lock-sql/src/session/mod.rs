@@ -4,6 +4,7 @@ pub(crate) mod attempt;
 pub(crate) mod book;
 mod grants;
 mod janitor;
+mod moves;
 mod neighbours;
 mod renewal;
 mod start;
@@ -246,6 +247,7 @@ impl Session {
         self.renewal_due.notify_one();
         self.waiters.look_due.notify_one();
         self.undated.some.notify_one();
+        self.wake_moves();
         self.database.quit().await;
         match result {
             // Closed before, perhaps by another caller at the same time.
@@ -260,6 +262,7 @@ impl Drop for Session {
         self.renewal_due.notify_one();
         self.waiters.look_due.notify_one();
         self.undated.some.notify_one();
+        self.wake_moves();
     }
 }
 

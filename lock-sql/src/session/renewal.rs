@@ -67,14 +67,14 @@ impl Session {
         for attempt in attempts {
             match alive.contains(&attempt.id) {
                 true => attempt.renewed(sent),
-                false => attempt.gone(),
+                false => self.gone(attempt),
             }
         }
         Ok(())
     }
 
-    /// Finds the held locks that were revoked while the client did not listen to pushes.
-    #[cfg(feature = "postgres")]
+    /// Finds the held locks that were revoked while the client did not listen to pushes, or that a
+    /// server that has taken over does not know.
     pub(crate) async fn check_held(&self) {
         let held = |attempt: &&Arc<Attempt>| attempt.is_held();
         let attempts: Vec<_> = self.book().attempts.all().filter(held).cloned().collect();
@@ -85,7 +85,7 @@ impl Session {
             let Ok((_, rows)) = answer else { return };
             let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
             let gone = attempts.iter().filter(|attempt| !there.contains(&attempt.id));
-            gone.for_each(|attempt| attempt.gone());
+            gone.for_each(|attempt| self.gone(attempt));
         }
     }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Clock, Result, keep::due};
 use uuid::Uuid;
 
-use super::{Session, grants, neighbours::Neighbours, undated::Undated, waiters::Waiters};
+use super::{Session, grants, moves, neighbours::Neighbours, undated::Undated, waiters::Waiters};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
 use crate::{config::SqlConfig, queue::schedule::TOGETHER, wire::open::open};
@@ -60,6 +60,9 @@ impl Session {
     fn join(self: &Arc<Self>) {
         if let Some(neighbours) = &self.neighbours {
             neighbours.join(&self.waiters);
+        }
+        if let Some(moved) = self.database.moved() {
+            tokio::spawn(moves::run(Arc::downgrade(self), moved));
         }
         #[cfg(feature = "postgres")]
         if let Some(pushes) = self.database.pushes() {

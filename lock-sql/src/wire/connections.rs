@@ -6,16 +6,15 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, keep::poison::lock};
-use sqlx::Connection;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     error::is_passing,
-    layout::{dialect::Dialect, row::Rows},
     wire::{
         failure::Failure,
+        hosts::Hosts,
         limit::Limit,
-        own_client::Way,
+        link::Link,
         turns::{Rank, Turns},
     },
 };
@@ -26,30 +25,11 @@ const MAKING: Duration = Duration::from_secs(1);
 /// Time limit for ending a connection properly. No server answers that.
 pub(super) const GOODBYE: Duration = Duration::from_millis(200);
 
-/// A connection to a database of one kind.
-pub(crate) trait Link: Connection + Sized + 'static {
-    const DIALECT: Dialect;
-
-    /// Makes a connection with the settings that scripts need.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Barred`] and [`Failure::Down`].
-    fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
-
-    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
-    /// that makes no sense.
-    fn fetch(
-        &mut self,
-        script: String,
-    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
-}
-
 /// Connections that are made when they are needed, and used by one script at a time. Not the
 /// library's pool: after each use it asks the server whether the connection is still there, which
 /// would double the requests.
-pub(crate) struct Connections<C: Connection> {
-    way: Way<C>,
+pub(crate) struct Connections<C: Link> {
+    hosts: Arc<Hosts<C>>,
     /// `None` once all have been ended: a connection that comes back then is ended, too.
     idle: Mutex<Option<Vec<Made<C>>>>,
     /// A connection that only renewals use, where several scripts run at once. So renewals do not
@@ -71,6 +51,8 @@ pub(super) struct Made<C> {
     /// When it was last seen to work.
     pub(super) answered: Instant,
     pub(super) seat: OwnedSemaphorePermit,
+    /// How often another host had taken over when it was made.
+    pub(super) moves: u64,
 }
 
 impl<C: Link> Connections<C> {
@@ -97,10 +79,13 @@ impl<C: Link> Connections<C> {
         let seat = self.seats.clone().acquire_owned().await;
         let (connections, seat) = (self.clone(), seat.map_err(|_| Failure::Closed)?);
         let making = tokio::spawn(async move {
-            let made = Limit::new(limit).keep(C::make(&(connections.way)())).await;
-            let connection = made.map_err(Failure::Down)??;
+            let before = connections.hosts.moves();
+            let (connection, moves) = connections.hosts.make(limit).await?;
+            if moves != before {
+                connections.forget();
+            }
             let answered = Clock::Boot.now();
-            connections.put_back(Made { connection, answered, seat });
+            connections.put_back(Made { connection, answered, seat, moves });
             Ok(())
         });
         match making.await {
@@ -114,13 +99,13 @@ impl<C: Link> Connections<C> {
     }
 }
 
-impl<C: Connection> Connections<C> {
+impl<C: Link> Connections<C> {
     /// `seats`: how many scripts of each rank run at once, as in [`Turns::new`]. As many again may
     /// run whose callers have given up.
-    pub(crate) fn new(way: Way<C>, seats: [usize; 3]) -> Arc<Self> {
+    pub(crate) fn new(hosts: Arc<Hosts<C>>, seats: [usize; 3]) -> Arc<Self> {
         let most = seats[0];
         Arc::new(Self {
-            way,
+            hosts,
             idle: Mutex::new(Some(Vec::new())),
             reserved: Mutex::new(None),
             back: Notify::new(),
@@ -128,6 +113,10 @@ impl<C: Connection> Connections<C> {
             most,
             stragglers: Turns::new(seats),
         })
+    }
+
+    pub(super) fn hosts(&self) -> &Hosts<C> {
+        &self.hosts
     }
 
     fn has_others(&self) -> bool {
@@ -144,10 +133,12 @@ impl<C: Connection> Connections<C> {
         }
     }
 
+    /// Keeps a connection for the next script, unless it leads to a former primary.
     fn put_back(&self, made: Made<C>) {
+        let is_current = made.moves == self.hosts.moves();
         match &mut *lock(&self.idle) {
-            Some(idle) => idle.push(made),
-            None => drop(tokio::spawn(made.connection.close())),
+            Some(idle) if is_current => idle.push(made),
+            _ => drop(tokio::spawn(made.connection.close())),
         }
         self.back.notify_one();
     }
@@ -155,7 +146,8 @@ impl<C: Connection> Connections<C> {
     pub(super) fn put_back_of(&self, rank: Rank, made: Made<C>) {
         let mut reserved = self.reserved();
         let are_several = self.most - self.seats.available_permits() > 1;
-        let keeps = rank == Rank::Renew && are_several && !self.is_refusing();
+        let is_current = made.moves == self.hosts.moves();
+        let keeps = rank == Rank::Renew && are_several && is_current && !self.is_refusing();
         match &*reserved {
             None if keeps => *reserved = Some(made),
             _ => {

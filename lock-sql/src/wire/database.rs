@@ -1,9 +1,10 @@
 //! The database of a client: the differences besides the language.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use lock_core::{Attempt, Instant};
+use tokio::sync::Notify;
 
 #[cfg(feature = "postgres")]
 use crate::wire::postgres::doubts::Pushes;
@@ -48,6 +49,16 @@ pub(crate) trait Database: Send + Sync {
     /// The database's name within this process, where its clients wake each other; `None` where the
     /// server wakes them.
     fn known_as(&self) -> Option<&str> {
+        None
+    }
+
+    /// Rings when another server has taken over, where one can.
+    fn moved(&self) -> Option<Arc<Notify>> {
+        None
+    }
+
+    /// When another server has taken over, if one has.
+    fn moved_at(&self) -> Option<Instant> {
         None
     }
 

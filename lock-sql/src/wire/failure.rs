@@ -28,9 +28,8 @@ impl Failure {
         }
     }
 
-    /// The server takes no writes; it may soon, or the address may lead to another one.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) fn read_only(why: &str) -> Self {
+    /// There is no server that takes writes; there may be one soon.
+    pub(crate) fn down(why: &str) -> Self {
         Self::Down(sqlx::Error::Io(std::io::Error::other(why.to_owned())))
     }
 

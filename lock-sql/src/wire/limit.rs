@@ -27,6 +27,12 @@ impl Limit {
         self.end.since(Clock::Boot.now()) < self.whole / 3
     }
 
+    /// The same limit, but no more than `most` from now on.
+    pub(crate) fn at_most(&self, most: Option<Duration>) -> Self {
+        let most = Self::new(most.unwrap_or(self.whole));
+        Self { whole: self.whole.min(most.whole), end: self.end.min(most.end) }
+    }
+
     pub(crate) fn over(&self) -> sqlx::Error {
         over(self.whole)
     }

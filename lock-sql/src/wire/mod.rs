@@ -2,10 +2,14 @@
 
 mod connections;
 pub(crate) mod database;
+pub(crate) mod doubt;
 pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;
+mod host;
+pub(crate) mod hosts;
 mod limit;
+mod link;
 #[cfg(feature = "mysql")]
 mod mysql;
 pub(crate) mod open;
@@ -20,4 +24,7 @@ pub(crate) mod script;
 mod server;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod tls_error;
 pub(crate) mod turns;
+mod verdict;

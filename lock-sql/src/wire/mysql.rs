@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::Error;
+use lock_core::{Encryption, Error, Secret, keep::errors::denied};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -10,14 +10,15 @@ use sqlx::{
 };
 
 use crate::{
-    config::{Server, Tls},
+    config::server::Server,
     error,
     layout::{dialect::Dialect, row::Rows},
     wire::{
-        connections::Link,
         failure::Failure,
+        hosts::Hosts,
+        link::Link,
         own_client,
-        remote::{Remote, set},
+        remote::{Remote, hosts, pem, set},
     },
 };
 
@@ -39,16 +40,22 @@ const GALERA: &str = "the server is a node of Galera (wsrep_on): each node has i
 const STATEMENTS: &str = "the server writes its binary log by statement (binlog_format=STATEMENT), with \
     which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
 
+/// The port that is named by default.
+const PORT: u16 = 3306;
+
 /// One client's connections to a server.
 pub(crate) type MySql = Remote<MySqlConnection>;
 
 impl MySql {
     /// Sends nothing yet.
-    pub(crate) fn new(server: &Server) -> Self {
-        let Server { host, port, database, .. } = server;
-        let database = database.as_deref().unwrap_or_default();
-        let options = options(server);
-        Self::by(Some(format!("{host}:{port}/{database}")), Arc::new(move || options.clone()))
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for a configuration that cannot work.
+    pub(crate) fn new(server: &Server) -> Result<Self, Error> {
+        let database = server.database.as_deref().unwrap_or_default();
+        let hosts = hosts(server, PORT, options)?;
+        Ok(Self::by(Some(format!("{}/{database}", server.hosts.join(","))), hosts))
     }
 
     /// Uses a pool's options. Sends nothing yet.
@@ -70,7 +77,8 @@ impl MySql {
             Some(socket) => socket.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
-        Ok(Self::by(Some(format!("{server}/{database}")), own_client::way(pool, of_locks)))
+        let hosts = Arc::new(Hosts::one(own_client::way(pool, of_locks)));
+        Ok(Self::by(Some(format!("{server}/{database}")), hosts))
     }
 }
 
@@ -84,8 +92,7 @@ impl Link for MySqlConnection {
             let settings = answers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
             Ok((connection, settings.collect::<sqlx::Result<_>>()?))
         };
-        let connected = connect.await.map_err(|why| Failure::unconnected(Dialect::MySql, why));
-        let (connection, settings) = connected?;
+        let (connection, settings) = connect.await.map_err(|why| unconnected(options, why))?;
         is_fit(&settings)?;
         Ok(connection)
     }
@@ -93,6 +100,18 @@ impl Link for MySqlConnection {
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
+}
+
+/// The server refuses a login in the same words, whether the password is wrong or TLS is missing.
+fn unconnected(options: &MySqlConnectOptions, why: sqlx::Error) -> Failure {
+    let refused = why.as_database_error().filter(|said| said.message().contains("(using password"));
+    let Some(refused) = refused else { return Failure::unconnected(Dialect::MySql, why) };
+    let or = match options.get_ssl_mode() {
+        MySqlSslMode::Disabled => "the server demands TLS, and this is tls=off",
+        _ => "the account demands a certificate of the client (options cert and key)",
+    };
+    let why = format!("{}: the login is wrong, or {or}", refused.message());
+    Failure::Barred(denied(Dialect::MySql.store(), "connect", why))
 }
 
 /// Checks that a server with these settings can keep locks.
@@ -108,7 +127,7 @@ fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
         return Err(Failure::Barred(error::unfit(Dialect::MySql, STATEMENTS)));
     }
     match is_set("read_only") || is_set("innodb_read_only") {
-        true => Err(Failure::read_only("the server is read-only (read_only): a replica?")),
+        true => Err(Failure::down("the server is read-only (read_only): a replica?")),
         false => Ok(()),
     }
 }
@@ -124,18 +143,24 @@ fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
         .disable_statement_logging()
 }
 
-fn options(server: &Server) -> MySqlConnectOptions {
-    let options = MySqlConnectOptions::new().host(&server.host).port(server.port);
+fn options(server: &Server, host: &str, port: u16) -> Result<MySqlConnectOptions, Error> {
+    let options = MySqlConnectOptions::new().host(host).port(port);
     let options = set(options, server.user.as_deref(), MySqlConnectOptions::username);
-    let options = set(options, server.password.as_deref(), MySqlConnectOptions::password);
     let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
-    let options = set(options, server.ca.as_deref(), MySqlConnectOptions::ssl_ca);
-    let options = options.ssl_mode(match server.tls {
-        Tls::Off => MySqlSslMode::Disabled,
-        Tls::Prefer => MySqlSslMode::Preferred,
-        Tls::Verify => MySqlSslMode::VerifyIdentity,
+    let tls = &server.tls;
+    let password = server.password.as_ref().map(Secret::read).transpose()?;
+    let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
+    let key = pem(tls.key.as_ref(), "key")?;
+    let options = set(options, password.as_deref(), MySqlConnectOptions::password);
+    let options = set(options, ca, |options, ca| options.ssl_ca_from_pem(ca.into_bytes()));
+    let options = set(options, cert, MySqlConnectOptions::ssl_client_cert_from_pem);
+    let options = set(options, key, MySqlConnectOptions::ssl_client_key_from_pem);
+    let options = options.ssl_mode(match tls.mode {
+        Encryption::Off => MySqlSslMode::Disabled,
+        Encryption::Prefer => MySqlSslMode::Preferred,
+        _ => MySqlSslMode::VerifyIdentity,
     });
-    options.disable_statement_logging()
+    Ok(options.disable_statement_logging())
 }
 
 #[cfg(test)]

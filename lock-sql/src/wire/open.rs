@@ -32,11 +32,11 @@ pub(crate) async fn open(config: &SqlConfig) -> Result<(Box<dyn Database>, Grant
         #[cfg(feature = "sqlite")]
         Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => Box::new(Sqlite::of_pool(pool).await?),
         #[cfg(feature = "mysql")]
-        Target::MySql(server) => Box::new(MySql::new(server)),
+        Target::MySql(server) => Box::new(MySql::new(server)?),
         #[cfg(feature = "mysql")]
         Target::Pool(OwnPool(AnyPool::MySql(pool))) => Box::new(MySql::of_pool(pool)?),
         #[cfg(feature = "postgres")]
-        Target::Postgres(server) => Box::new(Postgres::new(server)),
+        Target::Postgres(server) => Box::new(Postgres::new(server)?),
         #[cfg(feature = "postgres")]
         Target::Pool(OwnPool(AnyPool::Postgres(pool))) => Box::new(Postgres::of_pool(pool)),
         #[allow(unreachable_patterns, reason = "all features may be there")]
@@ -48,7 +48,8 @@ pub(crate) async fn open(config: &SqlConfig) -> Result<(Box<dyn Database>, Grant
     };
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     if database.dialect() != Dialect::Sqlite {
-        let grants = prepare(&*database).await?;
+        let connect = config.timeouts().connect.unwrap_or_default();
+        let grants = prepare(&*database, connect).await?;
         return Ok((database, grants));
     }
     // Each connection adds the column: a user that may write a file may alter its tables.

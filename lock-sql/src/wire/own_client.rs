@@ -2,13 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
+use lock_core::Result;
 use sqlx::{Connection, Database, Pool};
 
 use crate::layout::dialect::Dialect;
 
-/// Returns the options of a new connection. Called for each one, since a pool may get a new
-/// password.
-pub(crate) type Way<C> = Arc<dyn Fn() -> <C as Connection>::Options + Send + Sync>;
+/// Returns the options of a new connection. Called for each one, since there may be a new password.
+/// Fails if the password cannot be read.
+pub(crate) type Way<C> = Arc<dyn Fn() -> Result<<C as Connection>::Options> + Send + Sync>;
 
 /// A pool of the caller's: a `&sqlx::SqlitePool`, `&MySqlPool` or `&PgPool`. `Debug` does not show
 /// the password.
@@ -47,7 +48,7 @@ pub(crate) fn way<D: Database>(
     change: fn(<D::Connection as Connection>::Options) -> <D::Connection as Connection>::Options,
 ) -> Way<D::Connection> {
     let pool = pool.clone();
-    Arc::new(move || change(pool.connect_options().as_ref().clone()))
+    Arc::new(move || Ok(change(pool.connect_options().as_ref().clone())))
 }
 
 #[cfg(feature = "sqlite")]

@@ -3,20 +3,25 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_core::Attempt;
+use lock_core::{Attempt, Encryption, Instant, Pem, Result};
+use tokio::sync::Notify;
 
-#[cfg(feature = "postgres")]
-use crate::{error, wire::failure::Failure, wire::postgres::doubts::Pushes};
 use crate::{
+    config::server::Server,
     layout::dialect::Dialect,
     wire::{
-        connections::{Connections, Link},
+        connections::Connections,
         database::{Answer, Database},
+        host::Host,
+        hosts::Hosts,
         limit::Limit,
+        link::Link,
         own_client::Way,
         turns::{SEATS, Turn, Turns},
     },
 };
+#[cfg(feature = "postgres")]
+use crate::{error, wire::failure::Failure, wire::postgres::doubts::Pushes};
 
 /// One client's connections to a server.
 pub(crate) struct Remote<C: Link> {
@@ -30,11 +35,11 @@ pub(crate) struct Remote<C: Link> {
 
 impl<C: Link> Remote<C> {
     /// Sends nothing yet.
-    pub(super) fn by(address: Option<String>, way: Way<C>) -> Self {
+    pub(super) fn by(address: Option<String>, hosts: Arc<Hosts<C>>) -> Self {
         Self {
             address,
             turns: Turns::new(SEATS),
-            connections: Connections::new(way, SEATS),
+            connections: Connections::new(hosts, SEATS),
             #[cfg(feature = "postgres")]
             pushes: None,
         }
@@ -89,6 +94,14 @@ impl<C: Link> Database for Remote<C> {
         self.address.as_deref()
     }
 
+    fn moved(&self) -> Option<Arc<Notify>> {
+        self.connections.hosts().moved().cloned()
+    }
+
+    fn moved_at(&self) -> Option<Instant> {
+        self.connections.hosts().moved_at()
+    }
+
     #[cfg(feature = "postgres")]
     fn pushes(&self) -> Option<&Pushes> {
         self.pushes.as_ref()
@@ -101,12 +114,43 @@ impl<C: Link> Drop for Remote<C> {
     }
 }
 
+/// The hosts of a server, each with the options that a function makes for it. The function is called
+/// for each connection, since the password and the certificates may be new ones.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a configuration that cannot work.
+pub(super) fn hosts<C: Link>(
+    server: &Server,
+    default_port: u16,
+    options: fn(&Server, &str, u16) -> Result<C::Options>,
+) -> Result<Arc<Hosts<C>>> {
+    server.check(default_port)?;
+    if server.tls.mode == Encryption::Verify {
+        // Says better than the client library what is wrong with the files.
+        lock_core::keep::tls::client_config(&server.tls)?;
+    }
+    let host = |(name, port): (String, u16)| {
+        let (shown, server) = (format!("{name}:{port}"), server.clone());
+        let way: Way<C> = Arc::new(move || options(&server, &name, port));
+        Host { name: shown, way, refused: Arc::default() }
+    };
+    let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
+    Ok(Arc::new(Hosts::several(hosts, server.timeouts)))
+}
+
+/// Reads certificates or a key, if there are any. The client library would read a file in a task
+/// that panics when the runtime ends.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the file cannot be read.
+pub(super) fn pem(pem: Option<&Pem>, option: &str) -> Result<Option<String>> {
+    pem.map(|pem| pem.read(option)).transpose()
+}
+
 /// Sets an option that the configuration names.
-pub(super) fn set<'a, O, V: ?Sized>(
-    options: O,
-    value: Option<&'a V>,
-    set: impl FnOnce(O, &'a V) -> O,
-) -> O {
+pub(super) fn set<O, V>(options: O, value: Option<V>, set: impl FnOnce(O, V) -> O) -> O {
     match value {
         Some(value) => set(options, value),
         None => options,

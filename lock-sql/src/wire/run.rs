@@ -10,10 +10,11 @@ use crate::{
     error::{is_spent, may_have_run},
     layout::dialect::stamp,
     wire::{
-        connections::{Connections, GOODBYE, Link, Made},
+        connections::{Connections, GOODBYE, Made},
         database::{Answer, Database},
         failure::{self, Failure},
         limit::Limit,
+        link::Link,
         turns::{Rank, Turn},
     },
 };
@@ -77,7 +78,7 @@ impl dyn Database + '_ {
 /// A connection that executes a script, in its turn. If the caller gives up before the answer, it
 /// keeps its seat, or one of the stragglers', until the server has ended the script. So a stall
 /// cannot use up the server's connections.
-struct Busy<C: Connection + 'static> {
+struct Busy<C: Link> {
     /// `None` once the connection is put back or discarded.
     made: Option<(Made<C>, Turn)>,
     connections: Arc<Connections<C>>,
@@ -114,6 +115,7 @@ impl<C: Link> Connections<C> {
             busy.put_back();
             return Err(Failure::Down(unsent));
         }
+        let limit = &limit.at_most(self.hosts().request());
         let sent = Clock::Boot.now();
         let script = stamp(script, sent);
         let rows = busy.connection()?.fetch(script);
@@ -150,7 +152,7 @@ impl<C: Link> Connections<C> {
     }
 }
 
-impl<C: Connection + 'static> Busy<C> {
+impl<C: Link> Busy<C> {
     /// # Errors
     ///
     /// None: the connection is there until it is put back or discarded.
@@ -178,7 +180,7 @@ impl<C: Connection + 'static> Busy<C> {
     }
 }
 
-impl<C: Connection + 'static> Drop for Busy<C> {
+impl<C: Link> Drop for Busy<C> {
     fn drop(&mut self) {
         let (Some((made, turn)), Ok(runtime)) = (self.made.take(), Handle::try_current()) else {
             return;

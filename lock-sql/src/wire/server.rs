@@ -14,7 +14,7 @@ use crate::{
     wire::{database::Database, failure::Failure, script::Script, turns::Rank},
 };
 
-/// How long a client waits for one answer while it connects.
+/// How long a client waits for one answer while it connects, unless a connection may take longer.
 const LIMIT: Duration = Duration::from_millis(3500);
 /// Most tries: clients that create the tables at the same time may get into each other's way.
 const TRIES: u32 = 5;
@@ -25,11 +25,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Errors
 ///
 /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn prepare(database: &dyn Database) -> Result<Grants> {
+pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Result<Grants> {
+    // The answer needs time after the connection, too.
+    let limit = LIMIT.max(connect * 2);
     let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
     let (mut tries, mut grants) = (0, Grants::Dated);
     loop {
-        let missing = match database.run(Rank::Ask, &Script(dialect, grants).probe(), LIMIT).await {
+        let missing = match database.run(Rank::Ask, &Script(dialect, grants).probe(), limit).await {
             Ok((_, rows)) if rows.number(0).is_some_and(|count| count >= dialect.slots()) => {
                 return Ok(grants);
             }

@@ -1,16 +1,20 @@
 //! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
 
 mod burst;
+mod cautions;
 mod closing;
 mod costs;
 mod fenced;
 mod floor;
 mod grants;
+mod hosts;
+mod limits;
 mod own_client;
 mod pushes;
 mod read_only;
 mod replies;
 mod rights;
+mod rotation;
 mod stall;
 mod storm;
 #[path = "../support/mod.rs"]
@@ -49,6 +53,15 @@ impl Database {
         let answer = match self {
             Self::MariaDb(server) => server.sql(statements).await,
             Self::Postgres(server) => server.sql(statements).await,
+        };
+        answer.unwrap()
+    }
+
+    /// Runs statements as a user with all rights.
+    pub async fn sql_as_admin(&self, statements: &str) -> String {
+        let answer = match self {
+            Self::MariaDb(server) => server.sql_as_admin(statements).await,
+            Self::Postgres(server) => server.sql_as_admin(statements).await,
         };
         answer.unwrap()
     }

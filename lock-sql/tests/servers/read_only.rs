@@ -46,7 +46,8 @@ impl Address {
 }
 
 impl Database {
-    async fn set_read_only(&self, on: bool) {
+    /// Makes the server refuse or take writes.
+    pub async fn set_read_only(&self, on: bool) {
         match self {
             Self::Postgres(server) => {
                 let set = format!("ALTER SYSTEM SET default_transaction_read_only = {on}");
@@ -62,7 +63,7 @@ impl Database {
     }
 
     /// A server with the tables, for a user with the same password on all such servers.
-    async fn start_for_everyone(dialect: Dialect) -> Self {
+    pub async fn start_for_everyone(dialect: Dialect) -> Self {
         let server = Self::start(dialect).await;
         let (create, grant) = user(dialect);
         server.sql(create).await;

@@ -1,7 +1,10 @@
-//! TLS to a server with a certificate: checked where asked for, used where offered.
+//! TLS to a server with a certificate: checked where asked for, used where offered, and each failure
+//! with its cause.
 
-use lock_core::{Error, Locks};
-use lock_lab::{MariaDb, Postgres};
+use std::time::Duration;
+
+use lock_core::{Clock, Error, Locks};
+use lock_lab::{Authority, Issued, MariaDb, Postgres};
 use lock_sql::{
     Dialect, SqlLock,
     client::{
@@ -9,33 +12,28 @@ use lock_sql::{
         postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
     },
 };
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use crate::{Database, connect, locks, on_both, support::contend::contend};
 
-on_both!(a_certificate_is_checked, offered_tls_is_used, the_certificates_of_a_pool_count);
+on_both!(
+    a_certificate_is_checked,
+    an_expired_certificate_is_refused,
+    a_server_that_demands_tls_and_certificates_gets_both,
+    offered_tls_is_used,
+    the_certificates_of_a_pool_count
+);
 
-/// The certificate of the server's issuer, in a file.
-struct Authority(tempfile::NamedTempFile);
+/// Longest time until a refusal.
+const SOON: Duration = Duration::from_secs(5);
 
-impl Authority {
-    fn option(&self) -> String {
-        format!("?tls=verify&ca={}", self.0.path().display())
-    }
+fn verify(authority: &Authority) -> String {
+    format!("?tls=verify&ca={}", authority.file().display())
 }
 
-/// A server with a certificate for `host`, and its issuer.
-async fn start(dialect: Dialect, host: &str) -> (Database, Authority) {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new([host.to_owned()]).unwrap();
-    let certificate = certificate.signed_by(&key, &issuer).unwrap();
-    let authority = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(&authority, issuer.pem()).unwrap();
-    let (certificate, key) = (certificate.pem(), key.serialize_pem());
-    let server = match dialect {
+/// A server with this certificate.
+async fn with(dialect: Dialect, issued: &Issued) -> Database {
+    let (certificate, key) = (issued.certificate(), issued.key());
+    match dialect {
         Dialect::Postgres => {
             let server = Postgres::builder().tls(certificate, key).start().await;
             Database::Postgres(server.unwrap())
@@ -44,51 +42,109 @@ async fn start(dialect: Dialect, host: &str) -> (Database, Authority) {
             let server = MariaDb::builder().tls(certificate, key).start().await;
             Database::MariaDb(server.unwrap())
         }
-    };
-    (server, Authority(authority))
+    }
+}
+
+/// A server with a certificate for `host`, and its issuer.
+async fn start(dialect: Dialect, host: &str) -> (Database, Authority) {
+    let authority = Authority::new().unwrap();
+    (with(dialect, &authority.server(&[host]).unwrap()).await, authority)
 }
 
 async fn the_certificates_of_a_pool_count(dialect: Dialect) {
     let (server, authority) = start(dialect, "127.0.0.1").await;
-    let (_other, stranger) = start(dialect, "127.0.0.1").await;
+    let stranger = Authority::new().unwrap();
     let driver = async |authority: &Authority| match dialect {
         Dialect::Postgres => {
             let options: PgConnectOptions = server.url().parse().unwrap();
-            let options = options.ssl_mode(PgSslMode::VerifyFull).ssl_root_cert(&authority.0);
+            let options = options.ssl_mode(PgSslMode::VerifyFull).ssl_root_cert(authority.file());
             SqlLock::with_client(&PgPoolOptions::new().connect_lazy_with(options)).await
         }
         _ => {
             let options: MySqlConnectOptions = server.url().parse().unwrap();
-            let options = options.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(&authority.0);
+            let options = options.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(authority.file());
             SqlLock::with_client(&MySqlPoolOptions::new().connect_lazy_with(options)).await
         }
     };
     let own = Locks::new(driver(&authority).await.unwrap());
     contend(&own, &locks(&server.url()).await).await;
     let refused = driver(&stranger).await.unwrap_err();
-    assert!(refused.to_string().contains("BadSignature"), "{refused}");
+    assert!(refused.to_string().contains("option ca"), "{refused}");
 }
 
 async fn a_certificate_is_checked(dialect: Dialect) {
     let (server, authority) = start(dialect, "127.0.0.1").await;
     let url = server.url();
-    let known = locks(&(url.clone() + &authority.option())).await;
+    let known = locks(&(url.clone() + &verify(&authority))).await;
     let guard = known.lock("a").unwrap().acquire().await.unwrap();
     // No authority that this machine trusts has signed it.
-    refused(&(url.clone() + "?tls=verify"), "UnknownIssuer").await;
-    let (_other, stranger) = start(dialect, "127.0.0.1").await;
-    refused(&(url + &stranger.option()), "BadSignature").await;
+    refused(&(url.clone() + "?tls=verify"), "of an authority that is not trusted").await;
+    let stranger = Authority::new().unwrap();
+    refused(&(url.clone() + &verify(&stranger)), "option ca").await;
     guard.release().await.unwrap();
+    let wrong = server.url_as("lab:wrong") + &verify(&authority);
+    let cause = match dialect {
+        Dialect::Postgres => "password authentication failed",
+        _ => "Access denied for user 'lab'",
+    };
+    refused(&wrong, cause).await;
 
     let (elsewhere, authority) = start(dialect, "elsewhere.example").await;
-    let url = elsewhere.url() + &authority.option();
-    refused(&url, "not valid for name \"127.0.0.1\"").await;
+    let url = elsewhere.url() + &verify(&authority);
+    refused(&url, "for another host name").await;
+    // The client library checks the certificate for the name of the host, and for no other name.
+    let error = connect(&(url + "&server_name=elsewhere.example")).await.unwrap_err();
+    assert!(matches!(&error, Error::InvalidOption { option, .. } if option == "server_name"));
+
+    let plain = Database::start(dialect).await;
+    refused(&(plain.url() + &verify(&authority)), "the server offers none").await;
+}
+
+async fn an_expired_certificate_is_refused(dialect: Dialect) {
+    let authority = Authority::new().unwrap();
+    let server = with(dialect, &authority.expired(&["127.0.0.1"]).unwrap()).await;
+    refused(&(server.url() + &verify(&authority)), "has expired").await;
+}
+
+async fn a_server_that_demands_tls_and_certificates_gets_both(dialect: Dialect) {
+    let authority = Authority::new().unwrap();
+    let issued = authority.server(&["127.0.0.1"]).unwrap();
+    let (certificate, key) = (issued.certificate(), issued.key());
+    let (server, create) = match dialect {
+        Dialect::Postgres => {
+            let builder = Postgres::builder().tls(certificate, key).tls_only();
+            let server = builder.client_authority(authority.certificate()).start().await;
+            let create = "CREATE ROLE certified LOGIN PASSWORD 'plain'; \
+                          GRANT ALL ON ALL TABLES IN SCHEMA public TO certified";
+            (Database::Postgres(server.unwrap()), create)
+        }
+        _ => {
+            let builder = MariaDb::builder().tls(certificate, key).tls_only();
+            let server = builder.client_authority(authority.certificate()).start().await;
+            let create = "CREATE USER certified@'%' IDENTIFIED BY 'plain' REQUIRE X509; \
+                          GRANT ALL ON lab.* TO certified@'%'";
+            (Database::MariaDb(server.unwrap()), create)
+        }
+    };
+    let other = locks(&(server.url() + &verify(&authority))).await;
+    server.sql(create).await;
+    refused(&(server.url() + "?tls=off"), "the server demands TLS").await;
+    let url = server.url_as("certified:plain") + &verify(&authority);
+    refused(&url, "certificate").await;
+    let client = authority.client("certified").unwrap();
+    let [certificate, key] = client.files().map(|file| file.display().to_string());
+    let safe = locks(&format!("{url}&cert={certificate}&key={key}")).await;
+    safe.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    other.lock("b").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
 async fn refused(url: &str, why: &str) {
+    let start = Clock::Boot.now();
     let error = connect(url).await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error:?}");
     assert!(error.to_string().contains(why), "{error}");
+    let took = Clock::Boot.now().since(start);
+    assert!(took < SOON, "{took:?}: {error}");
 }
 
 async fn offered_tls_is_used(dialect: Dialect) {

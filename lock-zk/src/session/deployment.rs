@@ -3,14 +3,17 @@
 
 use std::sync::Weak;
 
-use lock_core::{Effect, Result, keep::errors::rejected};
-use zookeeper_client::Error as ZkError;
+use lock_core::{Effect, Error, Result, keep::errors::rejected};
+use zookeeper_client::{CreateMode, Error as ZkError};
 
 use crate::{
-    error::{self, STORE},
+    error::{self, Meaning, STORE},
     session::Session,
     wire::{probe, requests::Answers},
 };
+
+/// A version that no node has.
+const NEVER: i32 = i32::MAX;
 
 /// Returns how many servers vote; 0 if the server does not know of others. `None` if the server
 /// does not say: it is older than 3.5, or forbids it.
@@ -26,6 +29,14 @@ pub(crate) async fn members(session: &Session) -> Option<usize> {
 /// check follows a `sync`, since a server that lags behind the others may not know a new chroot
 /// yet.
 pub(crate) async fn check_access(session: &Session) -> Result<()> {
+    match look(session).await {
+        // The password may have changed since it was read.
+        Err(Error::Denied { .. }) if session.log_in_anew().await => look(session).await,
+        result => result,
+    }
+}
+
+async fn look(session: &Session) -> Result<()> {
     let (config, exchange) = (&session.config, session.begin()?);
     let (synced, root, prefix) =
         tokio::join!(exchange.sync("/"), exchange.stat("/"), exchange.data(&config.prefix));
@@ -35,9 +46,39 @@ pub(crate) async fn check_access(session: &Session) -> Result<()> {
         return Err(rejected(STORE, "connect", Effect::None, why));
     }
     match prefix {
-        Ok(_) | Err(ZkError::NoNode) => Ok(()),
+        Ok(_) => Ok(()),
+        Err(ZkError::NoNode) => may_create(session).await,
         Err(error) => Err(error::read_failed("connect", error)),
     }
+}
+
+/// Checks that this login may create the directory of the locks, or the first one above it, or may
+/// at least read there. The creation stands in a transaction that never succeeds.
+async fn may_create(session: &Session) -> Result<()> {
+    let exchange = session.begin()?;
+    let prefix = &session.config.prefix;
+    let ends = prefix.rmatch_indices('/').map(|(end, _)| end).filter(|end| *end > 0);
+    for path in std::iter::once(prefix.len()).chain(ends).map(|end| &prefix[..end]) {
+        let options = CreateMode::Persistent.with_acls(session.config.access.acls());
+        let mut multi = exchange.transaction();
+        let added = multi.add_create(path, b"", &options);
+        let added = added.and_then(|()| multi.add_check_version("/", NEVER));
+        added.map_err(|error| error::read_failed("connect", error))?;
+        match exchange.commit(multi).await {
+            // The directory above it does not exist either.
+            Err(ZkError::NoNode) => {}
+            Err(error) if error::meaning(&error) == Meaning::Denied => {
+                let above = path.rfind('/').map_or("/", |end| &path[..end.max(1)]);
+                return match exchange.list(above).await {
+                    Err(_) => Err(error::read_failed("connect", error)),
+                    // A login that may only read sees holders and waiters.
+                    Ok(_) => Ok(()),
+                };
+            }
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 /// Asks whether the server of this connection stands alone: it says so, and has no members.
@@ -47,13 +88,13 @@ pub(crate) async fn check_access(session: &Session) -> Result<()> {
 pub(crate) async fn ask_deployment(session: Weak<Session>) {
     let Some(alive) = session.upgrade() else { return };
     let Ok(exchange) = alive.begin() else { return };
-    let (deadline, config) = (alive.deadline.clone(), alive.config.clone());
+    let (deadline, route) = (alive.deadline.clone(), alive.route.clone());
     drop(alive);
     let sent = exchange.sent;
     let members = tokio::time::timeout(deadline.ttl / 2, exchange.config()).await;
     if let Ok(Ok((members, _))) = members
         && members.is_empty()
-        && probe::stands_alone(&config.hosts).await
+        && probe::stands_alone(&route).await
     {
         deadline.set_standalone(true);
         // Only now the answer is known to prove something. After an outage there may be no time for

@@ -3,8 +3,11 @@
 pub(crate) mod attempt;
 pub(crate) mod deadline;
 pub(crate) mod deployment;
+pub(crate) mod facts;
 mod janitor;
 pub(crate) mod leftover;
+mod login;
+mod newest;
 mod own_nodes;
 pub(crate) mod pool;
 mod proof;
@@ -36,9 +39,13 @@ use crate::{
     config::ZkConfig,
     error::{self, Meaning, STORE},
     layout::{child, floor::Above},
-    session::{attempt::Attempt, deadline::Deadline, leftover::Leftover, unwatched::Unwatched},
+    session::{
+        attempt::Attempt, deadline::Deadline, leftover::Leftover, newest::Newest,
+        unwatched::Unwatched,
+    },
     wire::{
         requests::Exchange,
+        route::Route,
         turns::{Turn, Turns},
         watches::Watches,
     },
@@ -53,6 +60,8 @@ pub(crate) struct Session {
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
     client: Mutex<Option<Client>>,
+    pub(crate) route: Arc<Route>,
+    newest: tokio::sync::Mutex<Newest>,
     turns: Turns,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
     /// Nodes that are still to be removed.
@@ -82,10 +91,12 @@ pub(crate) enum End {
 }
 
 impl Session {
-    /// Takes over a session whose handshake began at `sent`, with servers of this tick.
+    /// Takes over a session whose handshake began at `sent`, with servers of this tick, and this
+    /// login as its newest.
     pub(crate) fn new(
-        client: Client,
+        (client, login): (Client, Option<String>),
         config: Arc<ZkConfig>,
+        route: Arc<Route>,
         tick: Duration,
         sent: Instant,
     ) -> Self {
@@ -102,6 +113,8 @@ impl Session {
             watches: Watches::new(client.path()),
             floor: tokio::sync::Mutex::default(),
             client: Mutex::new(Some(client)),
+            route,
+            newest: tokio::sync::Mutex::new(Newest::of(login)),
             unwatched: Unwatched::default(),
             end: OnceLock::new(),
             over: CancellationToken::new(),
@@ -135,8 +148,12 @@ impl Session {
     fn exchange(&self, turn: Option<OwnedSemaphorePermit>) -> Result<Exchange> {
         // Taken before the sending: a request must not count as younger than it is.
         let sent = Clock::Boot.now();
-        let client = lock(&self.client).clone().ok_or_else(|| self.error("acquire"))?;
+        let client = self.client().ok_or_else(|| self.error("acquire"))?;
         Ok(Exchange::new(self.deadline.clone(), client, sent, self.watches.clone(), turn))
+    }
+
+    fn client(&self) -> Option<Client> {
+        lock(&self.client).clone()
     }
 
     /// Adds an attempt before the request for its node.
@@ -219,7 +236,7 @@ impl Session {
             Some(End::Closed) => Error::closed(STORE),
             Some(End::Silent) => {
                 let why = format!("no answer for {}; the session is given up", shown(self.ttl()));
-                error::unavailable(op, Effect::None, why)
+                error::unavailable(op, Effect::None, self.route.with_failure(&why))
             }
             Some(End::Ended) | None => {
                 error::unavailable(op, Effect::None, "the server ended the session")

@@ -18,7 +18,7 @@ use crate::{
     config::ZkConfig,
     error::{self, STORE, invalid},
     session::{Session, deployment, janitor, own_nodes, renewal},
-    wire::{connection::connect, nodelay},
+    wire::{connection::connect, nodelay, route::Route},
 };
 
 /// More distinct TTLs than a program needs; each costs a connection and a renewal.
@@ -28,6 +28,7 @@ const MOST_SESSIONS: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) config: Arc<ZkConfig>,
+    pub(crate) route: Arc<Route>,
     tick: Duration,
     pub(crate) runtime: Handle,
     pool: Pool<Session, ZkError>,
@@ -56,9 +57,10 @@ impl Pooled for Session {
 impl Sessions {
     /// Makes a pool without sessions. Their tasks will run in the current runtime. `tick` is that
     /// of the servers, or longer.
-    pub(crate) fn new(config: ZkConfig, tick: Duration) -> Arc<Self> {
+    pub(crate) fn new(config: ZkConfig, route: Route, tick: Duration) -> Arc<Self> {
         Arc::new(Self {
             config: Arc::new(config),
+            route: Arc::new(route),
             tick,
             runtime: Handle::current(),
             pool: Pool::new(STORE, MOST_SESSIONS),
@@ -91,7 +93,7 @@ impl Sessions {
             None => Err(Error::closed(STORE)),
             Some(Err(ZkError::Timeout)) => {
                 let source = format!("no server opened a session within {}", shown(ttl));
-                Err(error::unavailable("connect", Effect::None, source))
+                Err(error::unavailable("connect", Effect::None, self.route.with_failure(&source)))
             }
             Some(Err(error)) => Err(error::read_failed("connect", error)),
         }
@@ -121,7 +123,7 @@ impl Sessions {
 
     /// Opens a session in a task of its own: the caller that asked first may leave.
     fn open(self: &Arc<Self>, ttl: Duration, maker: Maker<Session, ZkError>) {
-        let client = connect(self.config.clone(), ttl);
+        let client = connect(self.route.clone(), ttl);
         let weak = Arc::downgrade(self);
         self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
@@ -140,10 +142,16 @@ impl Sessions {
     }
 
     /// Starts the tasks of a session. They hold it weakly and end with it.
-    async fn start(self: &Arc<Self>, client: Client, sent: lock_core::Instant) -> Arc<Session> {
-        nodelay::set(&self.config.hosts).await;
+    async fn start(
+        self: &Arc<Self>,
+        (client, login): (Client, Option<String>),
+        sent: lock_core::Instant,
+    ) -> Arc<Session> {
+        nodelay::set(&self.route.hosts).await;
         let states = client.state_watcher();
-        let session = Arc::new(Session::new(client, self.config.clone(), self.tick, sent));
+        let (config, route) = (self.config.clone(), self.route.clone());
+        let session = Session::new((client, login), config, route, self.tick, sent);
+        let session = Arc::new(session);
         let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let (pool, left) = (self.pool.downgrade(), session.left.clone());
@@ -160,7 +168,7 @@ impl Sessions {
             states,
             session.terminated.clone(),
             reconnected,
-            self.config.clone(),
+            self.route.clone(),
             self.reach.clone(),
         ));
         session

@@ -16,10 +16,9 @@ use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 
 use crate::{
-    config::ZkConfig,
-    error::STORE,
+    error::{self, Meaning, STORE},
     session::{End, Session, deployment::ask_deployment},
-    wire::nodelay,
+    wire::{nodelay, route::Route},
 };
 
 /// Renews the locks of a session until the session is dropped.
@@ -31,6 +30,9 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
         if let Some(Err(error)) = answer {
             trace::renewal_failed(STORE, &error);
             alive.hear_of_end(&error);
+            if error::meaning(&error) == Meaning::Denied {
+                alive.log_in_anew().await;
+            }
             // A request that is sent while the connection is down waits for the next connection.
             pause = alive.ttl() / 100;
         }
@@ -70,7 +72,7 @@ pub(crate) async fn follow(
     mut states: StateWatcher,
     terminated: CancellationToken,
     reconnected: Arc<Notify>,
-    config: Arc<ZkConfig>,
+    route: Arc<Route>,
     reach: Reach,
 ) {
     let ask = || ask_deployment(session.clone()).boxed().fuse();
@@ -87,12 +89,12 @@ pub(crate) async fn follow(
         let _ = session.upgrade().inspect(|session| session.deadline.set_standalone(false));
         match state {
             SessionState::Disconnected => {
-                let what = "the connection broke; the session is kept";
+                let what = route.with_failure("the connection broke; the session is kept");
                 trace::disconnected(STORE, &what);
                 reach.broke(&what);
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
-                nodelay::set(&config.hosts).await;
+                nodelay::set(&route.hosts).await;
                 trace::connected(STORE);
                 reach.works();
                 asking = ask();

@@ -263,6 +263,7 @@ impl Session {
                 tokio::time::sleep(PAUSE).await;
                 Ok(())
             }
+            Meaning::Denied if self.log_in_anew().await => Ok(()),
             Meaning::Over | Meaning::Unanswered | Meaning::NotNow => Err(self.error(op)),
             _ => Err(error::write_failed(op, error)),
         }

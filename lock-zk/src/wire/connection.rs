@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use zookeeper_client::{Client, Error as ZkError};
 
-use crate::config::ZkConfig;
+use crate::wire::route::Route;
 
 /// How long a try to connect may take before another one starts beside it, if there are several
 /// hosts; and the most tries at the same time.
@@ -29,15 +29,21 @@ fn pacing(ttl: Duration) -> usize {
 /// The client crate tries them one after the other in random order, and waits for one that swallows
 /// packets for two fifths of the timeout. So if there are several, more tries start beside a slow
 /// one. The first to succeed wins, and the sessions of the others are closed.
-pub(crate) async fn connect(config: Arc<ZkConfig>, ttl: Duration) -> Result<Client, ZkError> {
-    let ensemble = config.ensemble(pacing(ttl));
+///
+/// Returns also the newest login that the session has.
+pub(crate) async fn connect(
+    route: Arc<Route>,
+    ttl: Duration,
+) -> Result<(Client, Option<String>), ZkError> {
+    let ensemble = route.ensemble(pacing(ttl));
+    let (connector, login) = route.connector(ttl);
     let mut tries = FuturesUnordered::new();
     loop {
-        if tries.is_empty() || config.hosts.len() > 1 && tries.len() < MOST_TRIES {
-            tries.push(config.connector(ttl).connect(&ensemble));
+        if tries.is_empty() || route.hosts.len() > 1 && tries.len() < MOST_TRIES {
+            tries.push(connector.clone().connect(&ensemble));
         }
         tokio::select! {
-            Some(connected) = tries.next() => return connected,
+            Some(connected) = tries.next() => return connected.map(|client| (client, login)),
             () = tokio::time::sleep(HEDGE) => {}
         }
     }

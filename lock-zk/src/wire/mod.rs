@@ -2,9 +2,15 @@
 //! there is a session.
 
 pub(crate) mod connection;
+pub(crate) mod dial;
+pub(crate) mod login;
 pub(crate) mod nodelay;
 pub(crate) mod own_client;
+mod peer;
 pub(crate) mod probe;
 pub(crate) mod requests;
+pub(crate) mod route;
+mod tls_error;
+mod tunnel;
 pub(crate) mod turns;
 pub(crate) mod watches;

@@ -5,26 +5,35 @@
 //! most. The client crate cannot do that (a timeout of 1 ms is also its time to connect), and the
 //! handshake is 45 bytes. It is also the first contact, and its error says why there is none.
 
-use std::{io, ops::RangeInclusive, time::Duration};
+use std::{io, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
+use futures_util::future::{join_all, pending};
 use lock_core::duration::shown;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpStream, ToSocketAddrs, lookup_host},
-    time::timeout,
+    time::{sleep, timeout},
+};
+
+use crate::wire::{
+    dial::{Dialer, Stream, speaks_tls},
+    route::Route,
+    tls_error::explained,
 };
 
 const CLOSE_SESSION: i32 = -11;
 const FOREIGN: &str = "this does not answer like a ZooKeeper server";
 const CLOSED: &str = "it closed the connection: it does not serve";
+const ENCRYPTED: &str = "it speaks TLS at this port: option tls=verify";
 /// Longer than any answer to a handshake.
 const MOST_BYTES: usize = 1024;
 /// Longer than any answer to `conf` or `srvr`.
 const MOST_WORD_BYTES: u64 = 64 * 1024;
-/// The time for all hosts together, and the least that each of them gets.
-const LIMIT: Duration = Duration::from_secs(3);
+/// The least time that each host gets of the time for all of them.
 const HOST_LIMIT: Duration = Duration::from_millis(200);
-/// The most time for the question whether a server stands alone.
+/// How long a server may be silent before it is tried with TLS: a server that expects TLS waits for
+/// more than a command of four letters.
+const SILENCE: Duration = Duration::from_secs(1);
+/// The most time for the questions to all servers.
 const MODE_LIMIT: Duration = Duration::from_secs(1);
 /// The most time for the answer to a handshake, and then for the end of that session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
@@ -57,12 +66,12 @@ impl Timing {
 /// # Errors
 ///
 /// Why the last host did not answer.
-pub(crate) async fn timing(hosts: &[String]) -> io::Result<Timing> {
-    let share = LIMIT / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
+pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timing> {
+    let share = dialer.limit / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
     let limit = share.max(HOST_LIMIT);
     let mut failure = io::Error::other("no host to connect to");
     for host in hosts {
-        let answer = timeout(limit, timing_of(host)).await.unwrap_or_else(|_| {
+        let answer = timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|_| {
             let silent = format!("no answer in {}", shown(limit));
             Err(io::Error::new(io::ErrorKind::TimedOut, silent))
         });
@@ -74,31 +83,72 @@ pub(crate) async fn timing(hosts: &[String]) -> io::Result<Timing> {
     Err(failure)
 }
 
-async fn timing_of(host: &str) -> io::Result<Timing> {
-    if let Some(timing) = parse_conf(&word(host, b"conf").await?) {
-        return Ok(timing);
+/// Asks for the timeouts; without TLS it also finds out that the server speaks nothing else.
+async fn first_answer(host: &str, dialer: &Dialer) -> io::Result<Timing> {
+    let encrypted = || Err(io::Error::other(ENCRYPTED));
+    let asked = timing_of(host, dialer);
+    if dialer.is_encrypted() {
+        return asked.await.map_err(explained);
     }
-    Ok(Timing::of_timeouts(grant(host, 1).await?, grant(host, i32::MAX).await?))
+    let silent = async {
+        sleep(SILENCE).await;
+        if !speaks_tls(host).await {
+            pending().await
+        }
+    };
+    tokio::select! {
+        biased;
+        answer = asked => match answer {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Err(error),
+            Err(_) if speaks_tls(host).await => encrypted(),
+            answer => answer,
+        },
+        () = silent => encrypted(),
+    }
 }
 
-/// Whether all servers at these hosts say that they stand alone. Servers permit the question
-/// (`srvr`) unless they are configured not to; without an answer they count as an ensemble.
-pub(crate) async fn stands_alone(hosts: &[String]) -> bool {
-    let answers = async {
-        let mut answers = Vec::new();
-        for host in hosts {
+async fn timing_of(host: &str, dialer: &Dialer) -> io::Result<Timing> {
+    if let Some(timing) = parse_conf(&word(dialer.host(host).await?, b"conf").await?) {
+        return Ok(timing);
+    }
+    let least = grant(dialer.host(host).await?, 1).await?;
+    Ok(Timing::of_timeouts(least, grant(dialer.host(host).await?, i32::MAX).await?))
+}
+
+/// Whether all servers say that they stand alone. Servers permit the question (`srvr`) unless they
+/// are configured not to; without an answer they count as an ensemble.
+pub(crate) async fn stands_alone(route: &Route) -> bool {
+    says_alone(&ask_all(route, b"srvr").await)
+}
+
+/// Asks all servers with a command of four letters. Returns their answers; none if a name is not
+/// known or one is silent.
+pub(crate) async fn ask_all(route: &Route, command: &[u8; 4]) -> Vec<io::Result<String>> {
+    let dialer = &route.dialer;
+    let asked = async {
+        let mut addresses = Vec::new();
+        for host in &route.servers {
             // A name may have several addresses.
-            for addr in lookup_host(host).await? {
-                answers.push(word(addr, b"srvr").await);
-            }
+            let found = dialer.addresses(host).await?;
+            addresses.extend(found.into_iter().map(|addr| (host.as_str(), addr)));
         }
-        io::Result::Ok(answers)
+        let asks = addresses.into_iter().map(|(host, addr)| one(dialer, host, addr, command));
+        io::Result::Ok(join_all(asks).await)
     };
-    matches!(timeout(MODE_LIMIT, answers).await, Ok(Ok(answers)) if says_alone(&answers))
+    timeout(MODE_LIMIT, asked).await.map_or_else(|_| Vec::new(), Result::unwrap_or_default)
+}
+
+async fn one(
+    dialer: &Dialer,
+    host: &str,
+    addr: SocketAddr,
+    command: &[u8; 4],
+) -> io::Result<String> {
+    word(dialer.address(host, addr).await?, command).await
 }
 
 /// Nothing serves where a connection is refused.
-fn says_alone(answers: &[io::Result<String>]) -> bool {
+pub(crate) fn says_alone(answers: &[io::Result<String>]) -> bool {
     let is_alone = |answer: &String| answer.lines().any(|line| line == "Mode: standalone");
     answers.iter().any(Result::is_ok)
         && answers.iter().all(|answer| match answer {
@@ -108,16 +158,16 @@ fn says_alone(answers: &[io::Result<String>]) -> bool {
 }
 
 /// Asks with one of the commands of four letters. Most servers do not permit `conf`.
-async fn word(addr: impl ToSocketAddrs, word: &[u8; 4]) -> io::Result<String> {
-    let mut stream = TcpStream::connect(addr).await?;
+async fn word(mut stream: Box<dyn Stream>, word: &[u8; 4]) -> io::Result<String> {
     stream.write_all(word).await?;
+    stream.flush().await?;
     let mut answer = Vec::new();
     // A server that does not know the word closes the connection in its own way.
     let _ = stream.take(MOST_WORD_BYTES).read_to_end(&mut answer).await;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-fn parse_conf(answer: &str) -> Option<Timing> {
+pub(crate) fn parse_conf(answer: &str) -> Option<Timing> {
     let millis = |key: &str| {
         let line = answer.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
         let millis = line?.trim().parse().ok().filter(|millis| *millis > 0)?;
@@ -128,16 +178,16 @@ fn parse_conf(answer: &str) -> Option<Timing> {
 }
 
 /// Opens a session with the wished timeout, ends it, and returns the timeout that was granted.
-async fn grant(host: &str, wish: i32) -> io::Result<Duration> {
-    let mut stream = TcpStream::connect(host).await?;
-    stream.set_nodelay(true)?;
+async fn grant(mut stream: Box<dyn Stream>, wish: i32) -> io::Result<Duration> {
     stream.write_all(&frame(&handshake(wish))).await?;
+    stream.flush().await?;
     // In a task: if the caller leaves, the session must not stay for its whole timeout.
     let granted = tokio::spawn(async move {
         let answer = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await??;
         let granted = parse(&answer).ok_or_else(|| io::Error::other(FOREIGN))?;
         let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
         stream.write_all(&frame(&close)).await?;
+        stream.flush().await?;
         // So that the session is gone on return; some servers close the connection instead of an
         // answer.
         let _ = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
@@ -151,7 +201,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
     [&length, body].concat()
 }
 
-async fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+async fn read_frame(stream: &mut Box<dyn Stream>) -> io::Result<Vec<u8>> {
     let length = stream.read_i32().await.map_err(|error| match error.kind() {
         kind @ io::ErrorKind::UnexpectedEof => io::Error::new(kind, CLOSED),
         _ => error,

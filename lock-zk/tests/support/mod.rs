@@ -24,7 +24,7 @@ pub async fn shared() -> &'static ZooKeeper {
 
 /// Runs in memory: on a disk that is busy for a second, a server forgets clients with short
 /// sessions.
-fn lab() -> lock_lab::Builder<ZooKeeper> {
+pub fn lab() -> lock_lab::Builder<ZooKeeper> {
     // An in-memory server is set up for benchmarks otherwise, and takes longer to start.
     ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1")
 }
@@ -49,6 +49,17 @@ pub fn fresh(what: &str) -> String {
 
 pub async fn open(url: &str) -> Locks {
     Locks::new(driver(url).await.unwrap())
+}
+
+/// Connects. A machine may be too busy for the limit, though not five times in turn.
+pub async fn opened(url: &str) -> Locks {
+    for _ in 0..4 {
+        match driver(url).await {
+            Err(error) if error.is_unavailable() => {}
+            result => return Locks::new(result.unwrap()),
+        }
+    }
+    open(url).await
 }
 
 /// A client with a renewal in 7.5 s, so that many clients leave time to count in.

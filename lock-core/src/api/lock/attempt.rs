@@ -101,7 +101,10 @@ impl Lock {
             Some(found) => Err(self.in_vain_or_refused(waited, found, &attempt)),
             // Slow, but reachable: the store has answered others, or told this attempt to wait.
             None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
-            None => Err(self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire")),
+            None => Err(match attempt.refusal().take() {
+                Some(why) => self.client.unavailable("acquire", why),
+                None => self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire"),
+            }),
         }
     }
 

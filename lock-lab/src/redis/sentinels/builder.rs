@@ -4,8 +4,8 @@ use std::{ffi::OsString, net::SocketAddr, time::Duration};
 
 use super::{Redis, RedisSentinels, Sentinel, until};
 use crate::{
-    Builder, LabError, Network,
-    redis::{role::Role, sentinel::Watch},
+    Authority, Builder, LabError, Network,
+    redis::{role::Role, secured::Encryption, sentinel::Watch},
 };
 
 const SENTINELS: usize = 3;
@@ -92,6 +92,23 @@ impl RedisSentinelsBuilder {
         self
     }
 
+    /// Demands TLS of clients, and encrypts between nodes and sentinels, with certificates of this
+    /// authority for 127.0.0.1. Default: without TLS.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Io`] if no certificate can be made.
+    pub fn tls(mut self, authority: &Authority) -> Result<Self, LabError> {
+        self.node.options.encryption = Some(Encryption::of_nodes(authority)?);
+        Ok(self)
+    }
+
+    /// Demands a login of clients at nodes and at sentinels: this user. Default: none.
+    pub fn user(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.node = self.node.user(user, password);
+        self
+    }
+
     /// Gives each node and each sentinel a place of its own in a network. Default: ports of
     /// 127.0.0.1.
     pub fn on(mut self, network: &Network) -> Self {
@@ -144,7 +161,9 @@ impl RedisSentinelsBuilder {
         let Self { quorum, down_after, failover_timeout, .. } = *self;
         let mut common = self.node.common.clone();
         common.args.clear();
-        let watch = Watch { primary, quorum, down_after, failover_timeout };
+        let (encryption, user) =
+            (self.node.options.encryption.clone(), self.node.options.user.clone());
+        let watch = Watch { primary, quorum, down_after, failover_timeout, encryption, user };
         Sentinel::start(&common, watch).await
     }
 }

@@ -65,7 +65,8 @@ impl RedisSentinels {
             return others.into_iter().try_for_each(|other| network.heal_between(place, other));
         }
         let node = self.node(replica);
-        node.command(&[b"CONFIG", b"SET", b"masterauth", b""]).await?;
+        let password = node.password.as_deref().unwrap_or_default().as_bytes();
+        node.command(&[b"CONFIG", b"SET", b"masterauth", password]).await?;
         node.command(&[b"CONFIG", b"REWRITE"]).await.map(drop)
     }
 

@@ -162,3 +162,65 @@ fn a_late_answer_from_between_two_conversions_loses_nothing() {
     attempt.renewed_alone(Clock::Boot.now(), false);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
+
+#[test]
+fn a_sign_of_a_failover_leaves_the_time_of_the_renewal_before_the_last() {
+    let attempt = attempt();
+    let sent = Clock::Boot.now();
+    let validity = attempt.hold(sent).unwrap();
+    // Never renewed: the time of one request.
+    attempt.doubt(sent);
+    assert_eq!(validity.until(), sent + attempt.patience());
+    attempt.settle();
+    for renewal in 1..=3 {
+        attempt.renewed_alone(sent + TTL / 3 * renewal, true);
+    }
+    assert_eq!(validity.until(), safe_until(sent + TTL, TTL));
+    attempt.doubt(sent + TTL);
+    assert_eq!(validity.until(), safe_until(sent + TTL / 3 * 2, TTL));
+    // Only the new primary's answers count in full.
+    attempt.taken_over();
+    attempt.renewed_alone(sent + TTL, true);
+    attempt.renewed_alone(sent + TTL * 2, true);
+    assert_eq!(validity.until(), safe_until(sent + TTL * 2, TTL));
+}
+
+#[test]
+fn a_suspected_primary_does_not_give_the_whole_time_until_it_is_settled() {
+    let attempt = attempt();
+    let sent = Clock::Boot.now();
+    let validity = attempt.hold(sent).unwrap();
+    attempt.renewed_alone(sent + TTL / 3, true);
+    attempt.doubt(sent + TTL / 2);
+    assert_eq!(validity.until(), safe_until(sent, TTL));
+    // Asked before the sign, answered after it.
+    attempt.renewed_alone(sent + TTL / 2 - TTL / 100, true);
+    assert_eq!(validity.until(), safe_until(sent, TTL));
+    attempt.renewed_alone(sent + TTL / 3 * 2, true);
+    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
+    attempt.settle();
+    assert_eq!(validity.until(), safe_until(sent + TTL / 3 * 2, TTL));
+    attempt.renewed_alone(sent + TTL, true);
+    assert_eq!(validity.until(), safe_until(sent + TTL, TTL));
+}
+
+#[test]
+fn only_a_server_that_took_over_makes_a_loss_a_failover() {
+    for (taken_over, confirmed, reason) in [
+        (false, false, LossReason::EntryGone),
+        (true, false, LossReason::Failover),
+        (true, true, LossReason::EntryGone),
+    ] {
+        let attempt = attempt();
+        let sent = Clock::Boot.now();
+        let validity = attempt.hold(sent).unwrap();
+        if taken_over {
+            attempt.taken_over();
+        }
+        if confirmed {
+            attempt.renewed_alone(sent + TTL / 3, true);
+        }
+        attempt.gone();
+        assert_eq!(validity.loss(), Some(reason));
+    }
+}

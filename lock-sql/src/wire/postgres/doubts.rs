@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 use sqlx::PgConnection;
 use tokio::{sync::Notify, task::AbortHandle};
 
-use crate::wire::own_client::Way;
+use crate::wire::hosts::Hosts;
 
 /// The means to listen to pushes.
 pub(crate) struct Pushes {
-    pub(crate) way: Way<PgConnection>,
+    pub(crate) hosts: Arc<Hosts<PgConnection>>,
     pub(crate) doubts: Arc<Doubts>,
     /// The task that listens: it ends when the client ends.
     pub(crate) task: OnceLock<AbortHandle>,

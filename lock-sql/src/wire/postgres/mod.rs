@@ -5,6 +5,7 @@ mod fitness;
 
 use std::sync::{Arc, OnceLock};
 
+use lock_core::{Encryption, Error, Secret};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
@@ -15,18 +16,20 @@ use uuid::Uuid;
 
 use self::{
     doubts::Pushes,
-    fitness::{DIRECT, POOLED, STATE, is_fit},
+    fitness::{DIRECT, ORIGIN, POOLED, STATE, is_fit, origin},
 };
 use crate::{
-    config::{Server, Tls},
+    config::server::Server,
     error,
     layout::{dialect::Dialect, row::Rows},
     wire::{
-        connections::Link,
         failure::Failure,
-        own_client::{self, Way},
-        remote::{Remote, set},
+        hosts::Hosts,
+        link::Link,
+        own_client,
+        remote::{Remote, hosts, pem, set},
         script::OBSERVERS,
+        verdict::Origin,
     },
 };
 
@@ -40,24 +43,31 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
 
+/// The port that is named by default.
+const PORT: u16 = 5432;
+
 /// One client's connections to a server.
 pub(crate) type Postgres = Remote<PgConnection>;
 
 impl Postgres {
     /// Sends nothing yet.
-    pub(crate) fn new(server: &Server) -> Self {
-        let options = options(server);
-        Self::with_pushes(Arc::new(move || options.clone()))
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for a configuration that cannot work.
+    pub(crate) fn new(server: &Server) -> Result<Self, Error> {
+        let hosts = hosts(server, PORT, options)?;
+        Ok(Self::with_pushes(hosts))
     }
 
     /// Uses a pool's options. Sends nothing yet.
     pub(crate) fn of_pool(pool: &PgPool) -> Self {
-        Self::with_pushes(own_client::way(pool, of_locks))
+        Self::with_pushes(Arc::new(Hosts::one(own_client::way(pool, of_locks))))
     }
 
-    fn with_pushes(way: Way<PgConnection>) -> Self {
-        let mut remote = Self::by(None, way.clone());
-        remote.pushes = Some(Pushes { way, doubts: Arc::default(), task: OnceLock::new() });
+    fn with_pushes(hosts: Arc<Hosts<PgConnection>>) -> Self {
+        let mut remote = Self::by(None, hosts.clone());
+        remote.pushes = Some(Pushes { hosts, doubts: Arc::default(), task: OnceLock::new() });
         remote
     }
 }
@@ -74,6 +84,10 @@ impl Link for PgConnection {
         };
         let (connection, fit) = connect.await.map_err(unconnected)?;
         fit.map(|()| connection)
+    }
+
+    async fn origin(&mut self) -> sqlx::Result<Option<Origin>> {
+        origin(&raw_sql(ORIGIN).fetch_one(self).await?).map(Some)
     }
 
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
@@ -100,27 +114,39 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
     options.options([DIRECT]).disable_statement_logging()
 }
 
-fn options(server: &Server) -> PgConnectOptions {
-    let options = PgConnectOptions::new().host(&server.host).port(server.port);
+fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, Error> {
+    let options = PgConnectOptions::new().host(host).port(port);
     let options = options.application_name("distlock").options([DIRECT]);
     let options = set(options, server.user.as_deref(), PgConnectOptions::username);
-    let options = set(options, server.password.as_deref(), PgConnectOptions::password);
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
-    let options = set(options, server.ca.as_deref(), PgConnectOptions::ssl_root_cert);
-    let options = options.ssl_mode(match server.tls {
-        Tls::Off => PgSslMode::Disable,
-        Tls::Prefer => PgSslMode::Prefer,
-        Tls::Verify => PgSslMode::VerifyFull,
+    let tls = &server.tls;
+    let password = server.password.as_ref().map(Secret::read).transpose()?;
+    let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
+    let key = pem(tls.key.as_ref(), "key")?;
+    let options = set(options, password.as_deref(), PgConnectOptions::password);
+    let options = set(options, ca, |options, ca| options.ssl_root_cert_from_pem(ca.into_bytes()));
+    let options = set(options, cert, PgConnectOptions::ssl_client_cert_from_pem);
+    let options = set(options, key, PgConnectOptions::ssl_client_key_from_pem);
+    let options = options.ssl_mode(match tls.mode {
+        Encryption::Off => PgSslMode::Disable,
+        Encryption::Prefer => PgSslMode::Prefer,
+        _ => PgSslMode::VerifyFull,
     });
-    options.disable_statement_logging()
+    Ok(options.disable_statement_logging())
 }
 
 /// Makes the connection by which pushes come, one per client, and listens to them.
 ///
 /// # Errors
 ///
-/// If the connection fails, or the server takes no writes.
-pub(crate) async fn listen(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
+/// If the connection fails, or the server takes no writes. The next call then asks all hosts.
+pub(crate) async fn listen(id: Uuid, hosts: &Hosts<PgConnection>) -> Result<PgListener, Failure> {
+    let (options, moves) = hosts.options().await?;
+    let listener = listen_with(id, options).await;
+    listener.inspect_err(|_| hosts.doubt(moves)).map_err(Failure::Down)
+}
+
+async fn listen_with(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
     let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
     listener.eager_reconnect(false);

@@ -17,7 +17,6 @@ impl Script {
     }
 
     /// Returns the entries of these attempts.
-    #[cfg(feature = "postgres")]
     pub(crate) fn held(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
         self.own(&self.ids(attempts))
     }

@@ -11,7 +11,7 @@ impl Script {
     }
 
     /// Returns what a commit outlives, as a number: 2 is a crash of the machine, 1 a crash of the
-    /// server, 0 neither.
+    /// server, 0 neither. Then the doubts about the server's settings.
     pub(crate) fn durability(self) -> String {
         let outlives = match self.0 {
             // It need not outlive a crash of the machine: the boot clock starts anew, and tokens
@@ -25,7 +25,30 @@ impl Script {
             }
             Dialect::Postgres => "CASE current_setting('fsync') WHEN 'on' THEN 2 ELSE 1 END",
         };
-        format!("{};", self.number(outlives))
+        format!("{}; {};", self.number(outlives), self.number(self.doubts()))
+    }
+
+    /// An expression: the sum of [`Doubt`](crate::wire::doubt::Doubt)s about a server's settings.
+    fn doubts(self) -> &'static str {
+        match self.0 {
+            Dialect::Sqlite => "0",
+            // MySQL's own plugin for semi-synchronous replication need not be there.
+            Dialect::MySql => {
+                "CASE WHEN @@innodb_flush_log_at_trx_commit IN (1, 3) THEN 0 ELSE 1 END \
+                 + CASE WHEN @@log_bin = 1 AND @@sync_binlog <> 1 THEN 2 ELSE 0 END \
+                 + CASE WHEN @@innodb_doublewrite = 0 THEN 4 ELSE 0 END \
+                 /*M! + CASE WHEN @@rpl_semi_sync_master_enabled = 0 THEN 8 ELSE 0 END */"
+            }
+            Dialect::Postgres => {
+                "CASE current_setting('fsync') WHEN 'on' THEN 0 ELSE 16 END \
+                 + CASE current_setting('full_page_writes') WHEN 'on' THEN 0 ELSE 32 END \
+                 + CASE WHEN current_setting('synchronous_standby_names') = '' \
+                   OR current_setting('synchronous_commit') = 'local' THEN 64 ELSE 0 END \
+                 + CASE WHEN EXISTS (SELECT FROM pg_class WHERE relpersistence <> 'p' AND oid IN \
+                   ('distlock_v1_slots'::regclass, 'distlock_v1_entries'::regclass)) \
+                   THEN 128 ELSE 0 END"
+            }
+        }
     }
 
     /// Writes nothing, but is refused where a write would be.

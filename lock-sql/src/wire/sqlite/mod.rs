@@ -27,10 +27,12 @@ use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Rows, schema},
     wire::{
-        connections::{Connections, Link},
+        connections::Connections,
         database::{Answer, Database},
         failure::Failure,
+        hosts::Hosts,
         limit::Limit,
+        link::Link,
         own_client::{self, Way},
         sqlite::{file::Location, line::SEATS},
         turns::{Rank, Turn, Turns},
@@ -74,8 +76,8 @@ impl File {
     fn at(location: &Location, way: &Way<SqliteConnection>) -> Result<Self> {
         let identity = location.make()?;
         let (path, way) = (location.path.clone(), way.clone());
-        let way = Arc::new(move || way().filename(&path));
-        Ok(Self { identity, connections: Connections::new(way, SEATS) })
+        let way = Arc::new(move || Ok(way()?.filename(&path)));
+        Ok(Self { identity, connections: Connections::new(Arc::new(Hosts::one(way)), SEATS) })
     }
 }
 
@@ -112,7 +114,7 @@ impl Sqlite {
     ///
     /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
     pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
-        let way = Arc::new(|| of_locks(SqliteConnectOptions::new()));
+        let way = Arc::new(|| Ok(of_locks(SqliteConnectOptions::new())));
         Self::at(Location::of(path)?, way).await
     }
 

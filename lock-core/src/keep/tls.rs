@@ -1,0 +1,112 @@
+//! TLS for drivers that open their own sockets: rustls, with ring's ciphers. No provider is set for
+//! the process, which belongs to the program.
+
+use std::sync::Arc;
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+};
+
+use crate::{Error, Pem, Result, Tls};
+
+/// Returns what rustls needs. It is made anew for each connection, since certificates are renewed.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`] if a file cannot be read, holds no certificate or no key, or the key is
+/// another certificate's; [`Error::InvalidOption`] for `ca` if the system trusts no authority.
+pub fn client_config(tls: &Tls) -> Result<Arc<ClientConfig>> {
+    let wrong = |option: &str, pem: Option<&Pem>, why: String| Error::InvalidOption {
+        option: option.to_owned(),
+        value: pem.map_or_else(String::new, Pem::shown),
+        allowed: why,
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong("tls", None, error.to_string()))?
+        .with_root_certificates(roots(tls.ca.as_ref())?);
+    let config = match (&tls.cert, &tls.key) {
+        (Some(cert), Some(key)) => {
+            let text = key.read("key")?;
+            let private = PrivateKeyDer::from_pem_slice(text.as_bytes())
+                .map_err(|_| wrong("key", Some(key), "no private key in PEM".to_owned()))?;
+            builder
+                .with_client_auth_cert(certificates("cert", cert)?, private)
+                .map_err(|error| wrong("key", Some(key), error.to_string()))?
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    Ok(Arc::new(config))
+}
+
+/// Returns the name that the certificate of `host` must have: the configured one, or the host.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`] if it is neither a DNS name nor an address.
+pub fn server_name(tls: &Tls, host: &str) -> Result<ServerName<'static>> {
+    let name = tls.server_name.as_deref().unwrap_or(host);
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    ServerName::try_from(bare.to_owned()).map_err(|_| Error::InvalidOption {
+        option: "server_name".to_owned(),
+        value: name.to_owned(),
+        allowed: "a DNS name or an IP address".to_owned(),
+    })
+}
+
+fn roots(ca: Option<&Pem>) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let (found, value) = match ca {
+        Some(ca) => (certificates("ca", ca)?, ca.shown()),
+        None => (rustls_native_certs::load_native_certs().certs, "the system's".to_owned()),
+    };
+    // The system's may have some that rustls does not read; a given one must be read.
+    let (read, unread) = roots.add_parsable_certificates(found);
+    if read == 0 || (ca.is_some() && unread > 0) {
+        return Err(Error::InvalidOption {
+            option: "ca".to_owned(),
+            value,
+            allowed: "certificates of authorities, in PEM".to_owned(),
+        });
+    }
+    Ok(roots)
+}
+
+fn certificates(option: &str, pem: &Pem) -> Result<Vec<CertificateDer<'static>>> {
+    let text = pem.read(option)?;
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    match read {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(Error::InvalidOption {
+            option: option.to_owned(),
+            value: pem.shown(),
+            allowed: "certificates in PEM".to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_a_certificate_is_refused() {
+        let text = Pem::Text("none here".to_owned());
+        let error = client_config(&Tls::verify().ca(text.clone())).unwrap_err().to_string();
+        assert!(error.contains("certificates in PEM"), "{error}");
+        let error = client_config(&Tls::verify().ca("/nowhere/ca.pem")).unwrap_err().to_string();
+        assert!(error.contains("not readable") && error.contains("/nowhere/ca.pem"), "{error}");
+    }
+
+    #[test]
+    fn the_name_is_the_hosts_unless_it_is_given() {
+        let name =
+            |tls: &Tls, host: &str| server_name(tls, host).map(|name| name.to_str().to_string());
+        assert_eq!(name(&Tls::verify(), "a.example").unwrap(), "a.example");
+        assert_eq!(name(&Tls::verify(), "[::1]").unwrap(), "::1");
+        assert_eq!(name(&Tls::verify().server_name("b"), "10.0.0.1").unwrap(), "b");
+        assert!(name(&Tls::verify(), "a b").is_err());
+    }
+}

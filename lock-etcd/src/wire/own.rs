@@ -1,0 +1,92 @@
+//! Connections that the driver makes by itself, from a configuration.
+
+use std::time::Duration;
+
+use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
+use lock_core::{Encryption, Result, Tls};
+
+use crate::{
+    error::{Failure, FailureKind},
+    wire::login::Login,
+};
+
+/// What a configuration says about connections.
+#[derive(Clone)]
+pub(crate) struct Own {
+    pub(crate) endpoints: Vec<String>,
+    pub(crate) tls: Tls,
+    pub(crate) login: Option<Login>,
+}
+
+impl Own {
+    /// Returns a connection to this member. Reads the certificates and the password anew: both may
+    /// have been replaced since.
+    ///
+    /// # Errors
+    ///
+    /// The reason why a file cannot be read, or the login was refused.
+    pub(crate) async fn dial(
+        &self,
+        endpoint: &str,
+        limit: Duration,
+    ) -> std::result::Result<Client, Failure> {
+        let options = self.options(limit)?;
+        let Some(login) = &self.login else {
+            return Ok(Client::connect([endpoint], Some(options)).await?);
+        };
+        let mut refused = Failure::senseless("no password");
+        for password in login.passwords()? {
+            let options = options.clone().with_user(login.user.clone(), password.clone());
+            match Client::connect([endpoint], Some(options)).await.map_err(Failure::from) {
+                Ok(client) => {
+                    login.accepted(password);
+                    return Ok(client);
+                }
+                Err(failure) if failure.is_login_refused() => refused = failure,
+                Err(failure) => return Err(failure),
+            }
+        }
+        login.refused();
+        Err(refused)
+    }
+
+    fn options(&self, limit: Duration) -> std::result::Result<ConnectOptions, Failure> {
+        let options = for_locks(&ConnectOptions::new(), limit);
+        match self.tls.mode {
+            Encryption::Off => Ok(options),
+            _ => match tls(&self.tls, limit) {
+                Ok(tls) => Ok(options.with_tls(tls)),
+                Err(error) => Err(Failure::new(FailureKind::Refused, error)),
+            },
+        }
+    }
+}
+
+/// Sets the options that a connection for locks needs, whatever they were.
+pub(super) fn for_locks(options: &ConnectOptions, limit: Duration) -> ConnectOptions {
+    options
+        .clone()
+        // A member without a leader ends its streams instead of staying silent for ever.
+        .with_require_leader(true)
+        .with_connect_timeout(limit)
+        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The lease
+        // keep-alives notice sooner that etcd does not answer.
+        .with_tcp_keepalive(Duration::from_secs(10))
+        .with_auto_token_refresh(true)
+}
+
+/// Returns the client crate's form of the configuration.
+fn tls(tls: &Tls, limit: Duration) -> Result<TlsOptions> {
+    let mut options = TlsOptions::new().timeout(limit);
+    options = match &tls.ca {
+        Some(ca) => options.ca_certificate(Certificate::from_pem(ca.read("ca")?)),
+        None => options.with_native_roots(),
+    };
+    if let (Some(cert), Some(key)) = (&tls.cert, &tls.key) {
+        options = options.identity(Identity::from_pem(cert.read("cert")?, key.read("key")?));
+    }
+    Ok(match &tls.server_name {
+        Some(name) => options.domain_name(name),
+        None => options,
+    })
+}

@@ -1,0 +1,48 @@
+//! What is wrong when no encrypted connection comes about.
+
+/// The server ends the connection in place of a greeting, or greets in another way.
+pub(super) const NO_TLS: &str = "the server does not speak TLS on this port, or ends each connection \
+                                 (tls=off goes without it)";
+
+/// The words of the TLS library, and what they mean for the one who configures it.
+const CAUSES: [(&str, &str); 9] = [
+    ("certificate expired", "the server's certificate has expired"),
+    ("not valid yet", "the server's certificate is not valid yet"),
+    (
+        "not valid for name",
+        "the server's certificate is for another host (server_name=.. sets the expected name)",
+    ),
+    (
+        "UnknownIssuer",
+        "the server's certificate is of an authority that is not trusted (ca=.. names one)",
+    ),
+    (
+        "BadSignature",
+        "the server's certificate is of another authority of the same name (ca=.. names one)",
+    ),
+    ("InvalidContentType", NO_TLS),
+    ("tls handshake eof", NO_TLS),
+    ("CertificateRequired", "the server demands a certificate of the client (cert=.. and key=..)"),
+    ("received fatal alert", "the server refuses the certificate of the client, or its TLS"),
+];
+
+/// Adds the meaning to an error of an encrypted connection, in front of its own words.
+pub(super) fn explained(text: String) -> String {
+    match CAUSES.iter().find(|(words, _)| text.contains(words)) {
+        Some((_, meaning)) => format!("{meaning}: {text}"),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_meaning_comes_first() {
+        let text = "invalid peer certificate: UnknownIssuer";
+        let said = explained(text.to_owned());
+        assert!(said.contains("not trusted") && said.ends_with(text), "{said}");
+        assert_eq!(explained("tcp connect error".to_owned()), "tcp connect error");
+    }
+}

@@ -1,0 +1,145 @@
+//! Logins whose tokens expire and whose passwords are replaced, and that nothing shows a password.
+
+mod support;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use lock_core::{Clock, Error, LockGuard, Locks, StoreUrl};
+use lock_etcd::{EtcdConfig, EtcdLock};
+use lock_lab::{Etcd, Proxy};
+use support::*;
+use tempfile::TempDir;
+
+/// A password in a file, as a secret store writes it.
+struct PasswordFile(TempDir);
+
+impl PasswordFile {
+    fn new(password: &str) -> Self {
+        let file = Self(tempfile::tempdir().unwrap());
+        file.write(password);
+        file
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("password")
+    }
+
+    fn write(&self, password: &str) {
+        std::fs::write(self.path(), format!("{password}\n")).unwrap();
+    }
+}
+
+/// An etcd with a user `me` that may use `locks/`.
+async fn etcd_with(password: &str, args: &[&str]) -> Etcd {
+    let builder = Etcd::builder().in_memory().arg("--bcrypt-cost=4");
+    let builder = args.iter().fold(builder, |builder, arg| builder.arg(arg));
+    let etcd = builder.start().await.unwrap();
+    etcd.demand_logins(&[("me", password, "locks/")]).await.unwrap();
+    etcd
+}
+
+fn url(proxy: &Proxy, file: &Path) -> String {
+    let file = file.display();
+    format!("etcd://me@{}?prefix=locks/&ttl=6s&password_file={file}", proxy.addr())
+}
+
+async fn hold(locks: &Locks, name: &str) -> LockGuard {
+    soon(locks.lock(name).unwrap().acquire()).await.unwrap()
+}
+
+/// Waits until a held lock is only valid because it was renewed after this call.
+async fn until_renewed(guard: &LockGuard) {
+    let end = Clock::Boot.now() + Duration::from_secs(6);
+    until("it was renewed", || async { Clock::Boot.now() > end || !guard.is_valid() }).await;
+    assert!(guard.is_valid(), "it was lost");
+}
+
+#[tokio::test]
+async fn no_lock_is_lost_and_no_place_when_the_password_is_replaced() {
+    let (etcd, file) = (etcd_with("first", &[]).await, PasswordFile::new("first"));
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let (ours, theirs) =
+        (locks(&url(&proxy, &file.path())).await, locks(&url(&proxy, &file.path())).await);
+    let held = hold(&ours, "held").await;
+    let waiting = tokio::spawn(theirs.lock("held").unwrap().acquire());
+    until_queued(&ours, "held", 2).await;
+
+    // The file first, and a new connection before etcd knows the new password.
+    file.write("second");
+    proxy.reset();
+    hold(&ours, "job").await.release().await.unwrap();
+    etcd.set_password("me", "second").await.unwrap();
+    proxy.reset();
+    hold(&ours, "job").await.release().await.unwrap();
+    hold(&theirs, "job").await.release().await.unwrap();
+
+    // etcd first: until the file has it, a new login is refused.
+    etcd.set_password("me", "third").await.unwrap();
+    proxy.reset();
+    let refused = soon(async {
+        loop {
+            match ours.lock("job").unwrap().acquire().await {
+                Err(error @ Error::Denied { .. }) => return error,
+                Err(Error::Unavailable { .. }) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+    assert!(refused.await.to_string().contains("authentication failed"));
+    file.write("third");
+    soon(async { while ours.lock("job").unwrap().try_acquire().await.is_err() {} }).await;
+
+    until_renewed(&held).await;
+    held.release().await.unwrap();
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_expired_token_is_renewed_and_no_lock_is_lost() {
+    let (etcd, file) =
+        (etcd_with("s3cret", &["--auth-token-ttl=1"]).await, PasswordFile::new("s3cret"));
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let ours = locks(&url(&proxy, &file.path())).await;
+    let held = hold(&ours, "held").await;
+    let logins = async || etcd.counters().await.unwrap().get("rpc.Authenticate");
+    // Keep-alives need no token on 3.4, so the token expires meanwhile.
+    until_renewed(&held).await;
+    let before = logins().await;
+    hold(&ours, "job").await.release().await.unwrap();
+    assert!(logins().await > before, "the token did not expire");
+    // The password that the client knows is not the current one any more.
+    file.write("other");
+    etcd.set_password("me", "other").await.unwrap();
+    assert_eq!(ours.inspect("held").await.unwrap().len(), 1);
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_password_comes_from_the_url_the_environment_or_a_file() {
+    // cargo sets it for tests.
+    let variable = "CARGO_PKG_NAME";
+    let password = std::env::var(variable).unwrap();
+    let (etcd, file) = (etcd_with(&password, &[]).await, PasswordFile::new(&password));
+    let host = etcd.addr();
+    for url in [
+        format!("etcd://me:{password}@{host}?prefix=locks/"),
+        format!("etcd://me@{host}?prefix=locks/&password_env={variable}"),
+        format!("etcd://me@{host}?prefix=locks/&password_file={}", file.path().display()),
+    ] {
+        hold(&locks(&url).await, "job").await.release().await.unwrap();
+    }
+    for url in [
+        format!("etcd://me@{host}?password_env=NO_SUCH_VARIABLE"),
+        format!("etcd://me@{host}?password_file=/no/such/file"),
+    ] {
+        let config = EtcdConfig::from_url(&StoreUrl::parse(&url).unwrap());
+        let error = match config {
+            Ok(config) => EtcdLock::connect(config).await.unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains("NO_SUCH_VARIABLE") || error.contains("/no/such/file"), "{error}");
+    }
+}

@@ -1,0 +1,153 @@
+//! The options of a cluster, and its start.
+
+use std::{ffi::OsString, time::Duration};
+
+use super::{Member, Redis, RedisCluster, first_slots, until};
+use crate::{Builder, LabError, Network};
+
+/// Options for a [`RedisCluster`].
+#[derive(Clone, Debug)]
+pub struct RedisClusterBuilder {
+    node: Builder<Redis>,
+    replicas: usize,
+    node_timeout: Duration,
+}
+
+impl Default for RedisClusterBuilder {
+    fn default() -> Self {
+        Self { node: Builder::default(), replicas: 1, node_timeout: Duration::from_secs(2) }
+    }
+}
+
+impl RedisClusterBuilder {
+    /// Sets the number of replicas of each primary. Default: 1.
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// Sets the silence after which a node is taken for dead, in whole milliseconds. Default: 2 s,
+    /// since a loaded machine keeps a server silent for a while.
+    pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
+        self.node_timeout = node_timeout;
+        self
+    }
+
+    /// Demands a password from clients, and from the nodes among themselves. It is part of the URL.
+    /// Default: none.
+    pub fn password(mut self, password: &str) -> Self {
+        self.node = self.node.password(password).arg("--masterauth").arg(password);
+        self
+    }
+
+    /// Sets whether each write reaches the disk before its reply. Default: true.
+    pub fn appendonly(mut self, appendonly: bool) -> Self {
+        self.node = self.node.appendonly(appendonly);
+        self
+    }
+
+    /// Lets the nodes write no data to files: a restart loses it. Default: off.
+    pub fn in_memory(mut self) -> Self {
+        self.node = self.node.in_memory();
+        self
+    }
+
+    /// Adds an argument of each node's program, after those of the lab. Default: none.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.node = self.node.arg(arg);
+        self
+    }
+
+    /// Gives each node a place of its own in a network. Default: ports of 127.0.0.1.
+    pub fn on(mut self, network: &Network) -> Self {
+        self.node = self.node.on(network);
+        self
+    }
+
+    /// Checks that this machine has all that is needed, without starting anything.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
+    pub fn installed(&self) -> Result<(), LabError> {
+        self.node.installed()
+    }
+
+    /// Starts all nodes, and waits until a failover of each primary is possible. Takes 2 s to 3 s.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`RedisCluster::start`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the servers and deletes their data.
+    pub async fn start(mut self) -> Result<RedisCluster, LabError> {
+        self.node.options.member = Some(Member { node_timeout: self.node_timeout });
+        let mut nodes = Vec::new();
+        for _ in 0..RedisCluster::PRIMARIES * (1 + self.replicas) {
+            nodes.push(self.node.clone().start().await?);
+        }
+        let cluster = RedisCluster { nodes };
+        cluster.meet().await?;
+        until("joining a cluster", || cluster.all_know_all()).await?;
+        for replica in RedisCluster::PRIMARIES..cluster.nodes.len() {
+            cluster.follow(replica, replica % RedisCluster::PRIMARIES).await?;
+        }
+        until("waiting for replicas", || cluster.all_know_replicas()).await?;
+        cluster.await_replicas().await?;
+        Ok(cluster)
+    }
+}
+
+impl RedisCluster {
+    /// Shares the slots, and introduces the nodes to each other.
+    async fn meet(&self) -> Result<(), LabError> {
+        for (number, node) in self.nodes.iter().enumerate() {
+            // Without epochs of their own, the nodes would argue for seconds.
+            let epoch = (number + 1).to_string();
+            node.command(&[b"CLUSTER", b"SET-CONFIG-EPOCH", epoch.as_bytes()]).await?;
+            if number < Self::PRIMARIES {
+                let slots = first_slots(number);
+                let (first, last) = (slots.start.to_string(), (slots.end - 1).to_string());
+                let order = [&b"CLUSTER"[..], b"ADDSLOTSRANGE", first.as_bytes(), last.as_bytes()];
+                node.command(&order).await?;
+            }
+        }
+        for (number, node) in self.nodes.iter().enumerate().skip(1) {
+            let bus =
+                until("asking for a port", || async { Some(self.view(number).await?.me()?.bus) });
+            let (addr, bus) = (node.addr(), bus.await?.to_string());
+            let (host, port) = (addr.ip().to_string(), addr.port().to_string());
+            let order =
+                [&b"CLUSTER"[..], b"MEET", host.as_bytes(), port.as_bytes(), bus.as_bytes()];
+            self.node(0).command(&order).await?;
+        }
+        Ok(())
+    }
+
+    async fn follow(&self, replica: usize, primary: usize) -> Result<(), LabError> {
+        let primary = self.id_of(primary).await?;
+        let order = [&b"CLUSTER"[..], b"REPLICATE", primary.as_bytes()];
+        self.node(replica).command(&order).await.map(drop)
+    }
+
+    async fn all_know_all(&self) -> Option<()> {
+        self.serves().await?;
+        for node in 0..self.nodes.len() {
+            let known = self.view(node).await?.nodes;
+            let joined = known.iter().filter(|seen| !seen.is_failing).count();
+            (joined == self.nodes.len()).then_some(())?;
+        }
+        Some(())
+    }
+
+    async fn all_know_replicas(&self) -> Option<()> {
+        for node in 0..self.nodes.len() {
+            let replicas = self.view(node).await?.nodes;
+            let replicas = replicas.iter().filter(|seen| seen.primary.is_some()).count();
+            (replicas == self.nodes.len() - Self::PRIMARIES).then_some(())?;
+        }
+        Some(())
+    }
+}

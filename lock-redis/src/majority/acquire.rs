@@ -1,0 +1,133 @@
+//! One try of an attempt: a vote of each node.
+
+use std::{
+    io,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use futures_util::StreamExt;
+use lock_core::{Clock, FencingToken, Request, deadline::jitter, wall_clock};
+use uuid::Uuid;
+
+use super::{
+    script::{self, Answer},
+    store::{Answers, Majority},
+    tally::{Tally, Verdict},
+    vote::Vote,
+};
+
+/// How often a try asks again before it gives up: for a greater token, or in a split.
+const ROUNDS: usize = 6;
+/// The longest pause before the attempt that leads a split asks again.
+const SPLIT: Duration = Duration::from_millis(4);
+
+impl Majority {
+    /// Takes the lock if a majority of nodes votes for this attempt; otherwise takes all votes
+    /// back, in the background.
+    ///
+    /// # Errors
+    ///
+    /// Too few nodes have answered, with the reasons.
+    pub(super) async fn acquire(
+        &self,
+        request: &Request,
+        attempt: Uuid,
+    ) -> io::Result<Option<FencingToken>> {
+        let description = request.holder.to_string();
+        let vote = Vote { attempt, ballot: self.next_ballot(), description };
+        let (sent, mut candidate) = (Clock::Boot.now(), micros());
+        for round in 0..ROUNDS {
+            let (tally, open) = self.round(request, &vote, candidate).await;
+            match tally.verdict() {
+                // A grant that has used up half of its TTL is of little use.
+                _ if Clock::Boot.now().since(sent) > request.ttl / 2 => {
+                    return self.give_up(request, &vote, (tally, open), round);
+                }
+                Some(Verdict::Elected) => {
+                    // Further votes carry the lock through more faults.
+                    tokio::spawn(open.for_each(async |_| {}));
+                    return Ok(Some(FencingToken::new(candidate)));
+                }
+                Some(Verdict::Again(next)) => candidate = next,
+                Some(Verdict::Contended) if tally.leads_a_split() => {
+                    candidate += 1;
+                    Clock::Boot.sleep_until(Clock::Boot.now() + jitter(SPLIT)).await;
+                }
+                _ => return self.give_up(request, &vote, (tally, open), round),
+            }
+        }
+        // Every round was a near miss.
+        self.take_back_everywhere(request, &vote);
+        Ok(None)
+    }
+
+    /// Asks all nodes, and counts until the result is certain. The answers that are open then come
+    /// along.
+    async fn round(
+        &self,
+        request: &Request,
+        vote: &Vote,
+        candidate: u64,
+    ) -> (Tally, Answers<Answer>) {
+        let command = script::acquire(&self.key(&request.name), request, vote, candidate);
+        let limit = self.config.request_limit(request.ttl);
+        let mut open = self.ask_all(command, limit, script::voted);
+        let mut tally = Tally::new(vote.attempt, candidate, self.nodes.len());
+        while let Some((node, answer)) = open.next().await {
+            tally.count(node, answer);
+            if tally.verdict().is_some() {
+                break;
+            }
+        }
+        (tally, open)
+    }
+
+    /// Takes all votes back in the background, and returns the result of a try that failed.
+    fn give_up(
+        &self,
+        request: &Request,
+        vote: &Vote,
+        (tally, mut open): (Tally, Answers<Answer>),
+        round: usize,
+    ) -> io::Result<Option<FencingToken>> {
+        match round {
+            0 => tally.placed().for_each(|node| self.take_back(node, request, vote)),
+            // Nodes of earlier rounds may have votes, too.
+            _ => self.take_back_everywhere(request, vote),
+        }
+        let result = match tally.verdict() {
+            Some(Verdict::Contended) => Ok(None),
+            Some(Verdict::Unknown) => Err(self.outage(tally.faults())),
+            _ => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the votes took longer than half of the TTL",
+            )),
+        };
+        if open.is_empty() {
+            return result;
+        }
+        let back = self.back(request, vote);
+        tokio::spawn(async move {
+            while let Some((node, answer)) = open.next().await {
+                if answer.map_or_else(|f| f.was_sent(), |a| matches!(a, Answer::Yes { .. })) {
+                    tokio::spawn(back.clone().run(node));
+                }
+            }
+        });
+        result
+    }
+
+    fn take_back(&self, node: usize, request: &Request, vote: &Vote) {
+        tokio::spawn(self.back(request, vote).run(node));
+    }
+
+    fn take_back_everywhere(&self, request: &Request, vote: &Vote) {
+        (0..self.nodes.len()).for_each(|node| self.take_back(node, request, vote));
+    }
+}
+
+/// The candidate for a token: the time of this client in microseconds. Below 2^53 for 250 years.
+fn micros() -> u64 {
+    let now = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or_default()
+}

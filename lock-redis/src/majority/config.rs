@@ -1,0 +1,264 @@
+//! How to reach the nodes, and how to use them.
+
+use std::{collections::HashSet, fmt, ops::RangeInclusive, time::Duration};
+
+use lock_core::{
+    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls,
+    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
+};
+
+use crate::{
+    RedisConfig,
+    config::{Address, TTL, Target},
+};
+
+const DEFAULT_MAX_TTL: Duration = Duration::from_secs(60);
+const MAX_TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=LONGEST_TTL;
+const NODES: RangeInclusive<usize> = 3..=15;
+
+/// Addresses of the servers, login, and use of their keys. The login is the same on all servers.
+///
+/// With the feature `serde` it can be read from a configuration file: fields by their names,
+/// durations as in a URL. `Debug` does not show the password.
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[non_exhaustive]
+pub struct RedlockConfig {
+    /// The servers: 3 to 15 of them, best 5. No default.
+    pub nodes: Vec<Address>,
+    /// The user of the servers' access control lists. Default: the servers' default user.
+    pub user: Option<String>,
+    /// The password, which is read again for each connection.
+    pub password: Option<Secret>,
+    /// The database's number. Default: 0.
+    pub database: i64,
+    /// The TTL of locks without one of their own, 200 ms to [`max_ttl`](Self::max_ttl). Default: 15
+    /// s, or `max_ttl` if that is shorter.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
+    /// The longest TTL, 1 s to 24 h. The votes of a server that has restarted do not count for this
+    /// long. All clients of the deployment must have the same one. Default: 1 min.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub max_ttl: Option<Duration>,
+    /// Prefix of every key. Default: empty.
+    pub prefix: String,
+    /// How names become keys. Default: [`Layout::Escaped`].
+    pub layout: Layout,
+    /// How connections are encrypted. Default: not at all.
+    pub tls: Tls,
+    /// Time limits, 100 ms to 1 min. `connect` of making a connection; default 3 s. `request` of
+    /// one server's answer, after which its vote is given up; default a tenth of the lock's TTL,
+    /// 100 ms to 1 s. At most a quarter of the TTL in any case.
+    pub timeouts: Timeouts,
+}
+
+impl RedlockConfig {
+    /// Uses these servers; everything else has its default.
+    pub fn new(nodes: impl IntoIterator<Item = Address>) -> Self {
+        Self { nodes: nodes.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    lock_core::setters! {
+        /// Sets [`database`](Self#structfield.database).
+        database: i64 => database;
+        /// Sets [`ttl`](Self#structfield.ttl), 200 ms to [`max_ttl`](Self#structfield.max_ttl).
+        ttl: Duration => Some(ttl);
+        /// Sets [`max_ttl`](Self#structfield.max_ttl), 1 s to 24 h.
+        max_ttl: Duration => Some(max_ttl);
+        /// Sets [`prefix`](Self#structfield.prefix).
+        prefix: impl Into<String> => prefix.into();
+        /// Sets [`layout`](Self#structfield.layout).
+        layout: Layout => layout;
+        /// Sets [`tls`](Self#structfield.tls).
+        tls: Tls => tls;
+        /// Sets [`timeouts`](Self#structfield.timeouts).
+        timeouts: Timeouts => timeouts;
+    }
+
+    /// Reads a URL: `redlock://[user][:password@]n1,n2,n3[/database][?option=value&..]`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`] if it names too few hosts or one of them twice, or its path is no
+    /// database; [`Error::InvalidOption`] for an unknown or wrong option.
+    pub fn from_url(url: &StoreUrl) -> Result<Self> {
+        if url.scheme() != "redlock" {
+            return Err(url.error("expected redlock://HOST[:PORT],HOST[:PORT],.."));
+        }
+        let database = match url.path() {
+            "" => 0,
+            path => path
+                .parse::<u16>()
+                .map_err(|_| url.error("the path must be a database's number"))?
+                .into(),
+        };
+        let mut options = url.options();
+        let config = Self {
+            nodes: nodes(url)?,
+            user: url.user().map(str::to_owned),
+            password: Secret::from_url(url, &mut options)?,
+            database,
+            ttl: options.duration("ttl")?,
+            max_ttl: options.duration("max_ttl")?,
+            prefix: options.text("prefix").unwrap_or_default().to_owned(),
+            layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
+            tls: Tls::from_options(&mut options, Encryption::Off)?,
+            timeouts: Timeouts::from_options(&mut options)?,
+        };
+        options.finish()?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks the servers and the times.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] if the servers are too few or too many, or one is listed twice, or
+    /// a time is out of its range.
+    pub(super) fn check(&self) -> Result<()> {
+        let refused = |option: &str, value: String, allowed: &str| {
+            let (option, allowed) = (option.to_owned(), allowed.to_owned());
+            Err(Error::InvalidOption { option, value, allowed })
+        };
+        if !NODES.contains(&self.nodes.len()) {
+            let nodes: Vec<_> = self.nodes.iter().map(ToString::to_string).collect();
+            let allowed = "redlock takes 3 to 15 independent servers, best 5";
+            return refused("nodes", nodes.join(","), allowed);
+        }
+        let mut met = HashSet::new();
+        let mut is_new = |node: &&Address| met.insert((node.host.to_ascii_lowercase(), node.port));
+        if let Some(twice) = self.nodes.iter().find(|node| !is_new(node)) {
+            return refused("nodes", twice.to_string(), "each server once; it is listed twice");
+        }
+        if let Some(max) = self.max_ttl.filter(|max| !MAX_TTL.contains(max)) {
+            return refused("max_ttl", format!("{max:?}"), "1s to 24h");
+        }
+        if self.tls.mode == Encryption::Prefer {
+            return refused("tls", "prefer".to_owned(), "off, verify");
+        }
+        self.tls.check()?;
+        self.timeouts.check()
+    }
+
+    pub(super) fn default_ttl(&self) -> Duration {
+        self.ttl.unwrap_or(DEFAULT_TTL.min(self.longest_ttl()))
+    }
+
+    pub(super) fn longest_ttl(&self) -> Duration {
+        self.max_ttl.unwrap_or(DEFAULT_MAX_TTL)
+    }
+
+    pub(super) fn ttls(&self) -> RangeInclusive<Duration> {
+        *TTL.start()..=self.longest_ttl()
+    }
+
+    /// Returns how long a node may take to answer a request for a lock with this TTL.
+    pub(super) fn request_limit(&self, ttl: Duration) -> Duration {
+        let by_ttl = (ttl / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
+        // An acquire and a renewal need time for a second round within the TTL.
+        self.timeouts.request.unwrap_or(by_ttl).min(ttl / 4)
+    }
+
+    /// Returns what all nodes have in common, as the configuration of one server.
+    pub(super) fn server(&self) -> RedisConfig {
+        let mut server = self.keys().database(self.database).tls(self.tls.clone());
+        (server.user, server.password) = (self.user.clone(), self.password.clone());
+        server.timeouts(self.timeouts)
+    }
+
+    /// Returns prefix and layout of keys, as the configuration of one server.
+    pub(super) fn keys(&self) -> RedisConfig {
+        RedisConfig::of(Target::Server(Address::new("", 0)))
+            .prefix(&*self.prefix)
+            .layout(self.layout)
+    }
+}
+
+/// Reads the hosts of a URL.
+fn nodes(url: &StoreUrl) -> Result<Vec<Address>> {
+    let read = |host: &String| {
+        let node = Address::parse(host, Address::PORT);
+        node.ok_or_else(|| url.error(format!("{host:?} is not HOST or HOST:PORT")))
+    };
+    url.hosts(Address::PORT).iter().map(read).collect()
+}
+
+impl fmt::Debug for RedlockConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedlockConfig")
+            .field("nodes", &self.nodes)
+            .field("user", &self.user)
+            .field("password", &self.password)
+            .field("database", &self.database)
+            .field("ttl", &self.ttl)
+            .field("max_ttl", &self.max_ttl)
+            .field("prefix", &self.prefix)
+            .field("layout", &self.layout)
+            .field("tls", &self.tls)
+            .field("timeouts", &self.timeouts)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str) -> Result<RedlockConfig> {
+        RedlockConfig::from_url(&StoreUrl::parse(url)?)
+    }
+
+    #[test]
+    fn everything_can_be_said_in_a_url() {
+        let c = config(
+            "redlock://me:s@a,b:7000,[::1]/3?ttl=2s&max_ttl=30s&prefix=app:&layout=native\
+             &request_timeout=200ms&connect_timeout=1s&tls=verify&ca=/ca.pem",
+        )
+        .unwrap();
+        let nodes: Vec<_> = c.nodes.iter().map(ToString::to_string).collect();
+        assert_eq!(nodes, ["a:6379", "b:7000", "[::1]:6379"]);
+        let password = c.password.as_ref().unwrap().read().unwrap();
+        assert_eq!((c.user.as_deref(), &*password), (Some("me"), "s"));
+        assert_eq!(c.tls, Tls::verify().ca("/ca.pem"));
+        assert_eq!((c.database, c.prefix.as_str(), c.layout), (3, "app:", Layout::Native));
+        assert_eq!((c.default_ttl().as_secs(), c.longest_ttl().as_secs()), (2, 30));
+        assert_eq!(c.request_limit(c.default_ttl()).as_millis(), 200);
+        assert_eq!(c.request_limit(Duration::from_millis(400)).as_millis(), 100, "ttl / 4");
+        assert_eq!(c.timeouts.connect, Some(Duration::from_secs(1)));
+        assert!(!format!("{c:?}").contains("\"s\""));
+    }
+
+    #[test]
+    fn bad_urls_are_refused_and_say_why() {
+        for (url, word) in [
+            ("redis://a,b,c", "redlock://"),
+            ("redlock://a,b", "3 to 15"),
+            ("redlock://a,b,A:6379", "twice"),
+            ("redlock://a,b,c/x", "database"),
+            ("redlock://a,b,c?ttll=1s", "ttll"),
+            ("redlock://a,b,c?max_ttl=1", "max_ttl"),
+            ("redlock://a,b,c?ca=x", "tls"),
+            ("redlock://a,b,c?request_timeout=1ms", "100ms"),
+            ("redlock://me:s@a,b,c?password_env=X", "one password"),
+        ] {
+            let error = config(url).unwrap_err().to_string();
+            assert!(error.contains(word), "{url}: {error}");
+        }
+        let c = config("redlock://a,b,c").unwrap().max_ttl(Duration::from_millis(1));
+        assert!(c.check().unwrap_err().to_string().contains("1s to 24h"));
+    }
+}

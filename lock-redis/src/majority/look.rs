@@ -1,0 +1,174 @@
+//! Reading: the holder of a name, and the names in use.
+
+use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
+
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, try_join3},
+    stream::FuturesUnordered,
+};
+use lock_core::{Entry, FencingToken, Holder, LockName};
+use redis::{Cmd, Value, cmd};
+
+use super::{fault::Fault, node::Node, store::Majority, vote::Vote};
+use crate::{
+    layout::key::Key,
+    wire::answer::{bytes, int, number},
+};
+
+/// The time limit of a request that only reads.
+const LIMIT: Duration = Duration::from_secs(2);
+/// How many keys one step of a scan looks at.
+const STEP: u64 = 1000;
+
+/// What a node says about a name.
+#[derive(Debug)]
+struct Seen {
+    /// The key's content; empty if its type is another one.
+    content: Option<Vec<u8>>,
+    ttl_left: Option<Duration>,
+    fence: u64,
+}
+
+impl Majority {
+    /// Returns the holder of a name: the attempt for which a majority has voted.
+    ///
+    /// # Errors
+    ///
+    /// Too few nodes have answered to tell, with the reasons.
+    pub(super) async fn look(&self, name: &LockName) -> io::Result<Option<Entry>> {
+        let (mut open, key) = (FuturesUnordered::new(), self.key(name));
+        for (number, node) in self.nodes.iter().enumerate() {
+            open.push(see(number, node.clone(), key.clone()));
+        }
+        let (mut votes, mut faults) = (BTreeMap::<_, Vec<Seen>>::new(), Vec::new());
+        while let Some((number, answer)) = open.next().await {
+            match answer {
+                Ok(found) => {
+                    if let Some(content) = found.content.clone() {
+                        let holder = Vote::read(&content).map(|vote| vote.attempt);
+                        votes
+                            .entry((holder, holder.is_none().then_some(content)))
+                            .or_default()
+                            .push(found);
+                    }
+                }
+                Err(fault) => faults.push((number, fault)),
+            }
+            let most = votes.values().map(Vec::len).max().unwrap_or_default();
+            if most >= self.needed() {
+                let winner = votes.into_values().find(|votes| votes.len() == most);
+                return Ok(winner.and_then(|votes| entry(&votes)));
+            }
+            // Nodes that do not say may all have voted for the same attempt.
+            if most + open.len() + faults.len() < self.needed() {
+                return Ok(None);
+            }
+        }
+        Err(self.outage(faults.iter().map(|(number, fault)| (*number, fault))))
+    }
+
+    /// Returns the names that a majority of nodes has as keys. While nodes do not answer, names may
+    /// be missing: those that had their majority with them.
+    ///
+    /// # Errors
+    ///
+    /// Too few nodes have answered, with the reasons.
+    pub(super) async fn scan(&self, prefix: &str) -> io::Result<Vec<LockName>> {
+        let start = Key::start_of(&self.keys, prefix);
+        let scans = self.nodes.iter().map(|node| keys(node, &start));
+        let (mut counts, mut faults) = (BTreeMap::<LockName, usize>::new(), Vec::new());
+        for (number, found) in futures_util::future::join_all(scans).await.into_iter().enumerate() {
+            match found {
+                Ok(mut found) => {
+                    // A scan may return a key twice.
+                    found.sort();
+                    found.dedup();
+                    for name in found.iter().filter_map(|key| Key::name_of(&self.keys, key)) {
+                        *counts.entry(name).or_default() += 1;
+                    }
+                }
+                Err(fault) => faults.push((number, fault)),
+            }
+        }
+        if self.nodes.len() - faults.len() < self.needed() {
+            return Err(self.outage(faults.iter().map(|(number, fault)| (*number, fault))));
+        }
+        let taken = counts.into_iter().filter(|(_, nodes)| *nodes >= self.needed());
+        Ok(taken.map(|(name, _)| name).filter(|name| name.as_str().starts_with(prefix)).collect())
+    }
+}
+
+fn see(
+    place: usize,
+    node: Arc<Node>,
+    key: Key,
+) -> BoxFuture<'static, (usize, Result<Seen, Fault>)> {
+    Box::pin(async move {
+        let [mut get, mut left, mut fence] = ["GET", "PTTL", "GET"].map(cmd);
+        get.arg(key.own());
+        left.arg(key.own());
+        fence.arg(key.fence());
+        let content = async {
+            match node.vote(&get, LIMIT).await {
+                // A foreign client's lock of another type.
+                Err(fault) if fault.to_string().contains("WRONGTYPE") => Ok(Some(Vec::new())),
+                answer => answer.map(|value| bytes(&value)),
+            }
+        };
+        // In one flight.
+        let answers = try_join3(content, node.vote(&left, LIMIT), node.vote(&fence, LIMIT)).await;
+        (
+            place,
+            answers.map(|(content, left, fence)| Seen {
+                content,
+                ttl_left: int(&left)
+                    .and_then(|left| u64::try_from(left).ok())
+                    .map(Duration::from_millis),
+                fence: bytes(&fence).and_then(|fence| number(&fence)).unwrap_or_default(),
+            }),
+        )
+    })
+}
+
+/// The holder, as the nodes that have voted for it show it.
+fn entry(votes: &[Seen]) -> Option<Entry> {
+    let content = votes.first()?.content.as_ref()?;
+    let fence = votes.iter().map(|seen| seen.fence).max()?;
+    let entry = match Vote::read(content) {
+        Some(vote) => {
+            let holder = Holder::new(Some(vote.description), Some(FencingToken::new(fence)));
+            Entry::new(Some(vote.attempt), holder)
+        }
+        None => Entry::new(None, Holder::default()),
+    };
+    // The lock is over when the last vote that a majority needs is.
+    let mut left: Vec<_> = votes.iter().filter_map(|seen| seen.ttl_left).collect();
+    left.sort_unstable();
+    let entry = entry.holding();
+    Some(match left.first() {
+        Some(left) => entry.with_ttl_left(*left),
+        None => entry,
+    })
+}
+
+/// Returns the keys of a node that start with `start`.
+async fn keys(node: &Node, start: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+    let special = |byte: &u8| b"*?[]\\".contains(byte);
+    let escape = |byte: &u8| if special(byte) { vec![b'\\', *byte] } else { vec![*byte] };
+    let mut pattern: Vec<u8> = start.iter().flat_map(escape).collect();
+    pattern.push(b'*');
+    let (mut found, mut cursor) = (Vec::new(), b"0".to_vec());
+    loop {
+        let mut scan = Cmd::new();
+        scan.arg("SCAN").arg(&cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(STEP);
+        let answer = node.vote(&scan, LIMIT).await?;
+        let Value::Array(parts) = &answer else { return Err(Fault::odd(&answer)) };
+        let [next, Value::Array(keys)] = &parts[..] else { return Err(Fault::odd(&answer)) };
+        found.extend(keys.iter().filter_map(bytes));
+        cursor = bytes(next).ok_or_else(|| Fault::odd(&answer))?;
+        if cursor == b"0" {
+            return Ok(found);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Renewal by a majority.
+
+use std::{io, time::Duration};
+
+use futures_util::StreamExt;
+use lock_core::{Clock, Request};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::{
+    fault::Fault,
+    script::{self, Renewed},
+    store::Majority,
+    vote::Vote,
+};
+
+/// A renewal waits this much longer for the nodes that a majority does not need.
+const GRACE: Duration = Duration::from_millis(5);
+
+impl Majority {
+    /// Renews the votes of an attempt. `false` if so many nodes have none that there is no majority
+    /// any more. Nodes that are free again vote anew: that carries the lock through further faults.
+    ///
+    /// # Errors
+    ///
+    /// Too few nodes have answered, with the reasons.
+    pub(super) async fn renew_votes(&self, request: &Request, attempt: Uuid) -> io::Result<bool> {
+        let answers = self.renewals(request, attempt).await;
+        let count = |wanted: fn(&Renewed) -> bool| {
+            answers.iter().filter(|(_, answer)| answer.as_ref().is_ok_and(wanted)).count()
+        };
+        if count(|answer| matches!(answer, Renewed::Yes { .. })) >= self.needed() {
+            self.vote_anew(request, attempt, &answers).await;
+            return Ok(true);
+        }
+        let gone = count(|answer| !matches!(answer, Renewed::Yes { .. }));
+        if gone > self.nodes.len() - self.needed() {
+            return Ok(false);
+        }
+        let faults = answers.iter().filter_map(|(node, a)| Some((*node, a.as_ref().err()?)));
+        Err(self.outage(faults))
+    }
+
+    /// Asks all nodes. Waits for a majority, and a little longer for the others.
+    async fn renewals(
+        &self,
+        request: &Request,
+        attempt: Uuid,
+    ) -> Vec<(usize, Result<Renewed, Fault>)> {
+        let command = script::renew(&self.key(&request.name), attempt, request.ttl);
+        let limit = self.config.request_limit(request.ttl);
+        let mut open = self.ask_all(command, limit, script::renewed);
+        let (sent, mut answers, mut yes) = (Clock::Boot.now(), Vec::new(), 0);
+        let mut wait = limit * 2;
+        while let Ok(Some((node, answer))) = timeout(wait, open.next()).await {
+            yes += usize::from(matches!(answer, Ok(Renewed::Yes { .. })));
+            answers.push((node, answer));
+            if yes >= self.needed() {
+                wait = wait.min(Clock::Boot.now().since(sent) + GRACE);
+            }
+        }
+        if !open.is_empty() {
+            tokio::spawn(open.for_each(async |_| {}));
+        }
+        answers
+    }
+
+    /// Asks the nodes that are free for their votes, with the lock's token, which the others know.
+    async fn vote_anew(
+        &self,
+        request: &Request,
+        attempt: Uuid,
+        answers: &[(usize, Result<Renewed, Fault>)],
+    ) {
+        let is_free = |answer: &Result<Renewed, Fault>| matches!(answer, Ok(Renewed::Free));
+        let free: Vec<_> = answers.iter().filter(|(_, a)| is_free(a)).map(|(n, _)| *n).collect();
+        if free.is_empty() {
+            return;
+        }
+        let token = answers.iter().filter_map(|(_, answer)| match answer {
+            Ok(Renewed::Yes { fence }) => Some(*fence),
+            _ => None,
+        });
+        let token = token.max().unwrap_or_default();
+        let description = request.holder.to_string();
+        let vote = Vote { attempt, ballot: self.next_ballot(), description };
+        let command = script::acquire(&self.key(&request.name), request, &vote, token);
+        let limit = self.config.request_limit(request.ttl);
+        // Whatever they say: the majority has the lock. The requests are sent at the first poll, so
+        // before those of a later release; a slow node must not delay the holder's deadline.
+        let mut open = self.ask(free, command, limit, script::voted);
+        let answered = timeout(GRACE, open.by_ref().for_each(async |_| {})).await;
+        if answered.is_err() {
+            tokio::spawn(open.for_each(async |_| {}));
+        }
+    }
+}

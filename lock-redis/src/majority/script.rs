@@ -1,0 +1,132 @@
+//! The three scripts, their commands and their answers.
+
+use std::{sync::LazyLock, time::Duration};
+
+use lock_core::Request;
+use redis::{Arg, Cmd, Value};
+use uuid::Uuid;
+
+use super::vote::{EVERY_BALLOT, Vote};
+use crate::{
+    layout::key::Key,
+    wire::answer::{bytes, int, number},
+};
+
+/// A script and its hash.
+pub(super) struct Script {
+    code: &'static str,
+    hash: String,
+}
+
+impl Script {
+    fn new(code: &'static str) -> Self {
+        Self { code, hash: redis::Script::new(code).get_hash().to_owned() }
+    }
+
+    /// Returns the command that loads the script on a node.
+    pub(super) fn load(&self) -> Cmd {
+        let mut command = redis::cmd("SCRIPT");
+        command.arg("LOAD").arg(self.code);
+        command
+    }
+}
+
+/// The scripts: acquire, renew, release.
+pub(super) static SCRIPTS: LazyLock<[Script; 3]> = LazyLock::new(|| {
+    [
+        Script::new(include_str!("scripts/acquire.lua")),
+        Script::new(include_str!("scripts/renew.lua")),
+        Script::new(include_str!("scripts/release.lua")),
+    ]
+});
+
+/// Returns the script that a command calls.
+pub(super) fn called(command: &Cmd) -> Option<&'static Script> {
+    let Arg::Simple(hash) = command.args_iter().nth(1)? else { return None };
+    SCRIPTS.iter().find(|script| script.hash.as_bytes() == hash)
+}
+
+fn call(script: usize) -> Cmd {
+    let mut command = redis::cmd("EVALSHA");
+    command.arg(&SCRIPTS[script].hash);
+    command
+}
+
+fn millis(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Asks for a vote. The node keeps `candidate` if it is above its last token.
+pub(super) fn acquire(key: &Key, request: &Request, vote: &Vote, candidate: u64) -> Cmd {
+    let mut command = call(0);
+    command.arg(2).arg(key.own()).arg(key.fence());
+    command.arg(id(vote.attempt)).arg(vote.ballot).arg(millis(request.ttl));
+    command.arg(candidate).arg(vote.text());
+    command
+}
+
+/// Renews a vote.
+pub(super) fn renew(key: &Key, attempt: Uuid, ttl: Duration) -> Cmd {
+    let mut command = call(1);
+    command.arg(2).arg(key.own()).arg(key.fence()).arg(id(attempt)).arg(millis(ttl));
+    command
+}
+
+/// Takes a vote back; without a ballot, whatever its ballot is.
+pub(super) fn release(key: &Key, attempt: Uuid, ballot: Option<u64>) -> Cmd {
+    let mut command = call(2);
+    command.arg(1).arg(key.own()).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT));
+    command
+}
+
+fn id(attempt: Uuid) -> String {
+    attempt.simple().to_string()
+}
+
+/// A node's answer to a request for its vote.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Answer {
+    /// It votes for this attempt. Its last token before.
+    Yes { fence: u64 },
+    /// It has voted for another attempt, or a foreign client has its key: then there is no attempt.
+    No { fence: u64, attempt: Option<Uuid> },
+}
+
+/// Reads the answer of the script acquire.
+pub(super) fn voted(value: &Value) -> Option<Answer> {
+    let Value::Array(parts) = value else { return None };
+    let fence = number(&bytes(parts.get(1)?)?)?;
+    match int(parts.first()?)? {
+        1 => Some(Answer::Yes { fence }),
+        _ => {
+            let vote = Vote::read(&bytes(parts.get(3)?)?);
+            Some(Answer::No { fence, attempt: vote.map(|vote| vote.attempt) })
+        }
+    }
+}
+
+/// A node's answer to a renewal.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Renewed {
+    /// Its last token, which is this lock's.
+    Yes { fence: u64 },
+    /// It has no vote for any attempt.
+    Free,
+    /// It has voted for another attempt.
+    Other,
+}
+
+/// Reads the answer of the script renew.
+pub(super) fn renewed(value: &Value) -> Option<Renewed> {
+    let Value::Array(parts) = value else { return None };
+    match int(parts.first()?)? {
+        1 => Some(Renewed::Yes { fence: number(&bytes(parts.get(1)?)?)? }),
+        0 => Some(Renewed::Free),
+        _ => Some(Renewed::Other),
+    }
+}
+
+/// Reads the answer of the script release: whether there was a vote.
+pub(super) fn released(value: &Value) -> Option<bool> {
+    int(value).map(|votes| votes == 1)
+}

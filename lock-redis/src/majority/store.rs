@@ -1,0 +1,157 @@
+//! The nodes together, as a store that has one entry per name.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{future::BoxFuture, stream::FuturesUnordered};
+use lock_core::{Entry, FencingToken, Guarantees, LockName, Request, polling::PolledStore};
+use redis::{Cmd, Value};
+use tokio::{sync::watch, time::timeout};
+use uuid::Uuid;
+
+use super::{config::RedlockConfig, fault::Fault, node::Node, tally::quorum};
+use crate::{RedisConfig, layout::key::Key};
+
+/// A close waits this long for what is under way: an acquire, and then its take-backs.
+const CLOSING: Duration = Duration::from_secs(3);
+
+/// The nodes together.
+#[derive(Debug)]
+pub(super) struct Majority {
+    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) config: RedlockConfig,
+    /// Prefix and layout of keys.
+    pub(super) keys: RedisConfig,
+    pub(super) guarantees: Guarantees,
+    ballots: AtomicU64,
+    /// Its receivers are the acquires and take-backs under way: a close waits for them.
+    under_way: watch::Sender<()>,
+}
+
+/// The answers of nodes, each with the node's number, as they arrive.
+pub(super) type Answers<T> = FuturesUnordered<BoxFuture<'static, (usize, Result<T, Fault>)>>;
+
+impl Majority {
+    pub(super) fn new(
+        nodes: Vec<Arc<Node>>,
+        config: RedlockConfig,
+        guarantees: Guarantees,
+    ) -> Self {
+        let keys = config.keys();
+        let (ballots, under_way) = (AtomicU64::new(0), watch::Sender::new(()));
+        Self { nodes, config, keys, guarantees, ballots, under_way }
+    }
+
+    /// The number of nodes that must agree.
+    pub(super) fn needed(&self) -> usize {
+        quorum(self.nodes.len())
+    }
+
+    pub(super) fn key(&self, name: &LockName) -> Key {
+        Key::new(&self.keys, name)
+    }
+
+    /// Something begins that a close waits for, until what this returns is dropped.
+    pub(super) fn begin(&self) -> watch::Receiver<()> {
+        self.under_way.subscribe()
+    }
+
+    /// Waits until nothing is under way, for a limited time, and ends the connections.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the connections open.
+    pub(super) async fn close(&self) {
+        let _ = timeout(CLOSING, self.under_way.closed()).await;
+        self.nodes.iter().for_each(|node| node.close());
+    }
+
+    /// Returns the number of the next try.
+    pub(super) fn next_ballot(&self) -> u64 {
+        self.ballots.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Sends a command to some nodes at the same time. Each has `limit` to answer. An answer of a
+    /// node whose votes do not count is a fault.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the answers drops them alone: a command that was sent may take effect.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        nodes: impl IntoIterator<Item = usize>,
+        command: Cmd,
+        limit: Duration,
+        read: fn(&Value) -> Option<T>,
+    ) -> Answers<T> {
+        let command = Arc::new(command);
+        let ask = |number: usize| -> BoxFuture<'static, _> {
+            let (node, command) = (self.nodes[number].clone(), command.clone());
+            Box::pin(async move {
+                let answer = node.vote(&command, limit).await;
+                (number, answer.and_then(|value| read(&value).ok_or_else(|| Fault::odd(&value))))
+            })
+        };
+        nodes.into_iter().map(ask).collect()
+    }
+
+    /// Same as [`ask`](Self::ask), for all nodes.
+    pub(super) fn ask_all<T: Send + 'static>(
+        &self,
+        command: Cmd,
+        limit: Duration,
+        read: fn(&Value) -> Option<T>,
+    ) -> Answers<T> {
+        self.ask(0..self.nodes.len(), command, limit, read)
+    }
+
+    /// Returns the error of a request that too few nodes have answered.
+    pub(super) fn outage<'a>(
+        &self,
+        faults: impl IntoIterator<Item = (usize, &'a Fault)>,
+    ) -> io::Error {
+        let faults: Vec<_> = faults
+            .into_iter()
+            .map(|(number, fault)| (&self.nodes[number].address, fault))
+            .collect();
+        Fault::all(self.nodes.len(), self.needed(), &faults)
+    }
+}
+
+#[async_trait]
+impl PolledStore for Majority {
+    fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
+    }
+
+    fn is_closed(&self) -> bool {
+        self.nodes.iter().all(|node| node.is_closed())
+    }
+
+    async fn take(&self, request: &Request, attempt: Uuid) -> io::Result<Option<FencingToken>> {
+        self.acquire(request, attempt).await
+    }
+
+    async fn renew(&self, request: &Request, attempt: Uuid) -> io::Result<bool> {
+        self.renew_votes(request, attempt).await
+    }
+
+    async fn remove(&self, name: &LockName, attempt: Uuid) -> io::Result<bool> {
+        self.release(name, attempt).await
+    }
+
+    async fn holder(&self, name: &LockName) -> io::Result<Option<Entry>> {
+        self.look(name).await
+    }
+
+    async fn names(&self, prefix: &str) -> io::Result<Vec<LockName>> {
+        self.scan(prefix).await
+    }
+}

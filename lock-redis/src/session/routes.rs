@@ -1,0 +1,128 @@
+//! Which node of a deployment gets a request.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Attempt, keep::cancel::unless_cancelled};
+use redis::{Arg, Cmd};
+use tokio::sync::watch;
+
+use super::{
+    node::Node,
+    slots::{Map, Slots},
+};
+use crate::layout::key::{Key, slot};
+
+/// The nodes of a deployment.
+#[derive(Debug)]
+pub(crate) enum Routes {
+    /// One node keeps all names: a server, or the primary of a service.
+    One(Arc<Node>),
+    /// Each node of a cluster keeps the names of its slots.
+    Slots(Arc<Slots>),
+}
+
+impl Routes {
+    /// Returns the node that keeps a name.
+    pub(crate) fn of(&self, key: &Key) -> Arc<Node> {
+        match self {
+            Self::One(node) => node.clone(),
+            Self::Slots(slots) => slots.owner(key.slot()),
+        }
+    }
+
+    /// Returns the node of a key.
+    pub(crate) fn of_key(&self, key: &[u8]) -> Arc<Node> {
+        match self {
+            Self::One(node) => node.clone(),
+            Self::Slots(slots) => slots.owner(slot(key)),
+        }
+    }
+
+    /// Returns the node for a command, by the first key of it.
+    pub(crate) fn of_command(&self, command: &Cmd) -> Arc<Node> {
+        match self {
+            Self::One(node) => node.clone(),
+            Self::Slots(slots) => slots.owner(first_key(command).map_or(0, slot)),
+        }
+    }
+
+    /// Returns what one request must not mix: the slot in a cluster.
+    pub(crate) fn part(&self, key: &Key) -> u16 {
+        match self {
+            Self::One(_) => 0,
+            Self::Slots(_) => key.slot(),
+        }
+    }
+
+    /// Returns all nodes that are in use.
+    pub(crate) fn all(&self) -> Vec<Arc<Node>> {
+        match self {
+            Self::One(node) => vec![node.clone()],
+            Self::Slots(slots) => slots.nodes(),
+        }
+    }
+
+    /// Returns a receiver of changes of the slots' owners.
+    pub(crate) fn changes(&self) -> Option<watch::Receiver<Arc<Map>>> {
+        match self {
+            Self::One(_) => None,
+            Self::Slots(slots) => Some(slots.changes()),
+        }
+    }
+
+    /// Ends what keeps the slots up to date.
+    pub(crate) fn close(&self) {
+        if let Self::Slots(slots) = self {
+            slots.close();
+        }
+    }
+
+    /// Takes note that something is wrong with a node: another one may have its slots.
+    pub(crate) fn suspect(&self) {
+        if let Self::Slots(slots) = self {
+            slots.suspect();
+        }
+    }
+
+    /// Waits until the node for a command has a connection, or is another one; false if that is not
+    /// so in time, or the caller is cancelled.
+    pub(crate) async fn until_up(
+        &self,
+        command: &Cmd,
+        limit: Duration,
+        caller: Option<&Attempt>,
+    ) -> bool {
+        // In this order: no change is missed.
+        let changes = self.changes();
+        let node = self.of_command(command);
+        let Some(mut changes) = changes else { return node.until_up(limit, caller).await };
+        tokio::select! {
+            up = node.until_up(limit, caller) => up,
+            changed = unless_cancelled(caller, changes.changed()) => changed.is_some(),
+        }
+    }
+}
+
+/// Returns the first key of a script's call, or of a command with a key as its first argument.
+fn first_key(command: &Cmd) -> Option<&[u8]> {
+    let mut args = command.args_iter();
+    let name = args.next();
+    let place = if matches!(name, Some(Arg::Simple(b"EVALSHA"))) { 2 } else { 0 };
+    match args.nth(place)? {
+        Arg::Simple(key) => Some(key),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_key_decides() {
+        assert_eq!(first_key(&Cmd::get("a")), Some(&b"a"[..]));
+        let mut script = redis::cmd("EVALSHA");
+        script.arg("hash").arg(2).arg("k1").arg("k2").arg("argument");
+        assert_eq!(first_key(&script), Some(&b"k1"[..]));
+    }
+}

@@ -1,0 +1,181 @@
+//! Listens to the sentinels of a service: a failover is known before a request fails.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use lock_core::{Clock, keep::backoff::Backoff};
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, cmd};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+use super::{
+    Session,
+    node::{Link, Node},
+};
+use crate::{
+    config::{Address, Mode},
+    wire::{answer::bytes, sentinel::Sentinels},
+};
+
+/// Pauses between attempts to connect to a sentinel.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+/// Time limit of connecting and subscribing, and of the question whether the sentinel still lives.
+const LIMIT: Duration = Duration::from_secs(3);
+/// A sentinel that says nothing is asked after this time whether it still lives.
+const PERIOD: Duration = Duration::from_secs(10);
+/// The first says that enough sentinels take the primary for dead; the second takes that back; the
+/// third names a new primary.
+const CHANNELS: [&str; 3] = ["+odown", "-odown", "+switch-master"];
+
+/// What a sentinel says about the service.
+#[derive(Debug, Eq, PartialEq)]
+enum Sign {
+    /// A failover may begin.
+    Dead,
+    /// No failover: the primary lives.
+    Lives,
+    /// A failover has ended: this is the primary now.
+    Primary(Address),
+}
+
+impl Session {
+    /// Listens to each sentinel from now on, until the node is closed or the session is gone.
+    pub(super) fn listen_to(self: &Arc<Self>, sentinels: &Arc<Sentinels>, node: &Arc<Node>) {
+        for address in &sentinels.addresses {
+            let listener = Listener {
+                session: Arc::downgrade(self),
+                sentinels: sentinels.clone(),
+                node: node.clone(),
+                address: address.clone(),
+            };
+            tokio::spawn(listener.run());
+        }
+    }
+}
+
+struct Listener {
+    session: Weak<Session>,
+    sentinels: Arc<Sentinels>,
+    node: Arc<Node>,
+    address: Address,
+}
+
+impl Listener {
+    async fn run(self) {
+        let (mut pause, mut link) = (BACKOFF, self.node.link());
+        loop {
+            tokio::select! {
+                () = closed(&mut link) => return,
+                heard = self.listen() => if heard { pause = BACKOFF },
+            }
+            tokio::select! {
+                () = closed(&mut link) => return,
+                () = pause.wait() => {}
+            }
+        }
+    }
+
+    /// Listens on one connection until it breaks. Returns whether it was made.
+    async fn listen(&self) -> bool {
+        let (heard, mut pushes) = mpsc::unbounded_channel();
+        let options = AsyncConnectionConfig::new().set_push_sender(heard);
+        let open = async {
+            let mut opened = self.sentinels.open(&self.address, Mode::Queue, options).await?;
+            opened.redis.subscribe(&CHANNELS[..]).await?;
+            redis::RedisResult::Ok(opened)
+        };
+        let Ok(Ok(mut opened)) = timeout(LIMIT, open).await else { return false };
+        // A message may have been missed meanwhile.
+        if let Ok(primary) = self.sentinels.primary().await {
+            // While a failover goes on, they still name the old one: that settles no doubt.
+            self.leave_unless(&primary);
+        }
+        loop {
+            match timeout(PERIOD, pushes.recv()).await {
+                Ok(Some(push)) => match sign(&push, &self.sentinels.service) {
+                    Some(sign) => self.take_in(sign),
+                    None if push.kind == PushKind::Disconnection => return true,
+                    None => {}
+                },
+                Ok(None) => return true,
+                Err(_) => {
+                    let ping = cmd("PING");
+                    let answer = opened.redis.send_packed_command(&ping);
+                    if !matches!(timeout(LIMIT, answer).await, Ok(Ok(_))) {
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_in(&self, sign: Sign) {
+        let Some(session) = self.session.upgrade() else { return };
+        match sign {
+            Sign::Dead => session.doubt(Clock::Boot.now()),
+            // A primary that was left is doubted for another reason.
+            Sign::Lives if matches!(self.node.state(), Link::Up(_)) => session.settle(),
+            Sign::Primary(primary) if self.leave_unless(&primary) => session.settle(),
+            Sign::Lives | Sign::Primary(_) => {}
+        }
+    }
+
+    /// Gives up the connection to any other primary. Returns whether it is the one to this primary.
+    fn leave_unless(&self, primary: &Address) -> bool {
+        let Some(session) = self.session.upgrade() else { return false };
+        let Link::Up(connection) = self.node.state() else { return false };
+        if connection.address == *primary {
+            return true;
+        }
+        let why = format!("the sentinels name another primary, {primary}");
+        let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
+        // In this order: no answer of the old primary prolongs a hold after the sign.
+        self.node.leave(connection.number, why.into());
+        session.doubt(Clock::Boot.now());
+        false
+    }
+}
+
+async fn closed(link: &mut watch::Receiver<Link>) {
+    let _ = link.wait_for(|link| matches!(link, Link::Closed)).await;
+}
+
+fn sign(push: &PushInfo, service: &str) -> Option<Sign> {
+    let (PushKind::Message, [channel, message]) = (&push.kind, &push.data[..]) else { return None };
+    read(&bytes(channel)?, &bytes(message)?, service)
+}
+
+/// `+odown` and `-odown`: `master SERVICE IP PORT ..`. `+switch-master`: `SERVICE OLDIP OLDPORT IP PORT`.
+fn read(channel: &[u8], message: &[u8], service: &str) -> Option<Sign> {
+    let message = std::str::from_utf8(message).ok()?;
+    let words: Vec<_> = message.split(' ').collect();
+    match (channel, &words[..]) {
+        (b"+odown", ["master", name, ..]) if *name == service => Some(Sign::Dead),
+        (b"-odown", ["master", name, ..]) if *name == service => Some(Sign::Lives),
+        (b"+switch-master", [name, _, _, host, port, ..]) if *name == service => {
+            Some(Sign::Primary(Address::new(*host, port.parse().ok()?)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_this_service_are_read() {
+        let said =
+            |channel: &str, message: &str| read(channel.as_bytes(), message.as_bytes(), "lab");
+        assert_eq!(said("+odown", "master lab 10.0.0.1 7 #quorum 2/2"), Some(Sign::Dead));
+        assert_eq!(said("-odown", "master lab 10.0.0.1 7"), Some(Sign::Lives));
+        let new = Sign::Primary(Address::new("10.0.0.2", 8));
+        assert_eq!(said("+switch-master", "lab 10.0.0.1 7 10.0.0.2 8"), Some(new));
+        assert_eq!(said("+switch-master", "other 10.0.0.1 7 10.0.0.2 8"), None);
+        assert_eq!(said("+odown", "slave lab 10.0.0.1 7 @ lab"), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! The nodes of a cluster, and the slots that each of them owns.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use lock_core::{Reach, keep::poison::lock};
+use redis::{RedisError, RedisResult};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
+
+use super::node::{Link, Node};
+use crate::{
+    config::{Address, Mode},
+    error,
+    wire::{
+        connection::Connector,
+        dial::Dial,
+        sentinel::Place,
+        slots::{self, SLOTS, Shard},
+    },
+};
+
+/// Time limit of one node's answer.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// The slots of a cluster. Nodes are asked for them at the start, after a redirection, and while a
+/// node has no connection; never else.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    map: watch::Sender<Arc<Map>>,
+    make: Make,
+    /// The addresses of all nodes that were ever named, replicas too.
+    known: Mutex<Vec<Address>>,
+    /// Number of questions, so that each goes to another node first.
+    asked: AtomicUsize,
+    pub(super) stale: Notify,
+    pub(super) closed: AtomicBool,
+}
+
+/// What all nodes have in common.
+#[derive(Debug)]
+pub(super) struct Make {
+    pub(super) dial: Dial,
+    pub(super) mode: Mode,
+    pub(super) channel: String,
+    pub(super) reach: Reach,
+    pub(super) numbers: Arc<AtomicU64>,
+}
+
+/// The owners of all slots at one time.
+#[derive(Debug)]
+pub(crate) struct Map {
+    /// Per slot the number of its owner.
+    owners: Box<[u16]>,
+    nodes: Vec<(Address, Arc<Node>)>,
+}
+
+impl Make {
+    fn node(&self, address: &Address) -> Arc<Node> {
+        let place = Place::Member(address.clone());
+        let connector = Connector::new(self.dial.clone(), place, self.mode, self.channel.clone());
+        Arc::new(Node::new(connector, self.reach.clone(), self.numbers.clone()))
+    }
+
+    /// Asks a node by a connection of its own.
+    pub(super) async fn ask(&self, address: &Address) -> RedisResult<Vec<Shard>> {
+        let question = async {
+            let options = self.dial.options();
+            let options = options.set_connection_timeout(None).set_response_timeout(None);
+            let mut node = self.dial.open(address, Mode::Simple, options).await?.redis;
+            node.send_packed_command(&slots::question()).await?.extract_error()
+        };
+        let silent = || std::io::Error::from(std::io::ErrorKind::TimedOut).into();
+        let answer = timeout(LIMIT, question).await.unwrap_or_else(|_| Err(silent()));
+        let answer = answer.map_err(|failed| slots::explained(address, failed))?;
+        shards(&answer, address)
+    }
+}
+
+fn shards(answer: &redis::Value, asked: &Address) -> RedisResult<Vec<Shard>> {
+    let none = || {
+        let why = format!("the node {asked} knows no owner of any slot");
+        RedisError::from(std::io::Error::new(std::io::ErrorKind::ConnectionRefused, why))
+    };
+    slots::read(answer, asked).filter(|shards| !shards.is_empty()).ok_or_else(none)
+}
+
+impl Slots {
+    /// Asks the nodes for the slots, until one of them answers.
+    ///
+    /// # Errors
+    ///
+    /// The last node's error.
+    pub(super) async fn find(make: Make, nodes: &[Address]) -> RedisResult<Self> {
+        let map = Arc::new(Map { owners: vec![0; SLOTS].into(), nodes: Vec::new() });
+        let slots = Self {
+            map: watch::Sender::new(map),
+            make,
+            known: Mutex::new(nodes.to_vec()),
+            asked: AtomicUsize::new(0),
+            stale: Notify::new(),
+            closed: AtomicBool::new(false),
+        };
+        let shards = slots.ask_by_address().await?;
+        slots.take_in(&shards);
+        Ok(slots)
+    }
+
+    /// Returns the owner of a slot.
+    pub(super) fn owner(&self, slot: u16) -> Arc<Node> {
+        let map = self.map.borrow();
+        let owner = usize::from(map.owners[usize::from(slot)]);
+        // There is always one: `find` takes no answer without owners.
+        map.nodes[owner.min(map.nodes.len() - 1)].1.clone()
+    }
+
+    /// Returns the owner of slots at an address.
+    pub(super) fn node_at(&self, address: &Address) -> Option<Arc<Node>> {
+        let map = self.map.borrow();
+        map.nodes.iter().find(|(at, _)| at == address).map(|(_, node)| node.clone())
+    }
+
+    pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
+        self.map.borrow().nodes.iter().map(|(_, node)| node.clone()).collect()
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<Arc<Map>> {
+        self.map.subscribe()
+    }
+
+    /// Makes the task ask for the slots soon.
+    pub(super) fn suspect(&self) {
+        self.stale.notify_one();
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.suspect();
+    }
+
+    /// Takes note of a redirection to a node. An unknown one is asked for first.
+    pub(super) fn redirected(&self, slot: u16, address: &Address) {
+        self.map.send_if_modified(|map| {
+            let known = map.nodes.iter().position(|(at, _)| at == address);
+            let Some(owner) = known.and_then(|owner| u16::try_from(owner).ok()) else {
+                return false;
+            };
+            let mut owners = map.owners.clone();
+            owners[usize::from(slot)] = owner;
+            *map = Arc::new(Map { owners, nodes: map.nodes.clone() });
+            true
+        });
+        self.suspect();
+    }
+
+    /// Takes in the slots as a node sees them. Returns the new nodes.
+    pub(super) fn take_in(&self, shards: &[Shard]) -> Vec<Arc<Node>> {
+        self.know(shards);
+        let before = self.map.borrow().clone();
+        let (mut owners, mut nodes) = (before.owners.clone(), Vec::new());
+        let (mut added, mut changed) = (Vec::new(), false);
+        for shard in shards {
+            let place =
+                nodes.iter().position(|(at, _)| *at == shard.primary).unwrap_or_else(|| {
+                    let known = before.nodes.iter().find(|(at, _)| *at == shard.primary);
+                    let node = known.map(|(_, node)| node.clone()).unwrap_or_else(|| {
+                        let node = self.make.node(&shard.primary);
+                        // If it took over from the owner until now, it shows that when it is connected.
+                        if let Some((_, earlier)) = before.owner_of(shard.first) {
+                            node.follows(earlier, &shard.primary);
+                        }
+                        added.push(node.clone());
+                        node
+                    });
+                    nodes.push((shard.primary.clone(), node));
+                    nodes.len() - 1
+                });
+            for slot in shard.first..=shard.last {
+                changed |= before.owner_of(slot).is_none_or(|(at, _)| *at != shard.primary);
+                owners[usize::from(slot)] = u16::try_from(place).unwrap_or_default();
+            }
+        }
+        if !changed {
+            return added;
+        }
+        let gone: Vec<_> = before
+            .nodes
+            .iter()
+            .filter(|(address, _)| !nodes.iter().any(|(at, _)| at == address))
+            .map(|(_, node)| node.clone())
+            .collect();
+        // Slots without an owner lead to any node, which refuses.
+        self.map.send_replace(Arc::new(Map { owners, nodes }));
+        gone.iter().for_each(|node| node.retire());
+        if !gone.is_empty() {
+            self.make.reach.works();
+        }
+        added
+    }
+
+    fn know(&self, shards: &[Shard]) {
+        let mut known = lock(&self.known);
+        for shard in shards {
+            for address in std::iter::once(&shard.primary).chain(&shard.replicas) {
+                if !known.contains(address) {
+                    known.push(address.clone());
+                }
+            }
+        }
+    }
+
+    /// Asks the connected nodes, then all known ones, until one answers.
+    pub(super) async fn ask(&self) -> RedisResult<Vec<Shard>> {
+        let mut nodes = self.nodes();
+        let first = self.asked.fetch_add(1, Ordering::Relaxed) % nodes.len().max(1);
+        nodes.rotate_left(first);
+        for node in nodes {
+            let Link::Up(connection) = node.state() else { continue };
+            let answer = connection.call(&slots::question(), LIMIT).await;
+            if let Ok(shards) = answer.and_then(|answer| shards(&answer, &connection.address)) {
+                return Ok(shards);
+            }
+        }
+        self.ask_by_address().await
+    }
+
+    async fn ask_by_address(&self) -> RedisResult<Vec<Shard>> {
+        let known = lock(&self.known).clone();
+        let mut failed = error::closed_link();
+        for address in known {
+            match self.make.ask(&address).await {
+                Ok(shards) => return Ok(shards),
+                Err(error) if error::is_denied(&error) => return Err(error),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.nodes().iter().any(|node| matches!(node.state(), Link::Down(..)))
+    }
+}
+
+impl Map {
+    fn owner_of(&self, slot: u16) -> Option<(&Address, &Arc<Node>)> {
+        let (address, node) = self.nodes.get(usize::from(self.owners[usize::from(slot)]))?;
+        Some((address, node))
+    }
+}

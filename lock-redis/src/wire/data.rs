@@ -1,0 +1,84 @@
+//! Which data a server has: a server that took over has others than the one before.
+
+use crate::{config::Address, wire::answer::bytes};
+
+/// The server of a connection and the history of its data.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Data {
+    address: Address,
+    /// `master_replid`, if it may be asked for: changes when a replica becomes the primary, and when
+    /// a server starts without its data.
+    id: Option<String>,
+    /// `master_replid2`: the history that a promoted replica goes on with.
+    earlier: Option<String>,
+    /// Whether it is a replica.
+    pub(crate) is_replica: bool,
+}
+
+impl Data {
+    /// Reads the answer of `INFO replication`; `None` if it is forbidden.
+    pub(crate) fn read(address: &Address, info: Option<&redis::Value>) -> Self {
+        let text = match info {
+            Some(redis::Value::VerbatimString { text, .. }) => text.clone(),
+            other => {
+                let bytes = other.and_then(bytes).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+        };
+        let field = |name: &str| {
+            let fields = text.lines().filter_map(|line| line.trim_end().split_once(':'));
+            fields.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).next()
+        };
+        Self {
+            address: address.clone(),
+            id: field("master_replid"),
+            earlier: field("master_replid2"),
+            is_replica: field("role").is_some_and(|role| role == "slave"),
+        }
+    }
+
+    /// Returns the same data as if a server at this address had had them. Of two servers of a
+    /// cluster, only one that was promoted takes over: the other one may have got a slot.
+    pub(crate) fn at(&self, address: &Address) -> Self {
+        // Without its history, only the address tells servers apart.
+        let address = if self.id.is_some() { address } else { &self.address };
+        Self { address: address.clone(), ..self.clone() }
+    }
+
+    /// Whether this server took over from the one before: it is another one, or a replica that was
+    /// promoted. A server that started again is the same one, whether it has its data or not.
+    pub(crate) fn took_over_from(&self, before: &Self) -> bool {
+        if self.id.is_none() || before.id.is_none() {
+            return self.address != before.address;
+        }
+        self.id != before.id && (self.address != before.address || self.earlier == before.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(port: u16, id: &str, earlier: &str) -> Data {
+        let text = format!(
+            "# Replication\r\nrole:master\r\nconnected_slaves:2\r\nmaster_replid:{id}\r\n\
+             master_replid2:{earlier}\r\n"
+        );
+        let info = redis::Value::BulkString(text.into_bytes());
+        Data::read(&Address::new("h", port), Some(&info))
+    }
+
+    #[test]
+    fn a_promoted_replica_took_over_and_a_restarted_server_did_not() {
+        let before = data(1, "aa", "00");
+        assert!(!before.is_replica);
+        assert!(data(2, "bb", "aa").took_over_from(&before));
+        assert!(data(1, "bb", "aa").took_over_from(&before));
+        assert!(data(2, "cc", "00").took_over_from(&before));
+        assert!(!data(1, "cc", "00").took_over_from(&before));
+        assert!(!data(1, "aa", "00").took_over_from(&before));
+        let hidden = |port| Data::read(&Address::new("h", port), None);
+        assert!(hidden(2).took_over_from(&before));
+        assert!(!hidden(1).took_over_from(&before));
+    }
+}

@@ -1,0 +1,205 @@
+//! Opens a connection to a server, and logs in.
+
+use std::{fmt, io, sync::Arc, time::Duration};
+
+use lock_core::{
+    Encryption, Secret, Tls,
+    keep::tls::{client_config, server_name},
+};
+use redis::{
+    AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult,
+    aio::MultiplexedConnection,
+};
+use tokio::{net::TcpStream, task::AbortHandle, time::timeout};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use super::own_client::Transport;
+use crate::{
+    config::{Address, Mode, RedisConfig},
+    error,
+};
+
+/// The way to the servers of a deployment: transport and login are the same for all.
+#[derive(Clone, Debug)]
+pub(crate) struct Dial {
+    transport: Transport,
+    tls: Tls,
+    user: Option<String>,
+    password: Option<Secret>,
+    database: i64,
+    /// Time limit of making a connection.
+    pub(crate) limit: Duration,
+}
+
+/// A connection that is logged in. The last clone that is dropped closes it.
+#[derive(Clone)]
+pub(crate) struct Opened {
+    pub(crate) redis: MultiplexedConnection,
+    /// The task that moves data, if the client library has not started it.
+    _task: Option<Arc<Task>>,
+}
+
+/// A task that ends when this is dropped: a broken connection must not wait for its last answers.
+struct Task(AbortHandle);
+
+impl Dial {
+    /// Time limit of making a connection, if none is configured.
+    const LIMIT: Duration = Duration::from_secs(3);
+
+    /// The way that a configuration describes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if a file or a variable cannot be
+    /// read; the client library's error if another setting is invalid.
+    pub(crate) fn new(config: &RedisConfig) -> lock_core::Result<Self> {
+        let dial = Self {
+            transport: config.transport.clone(),
+            tls: config.tls.clone(),
+            user: config.user.clone(),
+            password: config.password.clone(),
+            database: config.database,
+            limit: config.timeouts.connect.unwrap_or(Self::LIMIT),
+        };
+        dial.check()?;
+        Ok(dial)
+    }
+
+    /// The way to the sentinels of a configuration, which have a login of their own.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`new`](Self::new).
+    pub(crate) fn of_sentinels(config: &RedisConfig) -> lock_core::Result<Self> {
+        let (user, password) = (config.sentinel_user.clone(), config.sentinel_password.clone());
+        let dial = Self { user, password, database: 0, ..Self::new(config)? };
+        dial.check()?;
+        Ok(dial)
+    }
+
+    /// Fails before anything is sent.
+    fn check(&self) -> lock_core::Result<()> {
+        if self.encrypts() {
+            client_config(&self.tls)?;
+        }
+        let password = self.password.as_ref().map(Secret::read).transpose()?;
+        let login = self.login(Mode::Queue, password);
+        let host = "127.0.0.1".to_owned();
+        let client = self.transport.info(host, 1, login).and_then(Client::open);
+        client.map(drop).map_err(|error| error::convert("connect", error))
+    }
+
+    fn encrypts(&self) -> bool {
+        self.tls.mode != Encryption::Off
+    }
+
+    /// Returns the options on which a connection is based.
+    pub(crate) fn options(&self) -> AsyncConnectionConfig {
+        self.transport.options.clone()
+    }
+
+    /// Connects to a server and logs in, with certificates and password as they are now. Has no time
+    /// limit of its own. `options`: see [`options`](Self::options).
+    ///
+    /// # Errors
+    ///
+    /// The client library's error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection.
+    pub(crate) async fn open(
+        &self,
+        address: &Address,
+        mode: Mode,
+        options: AsyncConnectionConfig,
+    ) -> RedisResult<Opened> {
+        let password = self.password.as_ref().map(Secret::read).transpose().map_err(of_option)?;
+        let login = self.login(mode, password);
+        if self.encrypts() {
+            let stream = self.encrypted(address).await?;
+            let (redis, driver) =
+                MultiplexedConnection::new_with_config(&login, stream, options).await?;
+            let task = Task(tokio::spawn(driver).abort_handle());
+            return Ok(Opened { redis, _task: Some(Arc::new(task)) });
+        }
+        let info = self.transport.info(address.host.clone(), address.port, login)?;
+        let client = Client::open(info)?;
+        let opened = client.get_multiplexed_async_connection_with_config(&options);
+        let redis = opened.await.map_err(|failed| perhaps_encrypted(address, failed))?;
+        Ok(Opened { redis, _task: None })
+    }
+
+    async fn encrypted(&self, address: &Address) -> RedisResult<TlsStream<TcpStream>> {
+        let config = client_config(&self.tls).map_err(of_option)?;
+        let name = server_name(&self.tls, &address.host).map_err(of_option)?;
+        let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
+        stream.set_nodelay(true)?;
+        // Without linger, closing a broken connection also discards data that is not sent yet.
+        stream.set_zero_linger()?;
+        let handshake = TlsConnector::from(config).connect(name, stream);
+        // A server without TLS may wait for the end of what it takes for a command.
+        let handshake = timeout(self.limit * 9 / 10, handshake).await;
+        let silent = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
+        handshake.unwrap_or_else(|_| Err(silent())).map_err(|failed| {
+            let hint = match failed.to_string() {
+                text if ["corrupt message", "eof", "no answer"]
+                    .iter()
+                    .any(|it| text.contains(it)) =>
+                {
+                    "; does the server speak TLS on this port?"
+                }
+                _ => "",
+            };
+            let what = format!("the TLS handshake with {address} failed: {failed}{hint}");
+            io::Error::new(failed.kind(), what).into()
+        })
+    }
+
+    /// The queue mode needs RESP3, for pushes.
+    fn login(&self, mode: Mode, password: Option<String>) -> RedisConnectionInfo {
+        let mut login = self
+            .transport
+            .login
+            .clone()
+            .set_db(self.database)
+            .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
+        if mode == Mode::Queue {
+            login = login.set_protocol(ProtocolVersion::RESP3);
+        }
+        if let Some(user) = &self.user {
+            login = login.set_username(user);
+        }
+        match password {
+            Some(password) => login.set_password(password),
+            None => login,
+        }
+    }
+}
+
+fn of_option(error: lock_core::Error) -> RedisError {
+    io::Error::new(io::ErrorKind::InvalidInput, error.to_string()).into()
+}
+
+/// A server that expects TLS ends a connection that begins without it.
+fn perhaps_encrypted(address: &Address, failed: RedisError) -> RedisError {
+    if !failed.is_connection_dropped() || failed.is_connection_refusal() {
+        return failed;
+    }
+    let what = format!(
+        "{address} closed the connection at the login: {failed}; does it expect TLS (tls=verify)?"
+    );
+    io::Error::new(io::ErrorKind::ConnectionAborted, what).into()
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").finish_non_exhaustive()
+    }
+}

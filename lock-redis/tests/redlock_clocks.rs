@@ -1,0 +1,69 @@
+//! What jumps of servers' clocks do to a lock of a majority: exactly what the documentation says.
+
+mod majority;
+
+use std::time::Duration;
+
+use lock_core::LossReason;
+use lock_lab::Shift;
+use majority::*;
+
+/// Longer than the test, so that nothing expires by itself; shorter than a jump.
+const TTL: Duration = Duration::from_secs(30);
+const JUMP: Duration = Duration::from_secs(60);
+
+/// Takes a lock with this many votes of five, lets the clocks of servers with a vote jump, one
+/// after the other, and returns the number of jumps after which another client gets the lock, too.
+async fn jumps_until_two_hold_it(votes: usize, renewed: bool) -> usize {
+    let five = Five::start().await;
+    let far = Far::of(&five).await;
+    let near = five.locks().await;
+    far.proxies[votes..].iter().for_each(|proxy| proxy.refuse());
+    let lock = far.locks.lock("orders").unwrap().ttl(TTL);
+    let guard = match renewed {
+        true => lock.acquire().await.unwrap(),
+        // Without renewals it keeps exactly these votes.
+        false => lock.fixed_term().acquire().await.unwrap(),
+    };
+    until(async || five.votes("orders").await == votes).await;
+    let other = near.lock("orders").unwrap().ttl(TTL);
+    for jumps in 0..=votes {
+        if jumps > 0 {
+            let server = &five.nodes[jumps - 1];
+            server.move_clocks(Shift::ahead(AGE + JUMP), Shift::NONE).unwrap();
+        }
+        let Some(second) = other.try_acquire().await.unwrap() else {
+            // The votes that it could have got are taken back.
+            until(async || five.votes("orders").await <= votes - jumps).await;
+            continue;
+        };
+        assert!(second.token() > guard.token(), "a resource that checks tokens is safe");
+        if renewed {
+            // Until it reaches them, it cannot know whether it has lost its majority.
+            far.proxies.iter().for_each(|proxy| proxy.heal());
+            assert_eq!(within(guard.lost()).await, LossReason::EntryGone);
+        }
+        return jumps;
+    }
+    panic!("no number of jumps breaks it");
+}
+
+#[tokio::test]
+async fn exactly_a_quorum_falls_with_one_jump() {
+    assert_eq!(jumps_until_two_hold_it(3, false).await, 1);
+}
+
+#[tokio::test]
+async fn one_vote_more_carries_one_jump() {
+    assert_eq!(jumps_until_two_hold_it(4, false).await, 2);
+}
+
+#[tokio::test]
+async fn all_votes_carry_two_jumps() {
+    assert_eq!(jumps_until_two_hold_it(5, false).await, 3);
+}
+
+#[tokio::test]
+async fn the_first_holder_hears_of_it_at_its_next_renewal() {
+    assert_eq!(jumps_until_two_hold_it(3, true).await, 1);
+}

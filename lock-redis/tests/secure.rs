@@ -1,0 +1,183 @@
+//! TLS and logins: what works, and the errors of what does not.
+
+mod lab;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use lab::*;
+use lock_core::{Clock, Error};
+use lock_lab::{Authority, Proxy, Redis, RedisSentinels};
+use lock_redis::RedisLock;
+
+const TTL: Duration = Duration::from_secs(3);
+/// Every error at connect comes sooner.
+const SOON: Duration = Duration::from_secs(5);
+
+async fn encrypted(authority: &Authority) -> Redis {
+    let issued = authority.server(&["127.0.0.1"]).unwrap();
+    let builder = Redis::builder().appendonly(false).user("app", "p455word");
+    builder.tls(issued.certificate(), issued.key()).start().await.unwrap()
+}
+
+fn verified(authority: &Authority) -> String {
+    format!("tls=verify&ca={}", authority.file().display())
+}
+
+async fn say(server: &Redis, words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+    server.command(&words).await.unwrap()
+}
+
+/// Returns the text of the error, which names nothing secret and comes in time.
+async fn refused(url: &str) -> (Error, String) {
+    let start = Clock::Boot.now();
+    let error = within(try_driver(url)).await.unwrap_err();
+    let took = Clock::Boot.now().since(start);
+    assert!(took < SOON, "{took:?}: {error}");
+    let shown = format!("{error} {error:?}");
+    assert!(!shown.contains("p455word") && !shown.contains("wr0ng"), "{shown}");
+    (error, shown)
+}
+
+async fn works(driver: &RedisLock) {
+    acquire(driver, "orders", TTL).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn each_wrong_certificate_is_named_in_time() {
+    let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+    let server = encrypted(&authority).await;
+    let (url, good) = (server.url(), verified(&authority));
+    works(&*driver(&format!("{url}?{good}")).await).await;
+    let (error, text) = refused(&format!("{url}?{}", verified(&other))).await;
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert!(text.contains("TLS handshake") && text.contains("invalid peer certificate"), "{text}");
+    let (_, text) = refused(&format!("{url}?{good}&server_name=other.example")).await;
+    assert!(text.contains("other.example"), "{text}");
+    let (_, text) = refused(&format!("{url}?tls=verify&ca=/nowhere.pem")).await;
+    assert!(text.contains("not readable") && text.contains("/nowhere.pem"), "{text}");
+    let issued = authority.expired(&["127.0.0.1"]).unwrap();
+    let builder = Redis::builder().appendonly(false).tls(issued.certificate(), issued.key());
+    let expired = builder.start().await.unwrap();
+    let (_, text) = refused(&format!("{}?{good}", expired.url())).await;
+    assert!(text.to_lowercase().contains("expired"), "{text}");
+}
+
+#[tokio::test]
+async fn plain_text_to_a_tls_port_and_the_reverse_are_named_in_time() {
+    let authority = Authority::new().unwrap();
+    let server = encrypted(&authority).await;
+    let (_, text) = refused(&server.url()).await;
+    assert!(text.contains("does it expect TLS"), "{text}");
+    let plain = lab::server().await;
+    let (_, text) = refused(&format!("{}?{}", plain.url(), verified(&authority))).await;
+    assert!(text.contains("does the server speak TLS on this port"), "{text}");
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_shown_when_it_is_demanded() {
+    let authority = Authority::new().unwrap();
+    let issued = authority.server(&["127.0.0.1"]).unwrap();
+    let builder = Redis::builder().appendonly(false).tls(issued.certificate(), issued.key());
+    let server = builder.client_authority(authority.certificate()).start().await.unwrap();
+    let url = format!("{}?{}", server.url(), verified(&authority));
+    let (_, text) = refused(&url).await;
+    assert!(text.to_lowercase().contains("certificate"), "{text}");
+    let client = authority.client("app").unwrap();
+    let [cert, key] = client.files().map(Path::display);
+    works(&*driver(&format!("{url}&cert={cert}&key={key}")).await).await;
+}
+
+#[tokio::test]
+async fn a_wrong_login_is_denied_in_time_and_not_shown() {
+    let authority = Authority::new().unwrap();
+    let server = encrypted(&authority).await;
+    let (addr, good) = (server.addr(), verified(&authority));
+    for login in ["app:wr0ng@", "nobody:p455word@", ""] {
+        let (error, _) = refused(&format!("redis://{login}{addr}?{good}")).await;
+        assert!(matches!(error, Error::Denied { .. }), "{login} {error:?}");
+    }
+    let missing = format!("redis://app@{addr}?{good}&password_file=/nowhere");
+    let (error, text) = refused(&missing).await;
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error:?}");
+    assert!(text.contains("/nowhere"), "{text}");
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up_after_the_configured_time() {
+    let server = lab::server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    proxy.cut();
+    let start = Clock::Boot.now();
+    let url = format!("{}?connect_timeout=300ms", server.url_via(&proxy));
+    let refused = within(try_driver(&url)).await;
+    assert!(is_unavailable(&refused));
+    let took = Clock::Boot.now().since(start);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+/// Changes the password of `app` on these servers and in the file, and ends all its connections.
+async fn rotate(servers: &[&Redis], file: &Path, from: &str, to: &str) {
+    for server in servers {
+        let (new, old) = (format!(">{to}"), format!("<{from}"));
+        say(server, &["ACL", "SETUSER", "app", &new, &old]).await;
+    }
+    std::fs::write(file, format!("{to}\n")).unwrap();
+    for server in servers {
+        say(server, &["CLIENT", "KILL", "USER", "app"]).await;
+    }
+}
+
+async fn keeps_its_locks(client: &Arc<RedisLock>, servers: &[&Redis], file: &Path) {
+    let held = acquire(client, "held", TTL).await.unwrap();
+    let shared = acquire_as(lock_core::Kind::Shared, client, "shared", TTL).await.unwrap();
+    for (from, to) in [("p455word", "second"), ("second", "third")] {
+        rotate(servers, file, from, to).await;
+        within(held.renew()).await.unwrap();
+        within(shared.renew()).await.unwrap();
+        works(client).await;
+    }
+    assert_eq!((held.validity().loss(), shared.validity().loss()), (None, None));
+    held.release().await.unwrap();
+    shared.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rotated_password_loses_no_lock() {
+    let authority = Authority::new().unwrap();
+    let server = encrypted(&authority).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "p455word\n").unwrap();
+    let (addr, good) = (server.addr(), verified(&authority));
+    let url = format!("redis://app@{addr}?{good}&password_file={}", file.display());
+    keeps_its_locks(&driver(&url).await, &[&server], &file).await;
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn sentinels_with_tls_and_logins_lead_to_the_primary() {
+    let authority = Authority::new().unwrap();
+    let builder = RedisSentinels::builder().in_memory().down_after(Duration::from_millis(800));
+    let builder = builder.tls(&authority).unwrap().user("app", "p455word");
+    let redis = builder.start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [file, own] = ["password", "sentinels"].map(|name| folder.path().join(name));
+    std::fs::write(&file, "p455word").unwrap();
+    std::fs::write(&own, "p455word").unwrap();
+    let sentinels: Vec<_> = redis.sentinel_addrs().iter().map(ToString::to_string).collect();
+    let base = format!("redis+sentinel://app@{}/lab?{}", sentinels.join(","), verified(&authority));
+    let url = format!("{base}&password_file={}", file.display());
+    let (error, text) = refused(&url).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    assert!(text.contains("sentinel"), "{text}");
+    let url = format!("{url}&sentinel_user=app&sentinel_password_file={}", own.display());
+    let client = driver(&format!("{url}&wait_replicas=2")).await;
+    keeps_its_locks(&client, &redis.nodes().iter().collect::<Vec<_>>(), &file).await;
+    let held = acquire(&client, "orders", TTL * 4).await.unwrap();
+    redis.node(0).kill();
+    redis.primary_after(0).await.unwrap();
+    let other = driver(&url).await;
+    assert!(is_contended(&try_acquire(&other, "orders", TTL).await));
+    assert_eq!(held.validity().loss(), None);
+}

@@ -1,0 +1,268 @@
+//! Locks on the primary that sentinels name.
+
+mod lab;
+
+use std::{sync::Arc, time::Duration};
+
+use lab::{switch::switch, *};
+use lock_core::{
+    DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement,
+};
+use lock_lab::{Redis, RedisSentinels};
+use lock_redis::RedisLock;
+
+const TTL: Duration = Duration::from_secs(12);
+
+async fn deployment() -> RedisSentinels {
+    let builder = RedisSentinels::builder().in_memory().down_after(Duration::from_millis(800));
+    builder.start().await.unwrap()
+}
+
+fn url(redis: &RedisSentinels, options: &str) -> String {
+    let sentinels: Vec<_> = redis.sentinel_addrs().iter().map(ToString::to_string).collect();
+    format!("redis+sentinel://{}/{}?{options}", sentinels.join(","), redis.service())
+}
+
+async fn client(redis: &RedisSentinels, options: &str) -> Arc<RedisLock> {
+    driver(&url(redis, options)).await
+}
+
+/// Waits until an acquire succeeds, through errors of a failover.
+async fn acquired(client: &RedisLock, lock: &str) -> Box<dyn Lease> {
+    within(async {
+        loop {
+            match client.acquire(request(lock, TTL), lock_core::Attempt::new()).await {
+                Ok(lease) => return lease,
+                Err(Error::Unavailable { .. } | Error::PlaceLost { .. }) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    })
+    .await
+}
+
+/// None are counted while a sentinel ends the connections of a server whose role it changes.
+async fn calls(server: &Redis) -> u64 {
+    server.counters().await.map_or(0, |counters| counters.get("cmd.evalsha"))
+}
+
+/// Cuts replication, so that the next writes are lost, and kills the primary later.
+async fn pause_all(redis: &RedisSentinels, primary: usize) {
+    for replica in redis.replicas_of(primary) {
+        redis.pause_replication(replica).await.unwrap();
+    }
+}
+
+/// A resource that rejects a token lower than one it has seen.
+#[derive(Default)]
+struct Fenced(u64);
+
+impl Fenced {
+    fn write(&mut self, lease: &dyn Lease) -> bool {
+        let token = lease.token().value();
+        let accepted = token >= self.0;
+        self.0 = self.0.max(token);
+        accepted
+    }
+}
+
+#[tokio::test]
+async fn an_acquisition_costs_as_many_requests_as_on_one_server() {
+    let redis = deployment().await;
+    let client = client(&redis, "").await;
+    acquire(&client, "orders", TTL).await.unwrap().release().await.unwrap();
+    let primary = redis.node(0);
+    let before = primary.counters().await.unwrap();
+    for _ in 0..50 {
+        acquire(&client, "orders", TTL).await.unwrap().release().await.unwrap();
+    }
+    let after = primary.counters().await.unwrap();
+    assert_eq!(after.get("cmd.evalsha") - before.get("cmd.evalsha"), 100);
+    for other in ["role", "wait", "hello", "client|info", "config|get"] {
+        let command = format!("cmd.{other}");
+        assert_eq!(after.get(&command), before.get(&command), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn a_failover_keeps_what_is_replicated_and_serves_the_waiters() {
+    let redis = deployment().await;
+    let (one, two) = (client(&redis, "").await, client(&redis, "").await);
+    let held = acquire(&one, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&two, redis.node(0), "orders", TTL).await;
+    assert_eq!(redis.node(0).command(&[b"WAIT", b"2", b"5000"]).await.unwrap(), "2");
+    redis.node(0).kill();
+    let new = redis.primary_after(0).await.unwrap();
+    // The hold is confirmed there before it would end.
+    until(async || calls(redis.node(new)).await >= 2).await;
+    within(held.renew()).await.unwrap();
+    assert_eq!(held.validity().loss(), None);
+    held.release().await.unwrap();
+    let next = waiter.granted().await;
+    assert!(next.token() > held.token());
+    next.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lock_that_the_new_primary_does_not_know_is_lost_and_fenced_off() {
+    let redis = deployment().await;
+    let (one, two) = (client(&redis, "").await, client(&redis, "").await);
+    let kept = acquire(&one, "kept", TTL).await.unwrap();
+    assert_eq!(redis.node(0).command(&[b"WAIT", b"2", b"5000"]).await.unwrap(), "2");
+    pause_all(&redis, 0).await;
+    let (lost, before) = (acquire(&one, "orders", TTL).await.unwrap(), one.clock().now());
+    let mut resource = Fenced::default();
+    assert!(resource.write(&*lost));
+    redis.node(0).kill();
+    redis.primary_after(0).await.unwrap();
+    assert_eq!(within(lost.validity().lost()).await, LossReason::Failover);
+    // It does not take its TTL.
+    assert!(one.clock().now().since(before) < TTL);
+    let next = acquired(&two, "orders").await;
+    assert!(next.token() > lost.token(), "{:?} {:?}", next.token(), lost.token());
+    assert!(resource.write(&*next));
+    assert!(!resource.write(&*lost));
+    assert_eq!(kept.validity().loss(), None);
+    within(kept.renew()).await.unwrap();
+    kept.release().await.unwrap();
+    next.release().await.unwrap();
+}
+
+/// A fixed term is checked, not prolonged. A failover behind one address is seen by the
+/// replication id.
+#[tokio::test]
+async fn a_fixed_term_and_readers_survive_a_failover_behind_one_address() {
+    let (old, new) = (lab::server().await, lab::server().await);
+    let follow = async |node: &Redis, words: &str| {
+        let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+        assert_eq!(node.command(&words).await.unwrap(), "OK");
+    };
+    follow(&new, &format!("REPLICAOF 127.0.0.1 {}", old.addr().port())).await;
+    let (addr, target) = switch(old.addr()).await;
+    let client = driver(&format!("redis://{addr}")).await;
+    let term = acquire_fixed(&client, "term", TTL).await.unwrap();
+    let reader = acquire_as(Kind::Shared, &client, "shared", TTL).await.unwrap();
+    let end = term.validity().until();
+    until(async || old.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1").await;
+    until(async || new.command(&[b"EXISTS", b"term"]).await.unwrap() == "1").await;
+    let lost = {
+        follow(&new, "REPLICAOF NO ONE").await;
+        acquire(&client, "late", TTL).await.unwrap()
+    };
+    *target.lock().unwrap() = new.addr();
+    old.kill();
+    assert_eq!(within(lost.validity().lost()).await, LossReason::Failover);
+    until(async || new.counters().await.unwrap().get("cmd.evalsha") >= 1).await;
+    within(reader.renew()).await.unwrap();
+    assert_eq!((term.validity().loss(), reader.validity().loss()), (None, None));
+    assert_eq!(term.validity().until(), end);
+    reader.release().await.unwrap();
+    term.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lock_is_never_granted_that_some_replicas_lack() {
+    let redis = deployment().await;
+    let client = client(&redis, "wait_replicas=2").await;
+    let promises = client.guarantees();
+    assert!(promises.meets(Requirement::SurvivesFailover), "{promises:?}");
+    assert!(!promises.overlaps.contains(&Overlap::Failover));
+    let held = acquire(&client, "held", TTL).await.unwrap();
+    redis.pause_replication(1).await.unwrap();
+    let refused = acquire(&client, "orders", TTL).await.unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains("1 of 2 replicas"), "{text}");
+    assert!(matches!(refused, Error::Unavailable { effect: Effect::None, .. }), "{refused:?}");
+    let key = async |node: usize| redis.node(node).command(&[b"EXISTS", b"orders"]).await.unwrap();
+    assert_eq!(key(0).await, "0");
+    // A renewal that a replica lacks does not count either.
+    let until = held.validity().until();
+    let short = within(held.renew()).await.unwrap_err();
+    assert!(short.to_string().contains("1 of 2 replicas"), "{short}");
+    assert_eq!(held.validity().until(), until);
+    redis.resume_replication(1).await.unwrap();
+    redis.await_replicas().await.unwrap();
+    within(held.renew()).await.unwrap();
+    let lease = acquired(&client, "orders").await;
+    for node in [1, 2] {
+        assert_eq!(key(node).await, "1");
+    }
+    lease.release().await.unwrap();
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hand_over_counts_when_the_replicas_have_it() {
+    let redis = deployment().await;
+    let (one, two) =
+        (client(&redis, "wait_replicas=2").await, client(&redis, "wait_replicas=2").await);
+    let held = acquire(&one, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&two, redis.node(0), "orders", TTL).await;
+    pause_all(&redis, 0).await;
+    held.release().await.unwrap();
+    let refused = waiter.ended().await.unwrap_err();
+    assert!(refused.to_string().contains("0 of 2 replicas"), "{refused}");
+    until(async || redis.node(0).command(&[b"EXISTS", b"orders"]).await.unwrap() == "0").await;
+    for replica in [1, 2] {
+        redis.resume_replication(replica).await.unwrap();
+    }
+    redis.await_replicas().await.unwrap();
+    let held = acquired(&one, "orders").await;
+    let waiter = Waiter::queued(&two, redis.node(0), "orders", TTL).await;
+    held.release().await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+}
+
+fn says_what_remains(promises: &Guarantees) {
+    assert!(promises.overlaps.contains(&Overlap::Failover), "{promises:?}");
+    assert!(!promises.meets(Requirement::SurvivesFailover));
+    let said = promises.cautions.iter().any(|why| why.contains("wait_replicas is 1 of 2"));
+    assert!(said, "{:?}", promises.cautions);
+}
+
+#[tokio::test]
+async fn fewer_replicas_than_all_may_lose_a_lock_as_the_guarantees_say() {
+    let redis = deployment().await;
+    let one = client(&redis, "wait_replicas=1").await;
+    says_what_remains(one.guarantees());
+    redis.pause_replication(2).await.unwrap();
+    // Node 1 has it, and node 2 is promoted: node 1 does not live either.
+    let lost = acquire(&one, "orders", TTL).await.unwrap();
+    let two = client(&redis, "").await;
+    redis.node(1).kill();
+    redis.node(0).kill();
+    assert_eq!(redis.primary_after(0).await.unwrap(), 2);
+    assert_eq!(within(lost.validity().lost()).await, LossReason::Failover);
+    let next = acquired(&two, "orders").await;
+    assert!(next.token() > lost.token());
+    next.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_restarted_old_primary_is_left() {
+    let redis = deployment().await;
+    let client = client(&redis, "").await;
+    redis.node(0).stop();
+    let new = redis.primary_after(0).await.unwrap();
+    let lease = acquired(&client, "orders").await;
+    redis.node(0).resume();
+    redis.await_replicas().await.unwrap();
+    within(lease.renew()).await.unwrap();
+    assert_eq!(redis.node(new).command(&[b"EXISTS", b"orders"]).await.unwrap(), "1");
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_service_and_dead_sentinels_are_named_in_time() {
+    let redis = deployment().await;
+    let addrs = redis.sentinel_addrs();
+    let wrong = format!("redis+sentinel://{}/nobody", addrs[0]);
+    let refused = within(try_driver(&wrong)).await.unwrap_err().to_string();
+    assert!(refused.contains("knows no service \"nobody\""), "{refused}");
+    let one_lives = format!("redis+sentinel://127.0.0.1:1,{}/lab", addrs[1]);
+    acquire(&*driver(&one_lives).await, "orders", TTL).await.unwrap().release().await.unwrap();
+    let none_lives = "redis+sentinel://127.0.0.1:1,127.0.0.1:2/lab";
+    let refused = within(try_driver(none_lives)).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("the sentinel 127.0.0.1:"), "{refused}");
+}

@@ -1,0 +1,200 @@
+//! Where a server of PostgreSQL, MySQL or MariaDB is, and how to connect to it.
+
+use lock_core::{Encryption, Error, Options, Result, Secret, StoreUrl, Timeouts, Tls};
+
+/// Where a server is, how to log in, and how to connect. `Debug` does not show the password.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[non_exhaustive]
+pub struct Server {
+    /// Its host name or address, with `:PORT` behind it unless that is 3306 of MySQL, 5432 of
+    /// PostgreSQL. Several: those of one deployment, which needs [`failover`](Self::failover).
+    pub hosts: Vec<String>,
+    /// The user. Default: the client library's, mostly the operating system's user.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub user: Option<String>,
+    /// The password. One from a file or from the environment is read for each connection.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub password: Option<Secret>,
+    /// The database. Default of PostgreSQL: named like the user; MySQL has none.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub database: Option<String>,
+    /// Whether to encrypt, and with which certificates. Default: [`Encryption::Prefer`].
+    #[cfg_attr(feature = "serde", serde(default = "prefer"))]
+    pub tls: Tls,
+    /// The limits of a connection's waits.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub timeouts: Timeouts,
+    /// Who moves the role of the primary to another server. Default: nobody.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub failover: Option<Failover>,
+}
+
+/// Who moves the role of the primary to another server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Failover {
+    /// A program beside the servers, such as Patroni. It makes sure that the former primary takes
+    /// no writes before the next one does. Locks do not rely on the list of hosts for that.
+    Managed,
+}
+
+impl Server {
+    /// A server at an address; everything else by default.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        let host = host.into();
+        let is_bare = host.contains(':') && !host.starts_with('[');
+        let host = if is_bare { format!("[{host}]") } else { host };
+        Self {
+            hosts: vec![format!("{host}:{port}")],
+            user: None,
+            password: None,
+            database: None,
+            tls: prefer(),
+            timeouts: Timeouts::default(),
+            failover: None,
+        }
+    }
+
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    lock_core::setters! {
+        /// Sets [`hosts`](Self#structfield.hosts).
+        hosts: impl IntoIterator<Item = impl Into<String>>
+            => hosts.into_iter().map(Into::into).collect();
+        /// Sets [`database`](Self#structfield.database).
+        database: impl Into<String> => Some(database.into());
+        /// Sets [`tls`](Self#structfield.tls).
+        tls: Tls => tls;
+        /// Sets [`timeouts`](Self#structfield.timeouts).
+        timeouts: Timeouts => timeouts;
+        /// Sets [`failover`](Self#structfield.failover).
+        failover: Failover => Some(failover);
+    }
+
+    pub(crate) fn from_url(
+        url: &StoreUrl,
+        options: &mut Options<'_>,
+        default_port: u16,
+    ) -> Result<Self> {
+        let modes = [("managed", Failover::Managed)];
+        let server = Self {
+            hosts: url.hosts(default_port),
+            user: url.user().map(str::to_owned),
+            password: Secret::from_url(url, options)?,
+            database: Some(url.path()).filter(|path| !path.is_empty()).map(str::to_owned),
+            tls: Tls::from_options(options, Encryption::Prefer)?,
+            timeouts: Timeouts::from_options(options)?,
+            failover: options.choice("failover", &modes)?,
+        };
+        if server.hosts.len() > 1 && server.failover.is_none() {
+            return Err(url.error(MANAGED));
+        }
+        server.check(default_port)?;
+        Ok(server)
+    }
+
+    /// Checks what a program or a file has set.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`].
+    pub(crate) fn check(&self, default_port: u16) -> Result<()> {
+        self.tls.check()?;
+        self.timeouts.check()?;
+        let invalid = |option: &str, value: String, allowed: &str| {
+            let (option, allowed) = (option.to_owned(), allowed.to_owned());
+            Err(Error::InvalidOption { option, value, allowed })
+        };
+        let addresses = self.addresses(default_port)?;
+        if addresses.is_empty() || addresses.len() > 1 && self.failover.is_none() {
+            return invalid("hosts", self.hosts.join(","), MANAGED);
+        }
+        match self.tls.server_name.as_ref() {
+            Some(name) if addresses.iter().any(|(host, _)| host != name) => {
+                invalid("server_name", name.clone(), NAME)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The hosts, without the brackets of IPv6, and their ports.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for a text that is no host with or without a port.
+    pub(crate) fn addresses(&self, default_port: u16) -> Result<Vec<(String, u16)>> {
+        let address = |host: &String| {
+            split(host, default_port).ok_or_else(|| Error::InvalidOption {
+                option: "hosts".to_owned(),
+                value: host.clone(),
+                allowed: "HOST or HOST:PORT, and [ADDRESS]:PORT of IPv6".to_owned(),
+            })
+        };
+        self.hosts.iter().map(address).collect()
+    }
+}
+
+const MANAGED: &str = "expected one host. Several hosts need failover=managed: a program such as Patroni must make sure \
+     that only one of them takes writes at a time, and a failover to a standby that lags loses \
+     locks";
+
+const NAME: &str = "the client library checks the certificate for the name of the host and for no other name: name \
+     the host as it is in the certificate";
+
+/// The mode that both servers' own clients have.
+fn prefer() -> Tls {
+    let mut tls = Tls::default();
+    tls.mode = Encryption::Prefer;
+    tls
+}
+
+fn split(host: &str, default_port: u16) -> Option<(String, u16)> {
+    let bare = |host: &str| {
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let is_host = !host.is_empty() && (bare.is_some() || !host.contains(':'));
+        is_host.then(|| bare.unwrap_or(host).to_owned())
+    };
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => Some((bare(name)?, port.parse().ok()?)),
+        _ => Some((bare(host)?, default_port)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_a_port_or_the_default_one() {
+        for (host, expected) in [
+            ("h", Some(("h", 7))),
+            ("h:8", Some(("h", 8))),
+            ("[::1]", Some(("::1", 7))),
+            ("[::1]:8", Some(("::1", 8))),
+            ("::1", None),
+            ("h:x", None),
+            ("", None),
+        ] {
+            let expected = expected.map(|(host, port)| (host.to_owned(), port));
+            assert_eq!(split(host, 7), expected, "{host}");
+        }
+        assert_eq!(Server::new("::1", 8).addresses(7).unwrap(), [("::1".to_owned(), 8)]);
+    }
+
+    #[test]
+    fn several_hosts_need_to_be_managed() {
+        let server = Server::new("a", 7).hosts(["a", "b:8"]);
+        let error = server.check(7).unwrap_err().to_string();
+        assert!(error.contains("failover=managed"), "{error}");
+        server.failover(Failover::Managed).check(7).unwrap();
+        assert!(Server::new("a", 7).hosts([""; 0]).check(7).is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! The hosts of one database: connections go to the one that takes writes.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant, Timeouts, keep::poison::lock};
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
+
+use crate::wire::{
+    failure::Failure,
+    host::{Host, Probe},
+    link::Link,
+    own_client::Way,
+    verdict::{Origin, judge},
+};
+
+/// Time limit for a connection to one of several hosts.
+const EACH: Duration = Duration::from_secs(1);
+/// How long the other hosts may take to show that they take writes, too, once one does.
+const OTHERS: Duration = Duration::from_millis(300);
+
+/// The hosts of one database. Of several, one takes writes at a time.
+pub(crate) struct Hosts<C: Link> {
+    hosts: Vec<Host<C>>,
+    timeouts: Timeouts,
+    place: Mutex<Place>,
+    /// Locked while the hosts are asked which of them takes writes.
+    choosing: tokio::sync::Mutex<()>,
+    /// Rings when another host has taken over.
+    moved: Arc<Notify>,
+}
+
+/// Which host takes writes, as far as this client knows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    primary: Option<usize>,
+    /// The one that was found last.
+    last: Option<usize>,
+    origin: Option<Origin>,
+    /// How often another one has taken over.
+    moves: u64,
+    /// When that was seen last.
+    moved: Option<Instant>,
+}
+
+impl<C: Link> Hosts<C> {
+    /// The only place there is.
+    pub(crate) fn one(way: Way<C>) -> Self {
+        Self::several(
+            vec![Host { name: String::new(), way, refused: Arc::default() }],
+            Timeouts::default(),
+        )
+    }
+
+    /// The hosts of one deployment.
+    pub(crate) fn several(hosts: Vec<Host<C>>, timeouts: Timeouts) -> Self {
+        Self {
+            hosts,
+            timeouts,
+            place: Mutex::default(),
+            choosing: tokio::sync::Mutex::default(),
+            moved: Arc::default(),
+        }
+    }
+
+    /// Time limit of a request, if the configuration names one.
+    pub(super) fn request(&self) -> Option<Duration> {
+        self.timeouts.request
+    }
+
+    /// How often another host has taken over: a connection that was made before leads to the former
+    /// one.
+    pub(super) fn moves(&self) -> u64 {
+        lock(&self.place).moves
+    }
+
+    /// When that was seen last.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(super) fn moved_at(&self) -> Option<Instant> {
+        lock(&self.place).moved
+    }
+
+    /// Rings when another host has taken over; `None` if there is no other one.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(super) fn moved(&self) -> Option<&Arc<Notify>> {
+        (self.hosts.len() > 1).then_some(&self.moved)
+    }
+
+    /// Makes a connection, and returns it with the number of moves that it has seen. `limit` counts
+    /// where the configuration names no other one.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Barred`] and [`Failure::Down`].
+    pub(super) async fn make(&self, limit: Duration) -> Result<(C, u64), Failure> {
+        if let [host] = self.hosts.as_slice() {
+            return Ok((host.make(self.timeouts.connect.unwrap_or(limit)).await?, 0));
+        }
+        let each = self.timeouts.connect.unwrap_or(EACH);
+        if let Some((host, moves)) = self.primary() {
+            match host.make(each).await {
+                Ok(connection) => return Ok((connection, moves)),
+                Err(_) => self.doubt(moves),
+            }
+        }
+        let _alone = self.choosing.lock().await;
+        // Another connection may have found it meanwhile.
+        if let Some((host, moves)) = self.primary() {
+            return Ok((host.make(each).await?, moves));
+        }
+        let (at, probe) = self.choose(each).await?;
+        Ok((probe.connection, self.found(at, probe.origin)))
+    }
+
+    /// The options of a connection to the host that takes writes.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`make`](Self::make).
+    #[cfg(feature = "postgres")]
+    pub(super) async fn options(&self) -> Result<(C::Options, u64), Failure> {
+        if let [host] = self.hosts.as_slice() {
+            return Ok((host.options()?, 0));
+        }
+        if self.primary().is_none() {
+            self.make(EACH).await?;
+        }
+        let (host, moves) = self.primary().ok_or_else(|| Failure::down("no host takes writes"))?;
+        Ok((host.options()?, moves))
+    }
+
+    /// Makes the next connection ask all hosts, unless another one has taken over meanwhile.
+    pub(super) fn doubt(&self, moves: u64) {
+        let mut place = lock(&self.place);
+        if place.moves == moves {
+            place.primary = None;
+        }
+    }
+
+    fn primary(&self) -> Option<(&Host<C>, u64)> {
+        let place = *lock(&self.place);
+        Some((self.hosts.get(place.primary?)?, place.moves))
+    }
+
+    /// Asks all hosts at once which of them takes writes.
+    async fn choose(&self, each: Duration) -> Result<(usize, Probe<C>), Failure> {
+        let mut probes = JoinSet::new();
+        for (at, host) in self.hosts.iter().enumerate() {
+            let host = host.clone();
+            probes.spawn(async move { (at, host.probe(each).await) });
+        }
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        let mut end = Clock::Boot.now() + each * 2;
+        while let Ok(Some(probed)) = timeout(end.since(Clock::Boot.now()), probes.join_next()).await
+        {
+            match probed {
+                Ok((at, Ok(probe))) => {
+                    end = end.min(Clock::Boot.now() + OTHERS);
+                    found.push((at, probe));
+                }
+                Ok((at, Err(failure))) => failed.push((self.hosts[at].name.clone(), failure)),
+                Err(_) => {}
+            }
+        }
+        let taker = |(at, probe): &(usize, Probe<C>)| (self.name(*at), probe.origin);
+        let takers: Vec<_> = found.iter().map(taker).collect();
+        let known = lock(&self.place).origin;
+        judge(C::DIALECT, known, &takers, failed)?;
+        found.pop().ok_or_else(|| Failure::down("no host takes writes"))
+    }
+
+    fn name(&self, at: usize) -> &str {
+        &self.hosts[at].name
+    }
+
+    /// Notes which host takes writes. Returns the number of moves.
+    fn found(&self, at: usize, origin: Option<Origin>) -> u64 {
+        let mut place = lock(&self.place);
+        if place.last.is_some_and(|last| last != at) {
+            (place.moves, place.moved) = (place.moves + 1, Some(Clock::Boot.now()));
+            self.moved.notify_one();
+        }
+        *place =
+            Place { primary: Some(at), last: Some(at), origin: origin.or(place.origin), ..*place };
+        place.moves
+    }
+}

@@ -1,0 +1,32 @@
+//! What a connection to a database of one kind can do.
+
+use sqlx::Connection;
+
+use crate::{
+    layout::{dialect::Dialect, row::Rows},
+    wire::{failure::Failure, verdict::Origin},
+};
+
+/// A connection to a database of one kind.
+pub(crate) trait Link: Connection + Sized + 'static {
+    const DIALECT: Dialect;
+
+    /// Makes a connection with the settings that scripts need.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Barred`] and [`Failure::Down`].
+    fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
+
+    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
+    /// that makes no sense.
+    fn fetch(
+        &mut self,
+        script: String,
+    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
+
+    /// Asks where the server's data comes from; `None` if it does not tell.
+    fn origin(&mut self) -> impl Future<Output = sqlx::Result<Option<Origin>>> + Send {
+        async { Ok(None) }
+    }
+}

@@ -1,0 +1,134 @@
+//! Which of several hosts is the one to write to.
+
+use lock_core::{
+    Effect, Error,
+    keep::errors::{denied, rejected},
+};
+
+use crate::{error, layout::dialect::Dialect, wire::failure::Failure};
+
+/// Where a server's data comes from, where the server tells.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Origin {
+    /// The same on all servers of a deployment.
+    pub(crate) system: u64,
+    /// Rises with each server that takes over.
+    pub(crate) timeline: u32,
+}
+
+/// Checks that exactly one host takes writes, and that it is no former primary. `known` is the
+/// origin of the last one; `takers` are the hosts that take writes, by name.
+///
+/// # Errors
+///
+/// [`Failure::Down`] if that may change, else [`Failure::Barred`].
+pub(super) fn judge(
+    dialect: Dialect,
+    known: Option<Origin>,
+    takers: &[(&str, Option<Origin>)],
+    failed: Vec<(String, Failure)>,
+) -> Result<(), Failure> {
+    match takers {
+        [] => Err(none(dialect, failed)),
+        [(name, origin)] => match (known, origin) {
+            (Some(known), Some(origin)) => follows(dialect, name, known, *origin),
+            _ => Ok(()),
+        },
+        [(one, first), (other, second), ..] => match (first, second) {
+            (Some(first), Some(second)) if first.system != second.system => {
+                Err(strangers(dialect, one, other))
+            }
+            _ => Err(Failure::down(&format!(
+                "{one} and {other} both take writes: the former primary is not fenced"
+            ))),
+        },
+    }
+}
+
+/// Checks that a server continues what the last one has written.
+fn follows(dialect: Dialect, name: &str, known: Origin, origin: Origin) -> Result<(), Failure> {
+    if origin.system != known.system {
+        return Err(strangers(dialect, name, "the last primary"));
+    }
+    match origin.timeline < known.timeline {
+        true => Err(Failure::down(&format!(
+            "{name} is a former primary that still takes writes (timeline {} after {})",
+            origin.timeline, known.timeline
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn strangers(dialect: Dialect, one: &str, other: &str) -> Failure {
+    let why = format!(
+        "{one} and {other} are not of one deployment (their system identifiers differ): each has \
+         locks of its own; name the servers of one deployment"
+    );
+    Failure::Barred(error::unfit(dialect, &why))
+}
+
+/// Why no host takes writes. A reason that a retry does not change goes first.
+fn none(dialect: Dialect, failed: Vec<(String, Failure)>) -> Failure {
+    let mut reasons = Vec::new();
+    for (name, failure) in failed {
+        match failure {
+            Failure::Barred(error) => return Failure::Barred(at(&name, error)),
+            failure => reasons.push(format!("{name}: {}", failure.unsent(dialect, "connect"))),
+        }
+    }
+    Failure::down(&format!("no host takes writes: {}", reasons.join("; ")))
+}
+
+/// The same error with the host's name.
+fn at(host: &str, error: Error) -> Error {
+    match error {
+        Error::Denied { store, op, source } => denied(store, op, format!("{host}: {source}")),
+        Error::Rejected { store, op, source, .. } => {
+            rejected(store, op, Effect::None, format!("{host}: {source}"))
+        }
+        error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Option<Origin> = Some(Origin { system: 7, timeline: 1 });
+    const NEXT: Option<Origin> = Some(Origin { system: 7, timeline: 2 });
+    const OTHER: Option<Origin> = Some(Origin { system: 8, timeline: 2 });
+
+    fn verdict(known: Option<Origin>, takers: &[(&str, Option<Origin>)]) -> Result<(), Failure> {
+        judge(Dialect::Postgres, known, takers, vec![("c".to_owned(), Failure::down("asleep"))])
+    }
+
+    #[test]
+    fn one_host_that_goes_on_is_taken() {
+        for (known, found) in [(None, FIRST), (FIRST, FIRST), (FIRST, NEXT), (FIRST, None)] {
+            assert!(verdict(known, &[("a", found)]).is_ok(), "{known:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_former_primary_and_two_primaries_are_refused_for_now() {
+        for (known, takers, word) in [
+            (NEXT, vec![("a", FIRST)], "former primary"),
+            (FIRST, vec![("a", FIRST), ("b", NEXT)], "not fenced"),
+            (None, vec![("a", None), ("b", None)], "not fenced"),
+            (None, vec![], "c: "),
+        ] {
+            let refused = verdict(known, &takers);
+            let Err(Failure::Down(why)) = refused else { panic!("{refused:?}") };
+            assert!(why.to_string().contains(word), "{why}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_two_deployments_are_refused_for_good() {
+        for (known, takers) in
+            [(FIRST, vec![("a", OTHER)]), (None, vec![("a", FIRST), ("b", OTHER)])]
+        {
+            assert!(matches!(verdict(known, &takers), Err(Failure::Barred(_))), "{takers:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Settings of a server under which locks may get lost: told when a client connects.
+
+use lock_core::{DistributedLock, Fencing};
+use lock_lab::{MariaDb, Postgres};
+
+use crate::connect;
+
+async fn cautions(url: &str) -> (String, bool) {
+    let lock = connect(url).await.unwrap();
+    let guarantees = lock.guarantees();
+    (guarantees.cautions.join("\n"), matches!(guarantees.fencing, Fencing::Strict(_)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unsafe_settings_of_postgres_are_told() {
+    let server = Postgres::builder().arg("-c").arg("full_page_writes=off").start().await.unwrap();
+    let (told, strict) = cautions(&server.url()).await;
+    for setting in ["fsync", "full_page_writes"] {
+        assert!(told.contains(setting), "{told}");
+    }
+    assert!(!strict);
+    server.sql("ALTER TABLE distlock_v1_entries SET UNLOGGED").await.unwrap();
+    let (told, _) = cautions(&server.url()).await;
+    assert!(told.contains("UNLOGGED"), "{told}");
+    let (told, _) = cautions(&(server.url() + "?failover=managed")).await;
+    assert!(told.contains("synchronous_standby_names"), "{told}");
+
+    let server = Postgres::builder().durable().start().await.unwrap();
+    assert_eq!(cautions(&server.url()).await, (String::new(), true));
+    assert!(!cautions(&(server.url() + "?failover=managed")).await.1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unsafe_settings_of_mariadb_are_told() {
+    let log = ["--log-bin", "--server-id=1", "--binlog-format=ROW", "--skip-innodb-doublewrite"];
+    let builder = log.iter().fold(MariaDb::builder(), |builder, arg| builder.arg(*arg));
+    let server = builder.start().await.unwrap();
+    let (told, strict) = cautions(&server.url()).await;
+    for setting in ["innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_doublewrite"] {
+        assert!(told.contains(setting), "{told}");
+    }
+    assert!(!strict);
+    let (told, _) = cautions(&(server.url() + "?failover=managed")).await;
+    assert!(told.contains("rpl_semi_sync_master_enabled"), "{told}");
+
+    let server = MariaDb::builder().durable().start().await.unwrap();
+    assert_eq!(cautions(&server.url()).await, (String::new(), true));
+}

@@ -1,0 +1,82 @@
+//! Several hosts of one deployment, of which one takes writes.
+
+use std::time::Duration;
+
+use lock_core::{Clock, Error, LossReason};
+use lock_lab::{Postgres, Server};
+use lock_sql::Dialect;
+
+use crate::{Database, connect, locks, on_both};
+
+on_both!(the_host_that_takes_writes_is_found_and_followed);
+
+const TTL: Duration = Duration::from_secs(8);
+
+/// The URL of several servers with the login of `login`.
+fn url(login: &str, servers: &[&Server]) -> String {
+    let (head, rest) = login.rsplit_once('@').unwrap();
+    let (_, database) = rest.split_once('/').unwrap();
+    let hosts: Vec<_> = servers.iter().map(|server| server.addr().to_string()).collect();
+    format!("{head}@{}/{database}?failover=managed&connect_timeout=2s", hosts.join(","))
+}
+
+async fn refused(url: &str, why: &str) {
+    let error = connect(url).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert!(error.to_string().contains(why), "{error}");
+}
+
+async fn the_host_that_takes_writes_is_found_and_followed(dialect: Dialect) {
+    let one = Database::start_for_everyone(dialect).await;
+    let other = Database::start_for_everyone(dialect).await;
+    let hosts = url(&one.url_as("plain:plain"), &[&one, &other]);
+    refused(&hosts, "both take writes").await;
+    one.set_read_only(true).await;
+    let found = locks(&hosts).await;
+    let held = found.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert_eq!((one.entries().await, other.entries().await), (0, 1));
+    // The roles change. The lock was not replicated.
+    other.set_read_only(true).await;
+    refused(&hosts, "no host takes writes").await;
+    let lost = held.lost();
+    one.set_read_only(false).await;
+    let next = found.lock("b").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert_eq!(one.entries().await, 1);
+    assert_eq!(lost.await, LossReason::Failover);
+    next.release().await.unwrap();
+}
+
+/// Failover of a database whose standby lags: the lock is lost, and its holder is told. A former
+/// primary that comes back is not used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_the_standby_lacks_is_lost_and_told() {
+    let primary = Postgres::start().await.unwrap();
+    connect(&primary.url()).await.unwrap();
+    let standby = primary.lagging_standby().await.unwrap();
+    let hosts = url(&primary.url(), &[&standby, &primary]);
+    let first = locks(&hosts).await;
+    let guarantees = first.driver().guarantees().clone();
+    assert!(!guarantees.survives.failover && guarantees.cautions.len() >= 2, "{guarantees:?}");
+    let held = first.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    let lost = held.lost();
+    primary.kill();
+    standby.promote().await.unwrap();
+    let start = Clock::Boot.now();
+    let second = locks(&hosts).await;
+    let next = second.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    // Long before its TTL is over.
+    assert_eq!(lost.await, LossReason::Failover);
+    let took = Clock::Boot.now().since(start);
+    assert!(took < TTL / 2, "{took:?}");
+    let other = first.lock("b").unwrap().ttl(TTL).acquire().await.unwrap();
+
+    primary.restart().await.unwrap();
+    refused(&hosts, "both take writes").await;
+    other.renew().await.unwrap();
+    other.release().await.unwrap();
+    standby.kill();
+    let error = first.lock("c").unwrap().ttl(Duration::from_secs(1)).acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert!(error.to_string().contains("former primary"), "{error}");
+    drop(next);
+}

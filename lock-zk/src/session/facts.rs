@@ -1,0 +1,197 @@
+//! What the servers tell about themselves, and the cautions that follow from it.
+
+use std::{io, ops::RangeInclusive, time::Duration};
+
+use lock_core::duration::shown;
+
+use crate::wire::{
+    probe::{self, Timing},
+    route::Route,
+};
+
+/// Bugs of an ensemble that can cost a lock, with the versions that have them: from the first one,
+/// and before the second one.
+const BUGS: [(Version, Version, &str); 6] = [
+    ((0, 0, 0), (3, 5, 4), "a lock may stay after its client has died (ZOOKEEPER-2355)"),
+    ((3, 5, 4), (3, 5, 10), INCONSISTENT),
+    ((3, 6, 0), (3, 6, 3), INCONSISTENT),
+    ((3, 7, 0), (3, 8, 4), LOST_WRITES),
+    ((3, 9, 0), (3, 9, 2), LOST_WRITES),
+    ((3, 9, 3), (3, 9, 4), "writes may be lost when a leader changes (ZOOKEEPER-4925)"),
+];
+const INCONSISTENT: &str = "servers may differ after a leader has changed (ZOOKEEPER-3911)";
+const LOST_WRITES: &str = "writes may be lost when a server joins again (ZOOKEEPER-4785)";
+
+type Version = (u32, u32, u32);
+
+/// Answers of all servers, as far as they permit the questions.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// Whether all of them say that they stand alone.
+    pub(crate) alone: bool,
+    versions: Vec<Version>,
+    timeouts: Vec<RangeInclusive<Duration>>,
+    /// How often each has written its log to the disk.
+    writes: Vec<u64>,
+}
+
+impl Facts {
+    /// Asks all servers, after a session was opened: that is a write.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing.
+    pub(crate) async fn ask(route: &Route) -> Self {
+        let (modes, settings, numbers) = tokio::join!(
+            probe::ask_all(route, b"srvr"),
+            probe::ask_all(route, b"conf"),
+            probe::ask_all(route, b"mntr"),
+        );
+        Self::of(&modes, &settings, &numbers)
+    }
+
+    fn of(
+        modes: &[io::Result<String>],
+        settings: &[io::Result<String>],
+        numbers: &[io::Result<String>],
+    ) -> Self {
+        let timing = |answer: &String| probe::parse_conf(answer);
+        Self {
+            alone: probe::says_alone(modes),
+            versions: modes.iter().flatten().filter_map(|answer| version(answer)).collect(),
+            timeouts: settings.iter().flatten().filter_map(timing).map(timeouts).collect(),
+            writes: numbers.iter().flatten().filter_map(|answer| writes(answer)).collect(),
+        }
+    }
+
+    /// Returns what is to be told about these servers, of which so many vote (0: a single one).
+    pub(crate) fn cautions(&self, members: Option<usize>) -> Vec<String> {
+        let mut cautions = Vec::new();
+        if self.alone && members == Some(0) {
+            let why = "this is a single server: while it is away, no lock can be taken; run three";
+            cautions.push(why.to_owned());
+        } else {
+            let mut versions = self.versions.clone();
+            versions.sort_unstable();
+            versions.dedup();
+            cautions.extend(versions.into_iter().filter_map(bug));
+        }
+        if let Some((first, other)) = self.different_timeouts() {
+            cautions.push(format!(
+                "the servers grant different session timeouts ({first} and {other}), so that a \
+                 lock may end early when its session moves; configure them alike"
+            ));
+        }
+        // A session's creation is written by a majority before the server answers.
+        let unwritten = self.writes.iter().filter(|writes| **writes == 0).count();
+        if unwritten * 2 > members.unwrap_or(usize::MAX / 2).max(1) {
+            let why = "the servers do not write to the disk before they answer, so that a crash of \
+                       the machines may forget locks; remove forceSync=no";
+            cautions.push(why.to_owned());
+        }
+        cautions
+    }
+
+    fn different_timeouts(&self) -> Option<(String, String)> {
+        let first = self.timeouts.first()?;
+        let other = self.timeouts.iter().find(|other| *other != first)?;
+        let text = |range: &RangeInclusive<Duration>| {
+            format!("{} to {}", shown(*range.start()), shown(*range.end()))
+        };
+        Some((text(first), text(other)))
+    }
+}
+
+fn timeouts(timing: Timing) -> RangeInclusive<Duration> {
+    timing.timeouts
+}
+
+/// Reads the version from the answer to `srvr`: `Zookeeper version: 3.8.0-..`.
+fn version(answer: &str) -> Option<Version> {
+    let version = answer.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
+    let end = version.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(version.len());
+    let mut numbers = version[..end].split('.').map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some((next()?, next()?, next()?))
+}
+
+/// Reads from the answer to `mntr` how often the log was written to the disk.
+fn writes(answer: &str) -> Option<u64> {
+    answer.lines().find_map(|line| line.strip_prefix("zk_cnt_fsynctime\t"))?.trim().parse().ok()
+}
+
+/// Returns the worst known bug of a version that concerns locks.
+fn bug(version: Version) -> Option<String> {
+    let is_in = |(from, before, _): &&(Version, Version, &str)| (*from..*before).contains(&version);
+    let (_, before, what) = BUGS.iter().find(is_in)?;
+    let text = |(major, minor, patch): Version| format!("{major}.{minor}.{patch}");
+    let (found, fixed) = (text(version), text(*before));
+    Some(format!("ZooKeeper {found}: {what}; install {fixed} or newer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn srvr(version: &str, mode: &str) -> io::Result<String> {
+        Ok(format!("Zookeeper version: {version}-a1b2, built on 2024\nMode: {mode}\n"))
+    }
+
+    fn mntr(writes: u64) -> io::Result<String> {
+        Ok(format!("zk_version\t3.8.0\nzk_cnt_fsynctime\t{writes}\n"))
+    }
+
+    fn conf(least: u64) -> io::Result<String> {
+        Ok(format!("tickTime=2000\nminSessionTimeout={least}\nmaxSessionTimeout=40000\n"))
+    }
+
+    #[test]
+    fn versions_with_known_bugs_are_told() {
+        for (version, bug) in [
+            ("3.5.3", Some("ZOOKEEPER-2355")),
+            ("3.5.9", Some("ZOOKEEPER-3911")),
+            ("3.5.10", None),
+            ("3.6.2", Some("ZOOKEEPER-3911")),
+            ("3.6.4", None),
+            ("3.8.0", Some("ZOOKEEPER-4785")),
+            ("3.8.4", None),
+            ("3.9.1", Some("ZOOKEEPER-4785")),
+            ("3.9.2", None),
+            ("3.9.3", Some("ZOOKEEPER-4925")),
+            ("3.9.4", None),
+            ("3.10.0", None),
+        ] {
+            let facts = Facts::of(&[srvr(version, "leader"), srvr(version, "follower")], &[], &[]);
+            let cautions = facts.cautions(Some(3)).concat();
+            assert_eq!(cautions.is_empty(), bug.is_none(), "{version}: {cautions}");
+            assert!(cautions.contains(bug.unwrap_or_default()), "{version}: {cautions}");
+        }
+        let unreadable = [Ok("srvr is not executed".to_owned()), Err(io::Error::other("x"))];
+        assert!(Facts::of(&unreadable, &[], &[]).cautions(Some(3)).is_empty());
+    }
+
+    #[test]
+    fn a_single_server_is_told_instead_of_the_bugs_of_ensembles() {
+        let facts = Facts::of(&[srvr("3.8.0", "standalone")], &[], &[mntr(7)]);
+        let cautions = facts.cautions(Some(0));
+        assert!(cautions.len() == 1 && cautions[0].contains("single server"), "{cautions:?}");
+    }
+
+    #[test]
+    fn servers_that_do_not_write_to_the_disk_are_told_if_they_are_a_majority() {
+        let told = |writes: &[u64], members| {
+            let numbers: Vec<_> = writes.iter().map(|writes| mntr(*writes)).collect();
+            !Facts::of(&[], &[], &numbers).cautions(members).is_empty()
+        };
+        assert!(told(&[0], Some(0)) && told(&[0, 0, 5], Some(3)));
+        assert!(!told(&[0, 4, 5], Some(3)) && !told(&[0, 0], None) && !told(&[3], Some(0)));
+    }
+
+    #[test]
+    fn different_session_timeouts_are_told() {
+        let facts = Facts::of(&[], &[conf(4000), conf(4000), conf(6000)], &[]);
+        let cautions = facts.cautions(Some(3)).concat();
+        assert!(cautions.contains("4s to 40s and 6s to 40s"), "{cautions}");
+        assert!(Facts::of(&[], &[conf(4000), conf(4000)], &[]).cautions(Some(3)).is_empty());
+    }
+}

@@ -1,0 +1,63 @@
+//! A new password while the session lives.
+//!
+//! A session collects logins: another one adds its rights and takes none away. So a password that
+//! was changed costs no lock. The session reads it anew when the server refuses a request.
+
+use std::time::Duration;
+
+use lock_core::Clock;
+
+use crate::{
+    error::{self, Meaning},
+    session::{Session, newest::Newest},
+    wire::login::SCHEME,
+};
+
+/// A request that was refused this long after a new login may have been sent before it.
+const RECENT: Duration = Duration::from_millis(500);
+/// The pause before such a request is repeated.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Session {
+    /// Reads the password anew after the server has refused a request, and logs in if it is another
+    /// one. Returns whether the request may succeed now; then it may also have paused.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves at most a login that the session did not have.
+    pub(crate) async fn log_in_anew(&self) -> bool {
+        let Some(login) = &self.route.login else { return false };
+        let asked = Clock::Boot.now();
+        let mut newest = self.newest.lock().await;
+        if newest.since.is_some_and(|since| since >= asked) {
+            // Another request's refusal has led to it.
+            return true;
+        }
+        let read = match login.read() {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::warn!(target: "distlock", %error, "the password cannot be read anew");
+                return false;
+            }
+        };
+        if newest.login.as_ref() == Some(&read) {
+            let recent = newest.since.is_some_and(|since| asked.since(since) < RECENT);
+            if recent {
+                tokio::time::sleep(PAUSE).await;
+            }
+            return recent;
+        }
+        let Some(client) = self.client() else { return false };
+        match client.auth(SCHEME, read.as_bytes()).await {
+            Ok(()) => {
+                *newest = Newest { login: Some(read), since: Some(Clock::Boot.now()) };
+                tracing::info!(target: "distlock", "logged in with another password");
+                true
+            }
+            Err(error) => {
+                tokio::time::sleep(PAUSE).await;
+                error::meaning(&error) == Meaning::Unanswered
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Tells whether a connection from this machine is of this process.
+//!
+//! Linux lists each connection of its network with the number of its socket, and each process's
+//! descriptors with the same number.
+
+use std::{io, net::SocketAddr};
+
+/// Checks that this system tells.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::Unsupported`] with what to do instead.
+pub(crate) fn check() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    let readable = std::fs::metadata("/proc/self/fd").is_ok();
+    #[cfg(not(target_os = "linux"))]
+    let readable = false;
+    let unsupported = || {
+        let why = "tls=verify needs Linux with /proc; give a connector of zookeeper-client with \
+                   its feature tls instead";
+        io::Error::new(io::ErrorKind::Unsupported, why)
+    };
+    if readable { Ok(()) } else { Err(unsupported()) }
+}
+
+/// Whether the other end of the connection from `from` to `to` is a descriptor of this process.
+pub(crate) async fn is_own(from: SocketAddr, to: SocketAddr) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // A machine with many connections has a long list.
+        let look = tokio::task::spawn_blocking(move || linux::is_own(from, to));
+        matches!(look.await, Ok(Ok(true)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (from, to);
+        false
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{
+        fs::{self, File},
+        io::{self, BufRead, BufReader},
+        net::SocketAddr,
+    };
+
+    /// Of this thread: it may be in another network than the rest of the process.
+    const CONNECTIONS: &str = "/proc/thread-self/net/tcp";
+
+    pub(super) fn is_own(from: SocketAddr, to: SocketAddr) -> io::Result<bool> {
+        let Some(socket) = socket(from, to)? else { return Ok(false) };
+        let link = format!("socket:[{socket}]");
+        let own = fs::read_dir("/proc/self/fd")?.filter_map(Result::ok);
+        let mut links = own.filter_map(|entry| fs::read_link(entry.path()).ok());
+        Ok(links.any(|found| found.as_os_str() == link.as_str()))
+    }
+
+    /// Returns the number of the socket that is connected from `from` to `to`.
+    fn socket(from: SocketAddr, to: SocketAddr) -> io::Result<Option<String>> {
+        let (Some(from), Some(to)) = (listed(from), listed(to)) else { return Ok(None) };
+        for line in BufReader::new(File::open(CONNECTIONS)?).lines().skip(1) {
+            let line = line?;
+            let mut words = line.split_ascii_whitespace().skip(1);
+            if words.next() == Some(&from) && words.next() == Some(&to) {
+                return Ok(words.nth(6).map(str::to_owned));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An address as Linux lists it.
+    fn listed(addr: SocketAddr) -> Option<String> {
+        let SocketAddr::V4(addr) = addr else { return None };
+        Some(format!("{:08X}:{:04X}", u32::from_ne_bytes(addr.ip().octets()), addr.port()))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{
+        net::{TcpListener, TcpStream},
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_connection_of_this_process_is_its_own() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let ours = TcpStream::connect(to).unwrap();
+        assert!(is_own(ours.local_addr().unwrap(), to).await);
+        let _ = listener.accept().unwrap();
+
+        let connect = format!("exec 3<>/dev/tcp/{}/{}; echo; read -r _", to.ip(), to.port());
+        let mut other = Command::new("bash")
+            .args(["-c", &connect])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (_theirs, from) = listener.accept().unwrap();
+        assert!(!is_own(from, to).await);
+        drop(other.stdin.take());
+        other.wait().unwrap();
+    }
+}

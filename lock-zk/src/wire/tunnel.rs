@@ -1,0 +1,144 @@
+//! TLS for the client crate, which has none that this driver could use.
+//!
+//! The crate's own TLS brings a second library of ciphers, and checks the certificate against the
+//! host's name alone. So the crate connects in plain text to a port of 127.0.0.1 that a tunnel
+//! holds, and the tunnel speaks TLS to the server.
+//!
+//! Other programs on this machine can reach that port, too. The tunnel has the client's
+//! certificate, so it serves this process only: before it dials, it looks for the other end of the
+//! connection among this process's own descriptors (see `peer.rs`). And the port stays taken while
+//! a client of the crate may still dial it: another program that took it would be sent the login.
+
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_core::keep::poison::lock;
+use tokio::{
+    io::{AsyncWriteExt, copy, split},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::wire::{
+    dial::{Dialer, Stream},
+    peer,
+    tls_error::explained,
+};
+
+/// How long the port stays taken after the last use of the tunnel: longer than the crate tries to
+/// close a session that was dropped while it was opened.
+const LINGER: Duration = Duration::from_secs(120);
+/// The most time that a server gets to close a connection that the crate has closed.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// The pause after a connection that could not be taken, such as for lack of descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A port of 127.0.0.1 that leads to one host by TLS.
+pub(crate) struct Tunnel {
+    pub(crate) addr: SocketAddr,
+    route: Arc<Route>,
+    _end: DropGuard,
+}
+
+/// Where a tunnel leads.
+struct Route {
+    host: String,
+    dialer: Dialer,
+    /// Why the last connection was not made, or broke.
+    failure: Mutex<Option<String>>,
+}
+
+impl Tunnel {
+    /// Opens a tunnel; its tasks run in the current runtime.
+    ///
+    /// # Errors
+    ///
+    /// If there is no port, or if this system does not tell whose a connection is.
+    pub(crate) async fn open(host: String, dialer: Dialer) -> io::Result<Self> {
+        peer::check()?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let (addr, end) = (listener.local_addr()?, CancellationToken::new());
+        let route = Arc::new(Route { host, dialer, failure: Mutex::default() });
+        tokio::spawn(listen(listener, route.clone(), end.clone()));
+        Ok(Self { addr, route, _end: end.drop_guard() })
+    }
+
+    /// Returns why the last connection was not made, or broke, with the host.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let failure = lock(&self.route.failure).clone();
+        failure.map(|why| format!("{}: {why}", self.route.host))
+    }
+}
+
+async fn listen(listener: TcpListener, route: Arc<Route>, end: CancellationToken) {
+    let serving = async {
+        loop {
+            match listener.accept().await {
+                Ok((stream, from)) => drop(tokio::spawn(route.clone().serve(stream, from))),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    };
+    if end.run_until_cancelled(serving).await.is_none() {
+        let refusing = async {
+            loop {
+                drop(listener.accept().await);
+            }
+        };
+        let _: Result<(), _> = timeout(LINGER, refusing).await;
+    }
+}
+
+impl Route {
+    /// Serves one connection to its end, if it is of this process.
+    async fn serve(self: Arc<Self>, stream: TcpStream, from: SocketAddr) {
+        match self.connect(stream, from).await {
+            Ok(()) => {}
+            Err(error) => {
+                tracing::debug!(target: "distlock", host = self.host, %error, "TLS");
+                *lock(&self.failure) = Some(error.to_string());
+            }
+        }
+    }
+
+    async fn connect(&self, stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+        if !peer::is_own(from, stream.local_addr()?).await {
+            let host = &self.host;
+            tracing::warn!(target: "distlock", host, %from, "another program's connection refused");
+            return Ok(());
+        }
+        stream.set_nodelay(true)?;
+        let server = self.dialer.host(&self.host).await?;
+        lock(&self.failure).take();
+        carry(stream, server).await.map_err(explained)
+    }
+}
+
+/// Carries bytes both ways until one side ends.
+async fn carry(client: TcpStream, server: Box<dyn Stream>) -> io::Result<()> {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = split(server);
+    let mut down = std::pin::pin!(copy(&mut from_server, &mut to_client));
+    tokio::select! {
+        ended = &mut down => return ended.map(drop),
+        // The crate has closed its side. What it has sent must still reach the server.
+        _ = copy(&mut from_client, &mut to_server) => {}
+    }
+    let closing = async {
+        let _ = to_server.shutdown().await;
+        let _ = down.await;
+    };
+    let _ = timeout(CLOSE_LIMIT, closing).await;
+    Ok(())
+}
+
+impl fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tunnel").field("addr", &self.addr).field("host", &self.route.host).finish()
+    }
+}

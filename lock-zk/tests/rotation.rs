@@ -1,0 +1,107 @@
+//! A password that changes while locks are held and waited for.
+
+mod support;
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use lock_core::{Error, Locks};
+use lock_lab::{Authority, ZooKeeper};
+use lock_zk::client::{Acl, AuthId, Client, Permission};
+use support::*;
+
+const OLD: &str = "f1rst";
+const NEW: &str = "s3cond";
+/// The login with the new password, as ZooKeeper shows it: its SHA-1 in base64.
+const NEW_DIGEST: &str = "me:f3tLgpuEhhM9QFUW9+GiCzyg+Ws=";
+const TTL: Duration = Duration::from_secs(2);
+
+/// A server over TLS whose nodes belong to a login with the password of a file.
+struct Protected {
+    server: ZooKeeper,
+    password: PathBuf,
+    authority: Authority,
+}
+
+impl Protected {
+    async fn start() -> Self {
+        let authority = Authority::new().unwrap();
+        let issued = authority.server(&["127.0.0.1"]).unwrap();
+        let server = lab().tls(issued.certificate(), issued.key()).login("me", OLD);
+        let server = server.start().await.unwrap();
+        let password = authority.file().with_file_name("password");
+        fs::write(&password, OLD).unwrap();
+        Self { server, password, authority }
+    }
+
+    fn url(&self) -> String {
+        let (ca, password) = (self.authority.file().display(), self.password.display());
+        format!(
+            "zookeeper://me@{}?tls=verify&ca={ca}&password_file={password}&acl=creator&ttl=2s",
+            self.server.secure_addr()
+        )
+    }
+
+    async fn open(&self) -> Locks {
+        open(&self.url()).await
+    }
+
+    /// What an operator does: all nodes belong to the new password alone.
+    async fn rotate(&self, names: &[&str]) {
+        let operator = Client::connector().with_auth("digest", format!("me:{OLD}").as_bytes());
+        let operator = operator.connect(&self.server.addr().to_string()).await.unwrap();
+        let ours = [Acl::new(Permission::ALL, AuthId::new("digest", NEW_DIGEST))];
+        let names = names.iter().map(|name| format!("/locks/{name}"));
+        for path in names.chain(["/locks".to_owned(), "/".to_owned()]) {
+            operator.set_acl(&path, &ours, None).await.unwrap();
+        }
+        assert!(operator.list_children("/locks").await.is_err(), "the old password still serves");
+        fs::write(&self.password, format!("{NEW}\n")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn locks_and_waiters_outlive_a_new_password() {
+    let protected = Protected::start().await;
+    let (locks, others) = (protected.open().await, protected.open().await);
+    let first = locks.lock("a").unwrap().acquire().await.unwrap();
+    let kept = locks.lock("b").unwrap().acquire().await.unwrap();
+    let waiter = queue_up(&others, others.lock("a").unwrap(), "a", 1).await;
+    protected.rotate(&["a", "b"]).await;
+
+    // Each renewal is refused until the password is read anew.
+    tokio::time::sleep(TTL * 2).await;
+    assert!(first.is_valid() && kept.is_valid(), "{first:?} {kept:?}");
+    let (token, end) = (first.token(), first.held());
+    first.release().await.unwrap();
+    let second = soon("the waiter holds", waiter).await.unwrap().unwrap();
+    assert!(second.token() > token, "{end:?}");
+    second.release().await.unwrap();
+    kept.release().await.unwrap();
+    for name in ["a", "b", "c"] {
+        locks.lock(name).unwrap().acquire().await.unwrap().release().await.unwrap();
+    }
+    let shown = format!("{locks:?} {others:?}");
+    assert!(!shown.contains(OLD) && !shown.contains(NEW), "{shown}");
+
+    // A client that begins now has the new password alone; one that keeps the old one is refused.
+    let later = protected.open().await;
+    later.lock("d").unwrap().acquire().await.unwrap().release().await.unwrap();
+    fs::write(&protected.password, OLD).unwrap();
+    let error = driver(&protected.url()).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_password_that_is_wrong_at_first_is_told_and_the_next_one_serves() {
+    let protected = Protected::start().await;
+    let locks = protected.open().await;
+    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    // The operator has changed the nodes before the file.
+    protected.rotate(&["a"]).await;
+    fs::write(&protected.password, OLD).unwrap();
+    let error = soon("a refusal", locks.lock("x").unwrap().acquire()).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    fs::write(&protected.password, NEW).unwrap();
+    locks.lock("x").unwrap().acquire().await.unwrap().release().await.unwrap();
+    guard.release().await.unwrap();
+}
