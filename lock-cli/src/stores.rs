@@ -61,6 +61,7 @@ struct Promises {
     expiry_slack_ms: u128,
     names_at_once: usize,
     detach: bool,
+    no_other_kinds: Option<&'static str>,
     cautions: Vec<String>,
 }
 
@@ -115,6 +116,7 @@ impl Promises {
             expiry_slack_ms: guarantees.expiry_slack.as_millis(),
             names_at_once: guarantees.names_at_once,
             detach: guarantees.detach,
+            no_other_kinds: guarantees.no_other_kinds,
             cautions: guarantees.cautions.clone(),
         }
     }
@@ -157,6 +159,7 @@ impl Promises {
             ),
         ]
         .into_iter()
+        .chain(self.no_other_kinds.map(|why| ("no other kinds, since", why.to_owned())))
         .chain(self.cautions.iter().map(|caution| ("caution", caution.clone())))
         .map(|(label, value)| vec![label.to_owned(), value])
         .collect()

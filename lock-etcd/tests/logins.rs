@@ -119,13 +119,14 @@ async fn an_expired_token_is_renewed_and_no_lock_is_lost() {
 
 #[tokio::test]
 async fn a_password_comes_from_the_url_the_environment_or_a_file() {
-    // cargo sets it for tests.
-    let variable = "CARGO_PKG_NAME";
+    // It is set for every test.
+    let variable = "CARGO_MANIFEST_DIR";
     let password = std::env::var(variable).unwrap();
+    let escaped = password.replace('/', "%2F");
     let (etcd, file) = (etcd_with(&password, &[]).await, PasswordFile::new(&password));
     let host = etcd.addr();
     for url in [
-        format!("etcd://me:{password}@{host}?prefix=locks/"),
+        format!("etcd://me:{escaped}@{host}?prefix=locks/"),
         format!("etcd://me@{host}?prefix=locks/&password_env={variable}"),
         format!("etcd://me@{host}?prefix=locks/&password_file={}", file.path().display()),
     ] {

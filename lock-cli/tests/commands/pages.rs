@@ -13,7 +13,7 @@ const PAGES: [(&str, &str); 5] = [
 ];
 
 /// The rows that depend on the version or the settings of a server.
-const OF_THE_SERVER: [&str; 2] = ["a holder may be told after the next grant if", "TTL"];
+const OF_THE_SERVER: [&str; 3] = ["a holder may be told after the next grant if", "TTL", "caution"];
 
 fn its_page_shows_its_promises(place: &Place) {
     the_page_shows_the_promises(place, place.store());
