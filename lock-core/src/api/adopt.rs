@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 use tracing::Instrument;
 
 use crate::{
-    Attempt, Error, Held, Instant, Kind, LockGuard, Locks, Request, Result, Ticket,
+    Attempt, Error, Held, Instant, Kind, LockGuard, Locks, LossReason, Request, Result, Ticket,
     api::client::Client,
     driver::trace,
     machine::{drain::Stay, finish::Finishing},
@@ -100,6 +100,13 @@ async fn take_up(
             Ok(LockGuard::counted(held, stay))
         }
         Err(error) => {
+            let error = match error {
+                // The lock went while it was taken up, before its adopter held it.
+                Error::PlaceLost { .. } => {
+                    Error::Lost { name: name.clone(), reason: LossReason::TicketOver }
+                }
+                error => error,
+            };
             trace::refused(&name, id, &error);
             Err(error)
         }
