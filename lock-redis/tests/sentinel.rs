@@ -8,7 +8,7 @@ use lab::{switch::switch, *};
 use lock_core::{
     DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement,
 };
-use lock_lab::{Redis, RedisSentinels};
+use lock_lab::{Proxy, Redis, RedisSentinels};
 use lock_redis::RedisLock;
 
 const TTL: Duration = Duration::from_secs(12);
@@ -250,6 +250,27 @@ async fn a_restarted_old_primary_is_left() {
     within(lease.renew()).await.unwrap();
     assert_eq!(redis.node(new).command(&[b"EXISTS", b"orders"]).await.unwrap(), "1");
     lease.release().await.unwrap();
+}
+
+/// The sentinel that answers first names a dead primary: it hears of no failover, since it is alone.
+/// The others are slower.
+#[tokio::test]
+async fn a_sentinel_that_has_missed_the_failover_is_not_the_last_word() {
+    let (redis, cut_off) = tokio::join!(deployment(), deployment());
+    cut_off.sentinel(1).kill();
+    cut_off.sentinel(2).kill();
+    cut_off.node(0).kill();
+    redis.node(0).kill();
+    redis.primary_after(0).await.unwrap();
+    let behind = cut_off.sentinel_addrs()[0];
+    let slow = Proxy::start(redis.sentinel_addrs()[0]).await.unwrap();
+    slow.delay(Duration::from_millis(100));
+    let url = format!("redis+sentinel://{behind},{}/lab", slow.addr());
+    let lease = acquire(&*driver(&url).await, "orders", TTL).await.unwrap();
+    lease.release().await.unwrap();
+    // With no other sentinel to ask, the refusal is told.
+    let refused = try_driver(&format!("redis+sentinel://{behind}/lab")).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
 }
 
 #[tokio::test]

@@ -91,13 +91,31 @@ impl Connector {
     ) -> RedisResult<Connection> {
         let attempt = async {
             let address = self.place.find().await?;
-            let opened = self.open(&address, on_push).await?;
-            let answers = Arc::default();
-            let data = Data::read(&address, None);
-            let connection = Connection { opened, address, data, answers, number, peer: None };
-            self.prepare(connection, previous).await
+            match self.connect_to(&address, number, previous, &on_push).await {
+                Err(error) if !crate::error::is_denied(&error) => {
+                    let Some(other) = self.place.find_other(&address).await else {
+                        return Err(error);
+                    };
+                    self.connect_to(&other, number, previous, &on_push).await
+                }
+                connected => connected,
+            }
         };
         timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
+    }
+
+    async fn connect_to(
+        &self,
+        address: &Address,
+        number: u64,
+        previous: Option<&Peer>,
+        on_push: &OnPush,
+    ) -> RedisResult<Connection> {
+        let opened = self.open(address, on_push.clone()).await?;
+        let (address, answers) = (address.clone(), Arc::default());
+        let data = Data::read(&address, None);
+        let connection = Connection { opened, address, data, answers, number, peer: None };
+        self.prepare(connection, previous).await
     }
 
     async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {

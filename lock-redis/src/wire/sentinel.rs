@@ -45,7 +45,17 @@ impl Sentinels {
     ///
     /// The last error, if no sentinel names a primary.
     pub(crate) async fn primary(&self) -> RedisResult<Address> {
-        self.newest().await.map(|named| named.primary)
+        self.newest(OTHERS).await.map(|named| named.primary)
+    }
+
+    /// Same as [`primary`](Self::primary), with the answer of every sentinel that gives one in time.
+    /// During a failover they change their minds one by one.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`primary`](Self::primary).
+    async fn primary_of_all(&self) -> RedisResult<Address> {
+        self.newest(LIMIT).await.map(|named| named.primary)
     }
 
     /// Returns how many replicas the sentinels know, dead ones included.
@@ -54,10 +64,11 @@ impl Sentinels {
     ///
     /// Same as [`primary`](Self::primary).
     pub(crate) async fn replicas(&self) -> RedisResult<usize> {
-        self.newest().await.map(|named| named.replicas)
+        self.newest(OTHERS).await.map(|named| named.replicas)
     }
 
-    async fn newest(&self) -> RedisResult<Named> {
+    /// `others`: for how long the other sentinels may answer after the first one.
+    async fn newest(&self, others: Duration) -> RedisResult<Named> {
         let mut asked: FuturesUnordered<_> =
             self.addresses.iter().map(|address| self.ask(address)).collect();
         let mut newest = None::<Named>;
@@ -68,7 +79,7 @@ impl Sentinels {
                 answer = asked.next() => match answer {
                     Some(Ok(named)) => {
                         if newest.is_none() {
-                            late.set(sleep(OTHERS));
+                            late.set(sleep(others));
                         }
                         newest = newest.max(Some(named));
                     }
@@ -170,6 +181,14 @@ impl Place {
             Self::Fixed(address) | Self::Member(address) => Ok(address.clone()),
             Self::Sentinel(sentinels) => sentinels.primary().await,
         }
+    }
+
+    /// Finds another server after this one could not be used: the first sentinel to answer may not
+    /// have heard of a failover yet. Returns `None` if there is no other.
+    pub(crate) async fn find_other(&self, than: &Address) -> Option<Address> {
+        let Self::Sentinel(sentinels) = self else { return None };
+        let named = sentinels.primary_of_all().await.ok()?;
+        (named != *than).then_some(named)
     }
 }
 
