@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
 use redis::{AsyncConnectionConfig, RedisError, RedisResult, cmd, make_extension_error};
 use tokio::time::{sleep, timeout};
 
@@ -99,16 +99,26 @@ impl Sentinels {
     async fn ask(&self, address: &Address) -> RedisResult<Named> {
         let question = async {
             let mut sentinel = self.open(address, Mode::Simple, self.dial.options()).await?;
-            let mut master = cmd("SENTINEL");
-            master.arg("MASTER").arg(&self.service);
-            master.query_async::<HashMap<String, String>>(&mut sentinel.redis).await
+            let about = |what: &str| {
+                let mut about = cmd("SENTINEL");
+                about.arg(what).arg(&self.service);
+                about
+            };
+            let (address, master) = (about("GET-MASTER-ADDR-BY-NAME"), about("MASTER"));
+            let mut other = sentinel.redis.clone();
+            // In one flight.
+            try_join(
+                address.query_async::<Option<(String, u16)>>(&mut other),
+                master.query_async::<HashMap<String, String>>(&mut sentinel.redis),
+            )
+            .await
         };
-        let fields = match timeout(LIMIT, question).await {
-            Ok(Ok(fields)) => fields,
+        let (primary, fields) = match timeout(LIMIT, question).await {
+            Ok(Ok(answers)) => answers,
             Ok(Err(failed)) => return Err(self.explained(address, failed)),
             Err(_) => return Err(error(format!("the sentinel {address} does not answer"))),
         };
-        Named::read(&fields)
+        Named::read(primary, &fields)
             .ok_or_else(|| error(format!("the sentinel {address} names no address: {fields:?}")))
     }
 
@@ -147,9 +157,11 @@ impl Sentinels {
 }
 
 impl Named {
-    fn read(fields: &HashMap<String, String>) -> Option<Self> {
+    /// The `fields` name the old primary, with the new epoch, until all replicas follow the new one.
+    /// So the address is asked for by itself.
+    fn read(primary: Option<(String, u16)>, fields: &HashMap<String, String>) -> Option<Self> {
         let field = |name: &str| fields.get(name);
-        let primary = Address::new(field("ip")?, field("port")?.parse().ok()?);
+        let primary = primary.map(|(host, port)| Address::new(host, port))?;
         let replicas = field("num-slaves").and_then(|n| n.parse().ok()).unwrap_or_default();
         Some(Self { epoch: field("config-epoch")?.parse().ok()?, primary, replicas })
     }
@@ -198,12 +210,11 @@ mod tests {
 
     #[test]
     fn the_newest_answer_counts() {
-        let named = |epoch: &str, port: &str| {
-            let fields = [("ip", "10.0.0.1"), ("port", port), ("config-epoch", epoch)];
-            let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            Named::read(&fields.into_iter().collect()).unwrap()
+        let named = |epoch: &str, port: u16| {
+            let fields = HashMap::from([("config-epoch".to_owned(), epoch.to_owned())]);
+            Named::read(Some(("10.0.0.1".to_owned(), port)), &fields).unwrap()
         };
-        let newest = [named("2", "7"), named("10", "8"), named("9", "9")].into_iter().max();
+        let newest = [named("2", 7), named("10", 8), named("9", 9)].into_iter().max();
         assert_eq!(newest.unwrap().primary, Address::new("10.0.0.1", 8));
     }
 }
