@@ -167,10 +167,43 @@ pub(crate) fn cluster() -> RedisError {
     (ErrorKind::InvalidClientConfig, why).into()
 }
 
-/// The error for a server that sentinels name, and that is a replica: a failover is under way.
+/// The error for a server that sentinels name as the primary, and that is none: a failover may be
+/// under way.
+#[derive(Debug, thiserror::Error)]
+#[error("the sentinels name {address} as the primary, and {why}")]
+struct NoPrimary {
+    address: Address,
+    why: String,
+}
+
+/// The error for a server that sentinels name, and that is a replica.
 pub(crate) fn not_the_primary(address: &Address) -> RedisError {
-    let why = format!("the sentinels name {address} as the primary, and it is a replica now");
-    std::io::Error::new(std::io::ErrorKind::ConnectionRefused, why).into()
+    no_primary(address, "it is a replica now".to_owned())
+}
+
+/// The error for a server that sentinels name, and to which there is no connection. Any other error
+/// stays as it is.
+pub(crate) fn of_the_primary(address: &Address, error: RedisError) -> RedisError {
+    let is_gone = is_broken(&error) || is_elsewhere(&error);
+    match is_gone && !is_no_primary(&error) {
+        true => no_primary(address, format!("there is no connection to it: {error}")),
+        false => error,
+    }
+}
+
+fn no_primary(address: &Address, why: String) -> RedisError {
+    let error = NoPrimary { address: address.clone(), why };
+    std::io::Error::new(std::io::ErrorKind::ConnectionRefused, error).into()
+}
+
+/// Whether the sentinels name a server that cannot be used as the primary, and may soon name
+/// another one.
+pub(crate) fn is_no_primary(error: &RedisError) -> bool {
+    use std::{error::Error, io, sync::Arc};
+    // The client library shows its own pointer as the source.
+    let source = error.source().and_then(|it| it.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let inside = source.and_then(|it| it.downcast_ref::<io::Error>()).and_then(|it| it.get_ref());
+    inside.is_some_and(|it| it.is::<NoPrimary>())
 }
 
 /// The error for an answer that the script cannot give.
@@ -289,6 +322,19 @@ mod tests {
             (inside_6(wrong), "rejected", Unknown),
             (inside_7(wrong), "rejected", Unknown),
         ]);
+    }
+
+    #[test]
+    fn a_primary_that_is_none_is_known_by_its_error() {
+        let address = Address::new("10.0.0.1", 7);
+        let refused = of_the_primary(&address, io(io::ErrorKind::ConnectionRefused));
+        assert!(is_no_primary(&refused) && is_no_primary(&refused.clone()));
+        let demoted = of_the_primary(&address, not_the_primary(&address));
+        assert_eq!(demoted.to_string(), not_the_primary(&address).to_string());
+        for other in [said("NOAUTH Authentication required."), said(OOM)] {
+            assert!(!is_no_primary(&of_the_primary(&address, other)));
+        }
+        check([(refused, "unavailable", Effect::None)]);
     }
 
     #[test]

@@ -13,10 +13,16 @@ use super::{
     Session, description,
     node::{Link, Node},
 };
-use crate::{error::STORE, layout::key::client_key, wire::connection::Peer};
+use crate::{
+    error::{self, STORE},
+    layout::key::client_key,
+    wire::connection::{Peer, timed_out},
+};
 
 /// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+/// A new client has this much longer than one connection: the description follows it.
+const LAST: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Connects a node, and renews on it at once: anything may have changed meanwhile.
@@ -43,6 +49,27 @@ impl Session {
         self.book().attempts.all_due(Clock::Boot.now());
         self.due.notify_one();
         Ok(())
+    }
+
+    /// Same as [`connect`](Self::connect), for a new client. Sentinels hear of a failover one after
+    /// the other, and a dead primary is the primary for a while: as long as they name one that
+    /// cannot be used, it asks them again, for as long as one connection may take.
+    pub(super) async fn connect_first(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+    ) -> Result<(), RedisError> {
+        let (mut pause, mut failed) = (BACKOFF, None);
+        let attempts = async {
+            loop {
+                match self.connect(node, None).await {
+                    Err(error) if error::is_no_primary(&error) => failed = Some(error),
+                    ended => return ended,
+                }
+                pause.wait().await;
+            }
+        };
+        let ended = timeout(node.connector.limit() + LAST, attempts).await;
+        ended.unwrap_or_else(|_| Err(failed.unwrap_or_else(timed_out)))
     }
 
     /// Same as [`connect`](Self::connect), after a connection was lost or could not be made.

@@ -42,11 +42,12 @@ use crate::{
 const FIND_LIMIT: Duration = Duration::from_secs(3);
 
 impl Session {
-    /// Connects, once.
+    /// Connects, once. Asks sentinels again while the primary that they name cannot be used.
     ///
     /// # Errors
     ///
-    /// The reason why it failed, within 4 s.
+    /// The reason why it failed, within the limit of a connection (3 s if none is configured) and a
+    /// second.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         config.check()?;
@@ -90,7 +91,7 @@ impl Session {
     /// Connects all nodes. The others are enough if some nodes of a cluster are down.
     async fn connect_all(self: &Arc<Self>) -> Result<(), RedisError> {
         let nodes = self.routes.all();
-        let connected = join_all(nodes.iter().map(|node| self.connect(node, None))).await;
+        let connected = join_all(nodes.iter().map(|node| self.connect_first(node))).await;
         let (up, mut failed): (Vec<_>, Vec<_>) = connected.into_iter().partition(Result::is_ok);
         let denied = failed.iter().position(|error| error.as_ref().is_err_and(error::is_denied));
         match (up.is_empty(), denied) {

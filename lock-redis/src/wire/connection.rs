@@ -91,13 +91,32 @@ impl Connector {
     ) -> RedisResult<Connection> {
         let attempt = async {
             let address = self.place.find().await?;
-            let opened = self.open(&address, on_push).await?;
-            let answers = Arc::default();
-            let data = Data::read(&address, None);
-            let connection = Connection { opened, address, data, answers, number, peer: None };
-            self.prepare(connection, previous).await
+            let connected = self.connect_to(&address, number, previous, on_push).await;
+            connected.map_err(|error| match self.place {
+                Place::Sentinel(_) => crate::error::of_the_primary(&address, error),
+                Place::Fixed(_) | Place::Member(_) => error,
+            })
         };
         timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
+    }
+
+    async fn connect_to(
+        &self,
+        address: &Address,
+        number: u64,
+        previous: Option<&Peer>,
+        on_push: OnPush,
+    ) -> RedisResult<Connection> {
+        let opened = self.open(address, on_push).await?;
+        let (address, data) = (address.clone(), Data::read(address, None));
+        let answers = Arc::default();
+        let connection = Connection { opened, address, data, answers, number, peer: None };
+        self.prepare(connection, previous).await
+    }
+
+    /// Returns the time limit of making a connection.
+    pub(crate) fn limit(&self) -> Duration {
+        self.dial.limit
     }
 
     async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {
@@ -349,6 +368,6 @@ impl Peer {
     }
 }
 
-fn timed_out() -> RedisError {
+pub(crate) fn timed_out() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, future::join, stream::FuturesUnordered};
 use redis::{AsyncConnectionConfig, RedisError, RedisResult, cmd, make_extension_error};
 use tokio::time::{sleep, timeout};
 
@@ -88,16 +88,22 @@ impl Sentinels {
     async fn ask(&self, address: &Address) -> RedisResult<Named> {
         let question = async {
             let mut sentinel = self.open(address, Mode::Simple, self.dial.options()).await?;
-            let mut master = cmd("SENTINEL");
-            master.arg("MASTER").arg(&self.service);
-            master.query_async::<HashMap<String, String>>(&mut sentinel.redis).await
+            let about = |what: &str| cmd("SENTINEL").arg(what).arg(&self.service).to_owned();
+            let (master, current) = (about("MASTER"), about("GET-MASTER-ADDR-BY-NAME"));
+            let mut second = sentinel.redis.clone();
+            // In one flight, in this order: the address is as new as the epoch at least.
+            let (fields, at) =
+                join(master.query_async(&mut sentinel.redis), current.query_async(&mut second))
+                    .await;
+            RedisResult::Ok((fields?, at?))
         };
-        let fields = match timeout(LIMIT, question).await {
-            Ok(Ok(fields)) => fields,
-            Ok(Err(failed)) => return Err(self.explained(address, failed)),
-            Err(_) => return Err(error(format!("the sentinel {address} does not answer"))),
-        };
-        Named::read(&fields)
+        let (fields, at): (HashMap<String, String>, Option<(String, u16)>) =
+            match timeout(LIMIT, question).await {
+                Ok(Ok(answers)) => answers,
+                Ok(Err(failed)) => return Err(self.explained(address, failed)),
+                Err(_) => return Err(error(format!("the sentinel {address} does not answer"))),
+            };
+        Named::read(&fields, at)
             .ok_or_else(|| error(format!("the sentinel {address} names no address: {fields:?}")))
     }
 
@@ -136,9 +142,13 @@ impl Sentinels {
 }
 
 impl Named {
-    fn read(fields: &HashMap<String, String>) -> Option<Self> {
+    /// Reads the fields of the service, and the primary's address. That is not the address among the
+    /// fields: a sentinel that leads a failover shows the old primary there, with the new epoch,
+    /// until it has told the last replica.
+    fn read(fields: &HashMap<String, String>, at: Option<(String, u16)>) -> Option<Self> {
         let field = |name: &str| fields.get(name);
-        let primary = Address::new(field("ip")?, field("port")?.parse().ok()?);
+        let (host, port) = at?;
+        let primary = Address::new(host, port);
         let replicas = field("num-slaves").and_then(|n| n.parse().ok()).unwrap_or_default();
         Some(Self { epoch: field("config-epoch")?.parse().ok()?, primary, replicas })
     }
@@ -179,12 +189,13 @@ mod tests {
 
     #[test]
     fn the_newest_answer_counts() {
-        let named = |epoch: &str, port: &str| {
-            let fields = [("ip", "10.0.0.1"), ("port", port), ("config-epoch", epoch)];
+        let named = |epoch: &str, port: u16| {
+            let fields = [("ip", "10.0.0.9"), ("port", "99"), ("config-epoch", epoch)];
             let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            Named::read(&fields.into_iter().collect()).unwrap()
+            let at = Some(("10.0.0.1".to_owned(), port));
+            Named::read(&fields.into_iter().collect(), at).unwrap()
         };
-        let newest = [named("2", "7"), named("10", "8"), named("9", "9")].into_iter().max();
+        let newest = [named("2", 7), named("10", 8), named("9", 9)].into_iter().max();
         assert_eq!(newest.unwrap().primary, Address::new("10.0.0.1", 8));
     }
 }

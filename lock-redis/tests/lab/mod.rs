@@ -3,6 +3,7 @@
 
 pub mod beat;
 pub mod election;
+pub mod stale_sentinel;
 pub mod switch;
 
 use std::{future::Future, sync::Arc, time::Duration};
