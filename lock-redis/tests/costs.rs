@@ -1,0 +1,74 @@
+//! What an acquisition costs in requests: on each deployment as much as on one server.
+
+mod lab;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use lab::*;
+use lock_lab::{Redis, RedisCluster, RedisSentinels};
+use lock_redis::RedisLock;
+
+/// So long that no renewal falls into a count.
+const TTL: Duration = Duration::from_secs(600);
+const PAIRS: u64 = 60;
+/// What servers and sentinels say to each other, and what this test asks.
+const OTHERS: [&str; 6] = ["ping", "publish", "replconf", "psync", "info", "config|resetstat"];
+/// What a script does inside the server, and what a client does not send while it only locks.
+const INSIDE: [&str; 9] =
+    ["time", "set", "get", "del", "exists", "llen", "pttl", "pexpire", "expire"];
+
+/// Names that each primary of a cluster has some of.
+fn names() -> Vec<String> {
+    (0..12).map(|number| format!("orders/{number}")).collect()
+}
+
+async fn pairs(client: &RedisLock, count: u64) {
+    for lock in names().iter().cycle().take(usize::try_from(count).unwrap()) {
+        acquire(client, lock, TTL).await.unwrap().release().await.unwrap();
+    }
+}
+
+/// Commands that these servers have got, by their names.
+async fn commands(servers: &[Redis]) -> BTreeMap<String, u64> {
+    let mut commands = BTreeMap::new();
+    for server in servers {
+        for (what, count) in server.counters().await.unwrap().iter() {
+            if let Some(command) = what.strip_prefix("cmd.") {
+                *commands.entry(command.to_owned()).or_default() += count;
+            }
+        }
+    }
+    commands
+}
+
+/// The requests of a client for [`PAIRS`] locks, taken and given back.
+async fn requests(url: &str, servers: &[Redis]) -> BTreeMap<String, u64> {
+    let client = driver(url).await;
+    // The second and later ones are alike: servers have all scripts, and the client all slots.
+    pairs(&client, names().len() as u64).await;
+    let before = commands(servers).await;
+    pairs(&client, PAIRS).await;
+    let mut after = commands(servers).await;
+    for (command, count) in &mut after {
+        *count -= before.get(command).copied().unwrap_or_default();
+    }
+    let of_clients = |command: &str| !OTHERS.contains(&command) && !INSIDE.contains(&command);
+    after.into_iter().filter(|(what, count)| *count > 0 && of_clients(what)).collect()
+}
+
+#[tokio::test]
+async fn sentinel_and_cluster_cost_the_requests_of_one_server() {
+    let single = [lab::server().await];
+    let alone = requests(&single[0].url(), &single).await;
+    assert_eq!(alone, BTreeMap::from([("evalsha".to_owned(), 2 * PAIRS)]));
+    let sentinels = RedisSentinels::builder().in_memory().start().await.unwrap();
+    let addrs: Vec<_> = sentinels.sentinel_addrs().iter().map(ToString::to_string).collect();
+    let url = format!("redis+sentinel://{}/{}", addrs.join(","), sentinels.service());
+    assert_eq!(requests(&url, &sentinels.nodes()[..1]).await, alone, "with Sentinel");
+    let cluster = RedisCluster::builder().replicas(0).appendonly(false).start().await.unwrap();
+    assert_eq!(requests(&cluster.url(), cluster.nodes()).await, alone, "in a cluster");
+    // The names were on all nodes, or nothing is shown.
+    for node in cluster.nodes() {
+        assert!(node.counters().await.unwrap().get("cmd.evalsha") > 0);
+    }
+}
