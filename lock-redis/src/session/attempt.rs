@@ -96,6 +96,9 @@ pub(crate) struct Hold {
     doubted: bool,
     /// Requests that were sent before this may have been answered by a server that was left.
     counts_from: Instant,
+    /// The last instant at which the holder's own renewal of a fixed term may be sent. Checks must
+    /// leave the key the time that it grants.
+    by_hand: Instant,
 }
 
 /// Number of polls of a foreign holder's key.
@@ -144,12 +147,32 @@ impl Attempt {
     /// checked: its key gets the time that the term has left.
     pub(super) fn turn(&self) -> Turn<'_> {
         let ttl = self.look(|stage| match stage {
-            Stage::Held { sent, .. } if self.term == Term::Fixed => {
-                (*sent + self.ttl).since(Clock::Boot.now()).max(Duration::from_millis(1))
+            Stage::Held { sent, note, .. } if self.term == Term::Fixed => {
+                let end = (*sent).max(note.by_hand) + self.ttl;
+                end.since(Clock::Boot.now()).clamp(Duration::from_millis(1), self.ttl)
             }
             _ => self.ttl,
         });
         ((&self.key, &self.ticket, ttl), self.turns.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Returns the attempt as the member of a renewal that its holder asks for, which is sent by
+    /// `deadline`. It gives a fixed term a whole TTL again.
+    pub(super) fn turn_by_hand(&self, deadline: Instant) -> Turn<'_> {
+        self.change(|stage| {
+            if let Stage::Held { note, .. } = stage {
+                note.by_hand = deadline.max(note.by_hand);
+            }
+        });
+        (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Takes note that the holder's own renewal, sent at this instant, has found a fixed term.
+    pub(super) fn renewed_by_hand(&self, confirmed: Instant) {
+        self.change(|stage| match stage {
+            Stage::Held { sent, .. } if self.term == Term::Fixed => *sent = confirmed.max(*sent),
+            _ => {}
+        });
     }
 
     /// Returns the command that removes the attempt from the server: its lock, or its place.
@@ -376,8 +399,8 @@ impl Attempt {
 
 impl Hold {
     fn new(fenced: Instant, alone: Option<Instant>) -> Self {
-        let counts_from = Instant::default();
-        Self { fenced, alone, earlier: None, doubted: false, counts_from }
+        let (counts_from, by_hand) = (Instant::default(), Instant::default());
+        Self { fenced, alone, earlier: None, doubted: false, counts_from, by_hand }
     }
 }
 

@@ -41,12 +41,14 @@ impl Waits for Session {
 
     async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         // Sent as a shared hold: whether it holds alone may change while the request is on its way.
-        let command = script::renew(&[], &[attempt.turn()]);
-        let (op, read) = (("renew", Lane::First), |value: &_| answer::renewed(value, 0));
         let deadline = Clock::Boot.now() + attempt.ttl / 2;
+        let command = script::renew(&[], &[attempt.turn_by_hand(deadline)]);
+        let (op, read) = (("renew", Lane::First), |value: &_| answer::renewed(value, 0));
         let (sent, (_, seen)) =
             self.insist(op, &command, attempt.patience(), deadline, read).await?;
-        Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
+        let found = matches!(seen[..], [Seen::Holds(_)]).then_some(sent);
+        found.into_iter().for_each(|sent| attempt.renewed_by_hand(sent));
+        Ok(found)
     }
 
     /// Also removes the lock of an attempt that holds. The session forgets the attempt.

@@ -224,3 +224,20 @@ fn only_a_server_that_took_over_makes_a_loss_a_failover() {
         assert_eq!(validity.loss(), Some(reason));
     }
 }
+
+/// The key would end before the holder's deadline otherwise, and another client would get in.
+#[test]
+fn a_renewal_by_hand_gives_a_fixed_term_a_whole_ttl() {
+    let mut request = Request::new(LockName::new("orders").unwrap(), TTL);
+    request.term = Term::Fixed;
+    let key = Key::new(&RedisConfig::new("localhost", 6379), &request.name);
+    let ticket = Ticket::queued("0123456789abcdef", Uuid::new_v4());
+    let attempt = Attempt::new(Mode::Queue, key, ticket, &request);
+    let ttl = |((_, _, ttl), _): Turn<'_>| ttl;
+    attempt.hold(Instant::default()).unwrap();
+    assert_eq!(ttl(attempt.turn()), Duration::from_millis(1));
+    let now = Clock::Boot.now();
+    assert_eq!(ttl(attempt.turn_by_hand(now)), TTL);
+    attempt.renewed_by_hand(now);
+    assert!(ttl(attempt.turn()) > TTL / 3 * 2);
+}
