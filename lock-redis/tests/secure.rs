@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use lab::*;
 use lock_core::{Clock, Error};
-use lock_lab::{Authority, Proxy, Redis, RedisSentinels};
+use lock_lab::{Authority, Proxy, Redis, RedisCluster, RedisSentinels};
 use lock_redis::RedisLock;
 
 const TTL: Duration = Duration::from_secs(3);
@@ -180,4 +180,40 @@ async fn sentinels_with_tls_and_logins_lead_to_the_primary() {
     let other = driver(&url).await;
     assert!(is_contended(&try_acquire(&other, "orders", TTL).await));
     assert_eq!(held.validity().loss(), None);
+}
+
+#[tokio::test]
+async fn a_cluster_with_tls_and_logins_keeps_its_locks() {
+    let authority = Authority::new().unwrap();
+    let builder = RedisCluster::builder().in_memory().user("app", "p455word");
+    let redis = builder.tls(&authority).unwrap().start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "p455word").unwrap();
+    let (addr, good) = (redis.node(0).addr(), verified(&authority));
+    let other = verified(&Authority::new().unwrap());
+    for (login, certificates, word) in [
+        ("app:wr0ng@", good.as_str(), "Denied"),
+        ("app:p455word@", &other, "invalid peer certificate"),
+        ("app:p455word@", "tls=off", "does it expect TLS"),
+    ] {
+        let (_, text) = refused(&format!("redis+cluster://{login}{addr}?{certificates}")).await;
+        assert!(text.contains(word), "{text}");
+    }
+    let url = format!("redis+cluster://app@{addr}?{good}&password_file={}", file.display());
+    let client = driver(&url).await;
+    keeps_its_locks(&client, &redis.nodes().iter().collect::<Vec<_>>(), &file).await;
+    let slot = RedisCluster::slot_of(b"orders");
+    let (held, old) = (acquire(&client, "orders", TTL * 4).await.unwrap(), redis.owner(slot).await);
+    let old = old.unwrap();
+    redis.migrate(slot, (old + 1) % RedisCluster::PRIMARIES).await.unwrap();
+    within(held.renew()).await.unwrap();
+    let new = redis.owner(slot).await.unwrap();
+    redis.await_replicas().await.unwrap();
+    redis.node(new).kill();
+    redis.owner_after(new, slot).await.unwrap();
+    within(held.renew()).await.unwrap();
+    assert_eq!(held.validity().loss(), None);
+    held.release().await.unwrap();
+    works(&*driver(&url).await).await;
 }

@@ -261,8 +261,9 @@ impl RedisCluster {
         (0..self.nodes.len()).filter(|node| self.node(*node).runs())
     }
 
+    /// The nodes name each other's ports without TLS to whom asks without TLS, as the lab does.
     fn node_at(&self, addr: SocketAddr) -> Option<usize> {
-        self.nodes.iter().position(|node| node.addr() == addr)
+        self.nodes.iter().position(|node| node.control() == addr)
     }
 }
 

@@ -100,7 +100,7 @@ impl Store for RedisOptions {
         command.push(home.into());
         if let Some(password) = &self.password {
             command.extend(["--requirepass".into(), password.into()]);
-            if self.role.is_some() {
+            if self.role.is_some() || self.member.is_some() {
                 command.extend(["--masterauth".into(), password.into()]);
             }
         }

@@ -51,6 +51,7 @@ impl Encryption {
             ["tls-key-file".to_owned(), file(Tls::KEY)],
             ["tls-auth-clients".to_owned(), yes_no(self.demands_certificates)],
             ["tls-replication".to_owned(), yes_no(self.between_nodes)],
+            ["tls-cluster".to_owned(), yes_no(self.between_nodes)],
         ];
         if let Some(authority) = &self.authority {
             fs::write(home.join(PEERS), authority)

@@ -74,8 +74,8 @@ impl Make {
         let question = async {
             let options = self.dial.options();
             let options = options.set_connection_timeout(None).set_response_timeout(None);
-            let mut node = self.dial.open(address, Mode::Simple, options).await?.redis;
-            node.send_packed_command(&slots::question()).await?.extract_error()
+            let mut node = self.dial.open(address, Mode::Simple, options).await?;
+            node.redis.send_packed_command(&slots::question()).await?.extract_error()
         };
         let silent = || std::io::Error::from(std::io::ErrorKind::TimedOut).into();
         let answer = timeout(LIMIT, question).await.unwrap_or_else(|_| Err(silent()));

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, time::Duration};
 
 use super::{Member, Redis, RedisCluster, first_slots, until};
-use crate::{Builder, LabError, Network};
+use crate::{Authority, Builder, LabError, Network, redis::secured::Encryption};
 
 /// Options for a [`RedisCluster`].
 #[derive(Clone, Debug)]
@@ -36,7 +36,24 @@ impl RedisClusterBuilder {
     /// Demands a password from clients, and from the nodes among themselves. It is part of the URL.
     /// Default: none.
     pub fn password(mut self, password: &str) -> Self {
-        self.node = self.node.password(password).arg("--masterauth").arg(password);
+        self.node = self.node.password(password);
+        self
+    }
+
+    /// Demands TLS of clients, and encrypts between nodes, with certificates of this authority for
+    /// 127.0.0.1. Default: without TLS.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Io`] if no certificate can be made.
+    pub fn tls(mut self, authority: &Authority) -> Result<Self, LabError> {
+        self.node.options.encryption = Some(Encryption::of_nodes(authority)?);
+        Ok(self)
+    }
+
+    /// Demands a login of clients: this user. It is part of the URL. Default: none.
+    pub fn user(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.node = self.node.user(user, password);
         self
     }
 
