@@ -25,10 +25,6 @@ const CLAIM: Claim = Claim {
 const HOLDS: std::ops::RangeInclusive<f64> = 0.55..=0.8;
 const LOOK: Duration = Duration::from_millis(10);
 const RENEWALS: usize = 3;
-/// Number of runs, if the machine stands still in all but the last one.
-const RUNS: usize = 5;
-/// What takes longer than this share of the TTL says that the machine stood still.
-const STANDSTILL: u32 = 10;
 
 #[async_trait]
 impl Experiment for Renewal {
@@ -143,66 +139,26 @@ mod etcd {
     }
 }
 
-/// The median time between two renewals, as a share of the TTL. A lock that is lost because the
-/// machine stood still says nothing about renewals: then it is tried again.
+/// The median time between two renewals, as a share of the TTL.
 async fn share(locks: &Locks, name: &str, ttl: Duration, by_hand: bool) -> Result<f64, Failure> {
-    let mut left = RUNS;
-    loop {
-        left -= 1;
-        let mut machine = Machine { most: ttl / STANDSTILL, slow: None };
-        let shares = match by_hand {
-            true => renewed_by_hand(locks, name, ttl, &mut machine).await,
-            false => renewed_by_itself(locks, name, ttl, &mut machine).await,
-        };
-        match (shares, machine.slow) {
-            (Ok(mut shares), _) => {
-                shares.sort_by(f64::total_cmp);
-                return Ok(shares[shares.len() / 2]);
-            }
-            (Err(lost), Some(slow)) if left == 0 => {
-                return Err(format!("{lost}; the machine stood still for {slow:?}").into());
-            }
-            (Err(_), Some(_)) => {}
-            (Err(lost), None) => return Err(lost),
-        }
-    }
-}
-
-/// Whether the machine kept up.
-struct Machine {
-    most: Duration,
-    /// The longest time that something took which takes no time, if it was too long.
-    slow: Option<Duration>,
-}
-
-impl Machine {
-    fn took(&mut self, time: Duration) {
-        if time > self.most {
-            self.slow = self.slow.max(Some(time));
-        }
-    }
+    let mut shares = match by_hand {
+        true => renewed_by_hand(locks, name, ttl).await?,
+        false => renewed_by_itself(locks, name, ttl).await?,
+    };
+    shares.sort_by(f64::total_cmp);
+    Ok(shares[shares.len() / 2])
 }
 
 /// Returns the times between renewals as shares of the TTL. The holder sees a renewal as a rise of
 /// its remaining time.
-async fn renewed_by_itself(
-    locks: &Locks,
-    name: &str,
-    ttl: Duration,
-    machine: &mut Machine,
-) -> Result<Vec<f64>, Failure> {
+async fn renewed_by_itself(locks: &Locks, name: &str, ttl: Duration) -> Result<Vec<f64>, Failure> {
     let guard = locks.lock(name)?.ttl(ttl).acquire().await?;
-    let shares = watch(&guard, ttl, machine, || false).await?;
+    let shares = watch(&guard, ttl, || false).await?;
     guard.release().await?;
     Ok(shares)
 }
 
-async fn renewed_by_hand(
-    locks: &Locks,
-    name: &str,
-    ttl: Duration,
-    machine: &mut Machine,
-) -> Result<Vec<f64>, Failure> {
+async fn renewed_by_hand(locks: &Locks, name: &str, ttl: Duration) -> Result<Vec<f64>, Failure> {
     let guard = locks.lock(name)?.ttl(ttl).fixed_term().acquire().await?;
     let mut since = Time::start();
     let due = || {
@@ -212,7 +168,7 @@ async fn renewed_by_hand(
         }
         due
     };
-    let shares = watch(&guard, ttl, machine, due).await?;
+    let shares = watch(&guard, ttl, due).await?;
     guard.release().await?;
     Ok(shares)
 }
@@ -220,7 +176,6 @@ async fn renewed_by_hand(
 async fn watch(
     guard: &LockGuard,
     ttl: Duration,
-    machine: &mut Machine,
     mut due: impl FnMut() -> bool,
 ) -> Result<Vec<f64>, Failure> {
     let (mut shares, mut last, mut since) = (Vec::new(), guard.remaining(), Time::start());
@@ -229,11 +184,8 @@ async fn watch(
         if !guard.is_valid() {
             return Err("the lock was lost".into());
         }
-        let look = Time::start();
         if due() {
-            let renewed = guard.renew().await;
-            machine.took(look.since());
-            renewed?;
+            guard.renew().await?;
         }
         let now = guard.remaining();
         if now > last {
@@ -242,7 +194,6 @@ async fn watch(
         }
         last = now;
         sleep(LOOK).await;
-        machine.took(look.since());
     }
     shares.remove(0);
     Ok(shares)
