@@ -191,7 +191,8 @@ async fn a_cluster_with_tls_and_logins_keeps_its_locks() {
     let file = folder.path().join("password");
     std::fs::write(&file, "p455word").unwrap();
     let (addr, good) = (redis.node(0).addr(), verified(&authority));
-    let other = verified(&Authority::new().unwrap());
+    let stranger = Authority::new().unwrap();
+    let other = verified(&stranger);
     for (login, certificates, word) in [
         ("app:wr0ng@", good.as_str(), "Denied"),
         ("app:p455word@", &other, "invalid peer certificate"),

@@ -90,7 +90,7 @@ impl<S> Drop for Lent<S> {
 struct Lab<S: 'static> {
     server: Lent<S>,
     /// Text to append to the URL.
-    options: &'static str,
+    options: String,
     ttl: Duration,
     delete: for<'a> fn(&'a S, &'a LockName) -> Reply<'a, ()>,
     leftovers: for<'a> fn(&'a S) -> Reply<'a, Vec<String>>,
@@ -119,6 +119,45 @@ impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
 
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         (self.leftovers)(&self.server).await
+    }
+}
+
+/// A database that may demand TLS.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+struct Secured<S> {
+    server: S,
+    /// Who has issued its certificate.
+    authority: Option<lock_lab::Authority>,
+}
+
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+impl<S> Secured<S> {
+    async fn start<B, F: Future<Output = Result<S, LabError>>>(
+        tls: bool,
+        builder: B,
+        encrypted: impl Fn(B, &lock_lab::Issued) -> B,
+        start: impl Fn(B) -> F,
+    ) -> Result<Self, LabError> {
+        if !tls {
+            return Ok(Self { server: start(builder).await?, authority: None });
+        }
+        let authority = lock_lab::Authority::new()?;
+        let builder = encrypted(builder, &authority.server(&["127.0.0.1"])?);
+        Ok(Self { server: start(builder).await?, authority: Some(authority) })
+    }
+
+    fn options(&self) -> String {
+        let authority = self.authority.as_ref();
+        authority.map(|it| format!("?tls=verify&ca={}", it.file().display())).unwrap_or_default()
+    }
+}
+
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+impl<S: Deref<Target = Server>> Deref for Secured<S> {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
     }
 }
 
@@ -174,7 +213,7 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
     let empty = async |redis: &Redis| Ok(redis.command(&[b"FLUSHALL"]).await.map(drop)?);
     Ok(Box::new(Lab {
         server: IDLE.get(empty, Redis::start).await?,
-        options: if mode.is_empty() { "" } else { "?mode=simple" },
+        options: if mode.is_empty() { String::new() } else { format!("?{mode}") },
         ttl: Duration::from_secs(3),
         delete: |redis, _| {
             Box::pin(async move {
@@ -200,7 +239,7 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
     };
     Ok(Box::new(Lab {
         server: IDLE.get(empty, Etcd::start).await?,
-        options: "",
+        options: String::new(),
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
         delete: |etcd, name| {
@@ -260,7 +299,7 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
     };
     Ok(Box::new(Lab {
         server: IDLE.get(empty, ZooKeeper::start).await?,
-        options: "",
+        options: String::new(),
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
         delete: |server, name| {
@@ -300,11 +339,11 @@ fn live_names(now: &str) -> String {
 }
 
 #[cfg(feature = "postgres")]
-pub async fn postgres() -> Result<Box<dyn Harness>, Failure> {
-    use lock_lab::Postgres;
+pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
+    use lock_lab::{Builder, Postgres};
 
-    static IDLE: Idle<Postgres> = Idle::new();
-    let empty = async |server: &Postgres| {
+    static IDLE: [Idle<Secured<Postgres>>; 2] = [Idle::new(), Idle::new()];
+    let empty = async |Secured { server, .. }: &Secured<Postgres>| {
         // The last check's connections may still have requests running.
         let others = "pid <> pg_backend_pid() AND usename = current_user";
         let sql = format!(
@@ -313,18 +352,23 @@ pub async fn postgres() -> Result<Box<dyn Harness>, Failure> {
         );
         Ok(server.sql(&sql).await.map(drop)?)
     };
+    let encrypted = |builder: Builder<Postgres>, issued: &lock_lab::Issued| {
+        builder.tls(issued.certificate(), issued.key()).tls_only()
+    };
+    let start = || Secured::start(tls, Postgres::builder(), encrypted, Builder::start);
+    let server = IDLE[usize::from(tls)].get(empty, start).await?;
     Ok(Box::new(Lab {
-        server: IDLE.get(empty, Postgres::start).await?,
-        options: "",
+        options: server.options(),
+        server,
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
-        delete: |server, name| {
+        delete: |Secured { server, .. }, name| {
             Box::pin(async move {
                 server.sql(&delete_rows(name, |hex| format!("decode('{hex}', 'hex')"))).await?;
                 Ok(())
             })
         },
-        leftovers: |server| {
+        leftovers: |Secured { server, .. }| {
             Box::pin(async move {
                 let now = "extract(epoch FROM clock_timestamp()) * 1000000";
                 Ok(server.sql(&live_names(now)).await?.lines().map(str::to_owned).collect())
@@ -334,27 +378,32 @@ pub async fn postgres() -> Result<Box<dyn Harness>, Failure> {
 }
 
 #[cfg(feature = "mysql")]
-pub async fn mariadb() -> Result<Box<dyn Harness>, Failure> {
-    use lock_lab::MariaDb;
+pub async fn mariadb(tls: bool) -> Result<Box<dyn Harness>, Failure> {
+    use lock_lab::{Builder, MariaDb};
 
-    static IDLE: Idle<MariaDb> = Idle::new();
-    let empty = async |server: &MariaDb| {
+    static IDLE: [Idle<Secured<MariaDb>>; 2] = [Idle::new(), Idle::new()];
+    let empty = async |Secured { server, .. }: &Secured<MariaDb>| {
         let tables = server.sql("SHOW TABLES;").await?;
         let drop_all = tables.lines().map(|table| format!("DROP TABLE `{table}`;"));
         Ok(server.sql(&drop_all.collect::<String>()).await.map(drop)?)
     };
+    let encrypted = |builder: Builder<MariaDb>, issued: &lock_lab::Issued| {
+        builder.tls(issued.certificate(), issued.key()).tls_only()
+    };
+    let start = || Secured::start(tls, MariaDb::builder(), encrypted, Builder::start);
+    let server = IDLE[usize::from(tls)].get(empty, start).await?;
     Ok(Box::new(Lab {
-        server: IDLE.get(empty, MariaDb::start).await?,
-        options: "",
+        options: server.options(),
+        server,
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
-        delete: |server, name| {
+        delete: |Secured { server, .. }, name| {
             Box::pin(async move {
                 server.sql(&delete_rows(name, |hex| format!("x'{hex}'"))).await?;
                 Ok(())
             })
         },
-        leftovers: |server| {
+        leftovers: |Secured { server, .. }| {
             Box::pin(async move {
                 let now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
                 Ok(server.sql(&live_names(now)).await?.lines().map(str::to_owned).collect())

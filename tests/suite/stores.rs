@@ -53,9 +53,29 @@ pub fn all() -> Vec<Store> {
             start: || Box::pin(crate::lab::zookeeper()),
         },
         #[cfg(feature = "postgres")]
-        Store { name: "postgres", virtual_time: false, start: || Box::pin(crate::lab::postgres()) },
+        Store {
+            name: "postgres",
+            virtual_time: false,
+            start: || Box::pin(crate::lab::postgres(false)),
+        },
+        #[cfg(feature = "postgres")]
+        Store {
+            name: "postgres_tls",
+            virtual_time: false,
+            start: || Box::pin(crate::lab::postgres(true)),
+        },
         #[cfg(feature = "mysql")]
-        Store { name: "mariadb", virtual_time: false, start: || Box::pin(crate::lab::mariadb()) },
+        Store {
+            name: "mariadb",
+            virtual_time: false,
+            start: || Box::pin(crate::lab::mariadb(false)),
+        },
+        #[cfg(feature = "mysql")]
+        Store {
+            name: "mariadb_tls",
+            virtual_time: false,
+            start: || Box::pin(crate::lab::mariadb(true)),
+        },
     ]
 }
 
