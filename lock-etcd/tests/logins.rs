@@ -117,6 +117,57 @@ async fn an_expired_token_is_renewed_and_no_lock_is_lost() {
     held.release().await.unwrap();
 }
 
+/// Each login costs etcd the check of a password: whatever asks for one, a refused one is not
+/// repeated at once.
+#[tokio::test]
+async fn a_refused_login_is_tried_once_a_second() {
+    let (etcd, file) = (etcd_with("first", &[]).await, PasswordFile::new("first"));
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let ours = locks(&url(&proxy, &file.path())).await;
+    let held = hold(&ours, "held").await;
+    let logins = async || etcd.counters().await.unwrap().get("rpc.Authenticate");
+    // The lab logs in for its numbers, too.
+    let before = logins().await;
+    let of_lab = logins().await - before;
+
+    etcd.set_password("me", "second").await.unwrap();
+    let (before, began) = (logins().await, Clock::Boot.now());
+    for again in 0..200 {
+        if again % 50 == 0 {
+            proxy.reset();
+        }
+        let tried = ours.lock("job").unwrap().try_acquire().await;
+        let looked = ours.inspect("held").await;
+        let denied = |error: &Error| matches!(error, Error::Denied { .. });
+        let passing = |error: &Error| matches!(error, Error::Unavailable { .. });
+        assert!(tried.as_ref().is_err_and(|e| denied(e) || passing(e)), "{tried:?}");
+        assert!(looked.as_ref().is_err_and(|e| denied(e) || passing(e)), "{looked:?}");
+    }
+    let logins = logins().await - before - of_lab;
+    let most = 1 + Clock::Boot.now().since(began).as_secs();
+    assert!((1..=most).contains(&logins), "{logins} logins, at most {most} are allowed");
+
+    // Another password is tried at once.
+    file.write("second");
+    hold(&ours, "job").await.release().await.unwrap();
+    held.release().await.unwrap();
+}
+
+/// A login has the limit of connecting, and not that of a request.
+#[tokio::test]
+async fn a_slow_check_of_the_password_is_waited_for() {
+    let etcd = Etcd::builder().in_memory().arg("--bcrypt-cost=14").start().await.unwrap();
+    etcd.demand_logins(&[("me", "first", "locks/")]).await.unwrap();
+    let url = format!("etcd://me:first@{}?prefix=locks/&request_timeout=300ms", etcd.addr());
+    let connect = async |limit: &str| {
+        let config = StoreUrl::parse(&format!("{url}&connect_timeout={limit}")).unwrap();
+        EtcdLock::connect(EtcdConfig::from_url(&config).unwrap()).await
+    };
+    let refused = connect("300ms").await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "the check is too fast: {refused:?}");
+    connect("30s").await.unwrap();
+}
+
 #[tokio::test]
 async fn a_password_comes_from_the_url_the_environment_or_a_file() {
     // It is set for every test.

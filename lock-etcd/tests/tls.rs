@@ -49,8 +49,38 @@ async fn locks_work_over_tls_by_address_and_by_name() {
     let ca = path(authority.file());
     let etcd = etcd_for(&authority, HOST).await;
     contend(&format!("{}?tls=verify&ca={ca}", etcd.url())).await;
+    contend(&format!("etcds://{}?ca={ca}", etcd.addr())).await;
+    let said = refusal(&format!("etcds://{}", etcd.addr())).await;
+    assert!(said.contains("certificate"), "an authority that the system does not know: {said}");
     let etcd = etcd_for(&authority, "etcd.lab").await;
     contend(&format!("{}?tls=verify&ca={ca}&server_name=etcd.lab", etcd.url())).await;
+}
+
+/// Over TLS, a login that may use one prefix has its locks there, and is told where it has none.
+#[tokio::test]
+async fn a_login_of_one_prefix_has_its_locks_there_and_nowhere_else() {
+    let authority = Authority::new().unwrap();
+    let server = authority.server(&[HOST]).unwrap();
+    let builder = Etcd::builder().in_memory().arg("--bcrypt-cost=4");
+    let etcd = builder.tls(server.certificate(), server.key()).start().await.unwrap();
+    etcd.demand_logins(&[("me", "s3cret", "team/locks/")]).await.unwrap();
+    let ca = path(authority.file());
+    let url = |prefix| format!("etcds://me:s3cret@{}?ca={ca}&prefix={prefix}", etcd.addr());
+    contend(&url("team/locks/")).await;
+    contend(&url("team/locks/deeper/")).await;
+    for prefix in ["", "team/", "other/"] {
+        let config = EtcdConfig::from_url(&StoreUrl::parse(&url(prefix)).unwrap()).unwrap();
+        let error = match EtcdLock::connect(config).await {
+            Ok(driver) => {
+                let locks = lock_core::Locks::new(driver);
+                locks.lock("job").unwrap().try_acquire().await.unwrap_err()
+            }
+            Err(error) => error,
+        };
+        assert!(matches!(error, Error::Denied { .. }), "{prefix}: {error:?}");
+        let told = error.to_string();
+        assert!(told.contains("permission denied") && !told.contains("s3cret"), "{told}");
+    }
 }
 
 #[tokio::test]

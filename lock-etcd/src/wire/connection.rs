@@ -88,18 +88,22 @@ impl Connection {
     ) -> Result<(Self, T), Failure> {
         let endpoints = Endpoints::shuffled(&source.endpoints());
         let to_try = endpoints.to_try();
-        let limit = limits.of_each(to_try.len());
+        let (limit, request) = (limits.of_each(to_try.len()), limits.request);
         let mut failure = Failure::senseless("no endpoints");
         for endpoint in to_try {
             let attempt = async {
-                let member = Arc::new(source.dial(&endpoint, 0, true, limit).await?);
-                Ok((member.clone(), probe(member).await?))
+                let member = source.dial(&endpoint, 0, true, limit.min(request)).await?;
+                let member = Arc::new(member);
+                let answer = timeout(request, probe(member.clone())).await;
+                Ok((member, answer.map_err(|_| Failure::silent(request))??))
             };
             match timeout(limit, attempt).await {
                 Ok(Ok((member, answer))) => {
                     return Ok((Self::new(endpoints, source, limits, member), answer));
                 }
-                Ok(Err(error)) => failure = source.explain(error, &endpoint, limit).await,
+                Ok(Err(error)) => {
+                    failure = source.explain(error, &endpoint, limit.min(request)).await;
+                }
                 Err(_) => failure = Failure::silent(limit),
             }
             if !failure.kind.is_passing() {
@@ -151,13 +155,14 @@ impl Connection {
         *lock(&self.heard)
     }
 
-    /// Sends a request that needs the leader, without a retry.
+    /// Sends a request that needs the leader. Without a retry, unless all that it needed was a new
+    /// login.
     pub(crate) async fn call<T, F: Future<Output = Answer<T>>>(
         &self,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
         let room = self.turns.request().await;
-        self.send(Word::Leader, room, send).await
+        self.send_with_login(Word::Leader, room, send).await
     }
 
     /// Sends a request that only reads, when its turn has come. Without a retry, unless all that
@@ -169,6 +174,16 @@ impl Connection {
     ) -> Result<T, Failure> {
         let _turn = self.turns.look().await;
         let room = self.turns.request().await;
+        self.send_with_login(word, room, send).await
+    }
+
+    /// Sends a request, and once more if its login had expired: it was not carried out.
+    async fn send_with_login<T, F: Future<Output = Answer<T>>>(
+        &self,
+        word: Word,
+        room: Option<Turn<'_>>,
+        send: impl Fn(&Member) -> F,
+    ) -> Result<T, Failure> {
         match self.send(word, room, &send).await {
             Err(failure) if failure.kind == FailureKind::LoggedOut => {
                 let room = self.turns.request().await;
@@ -192,14 +207,14 @@ impl Connection {
                 self.works(word);
                 return Ok(answer);
             }
-            // The client crate logs in again only with the password that it knows.
             Ok(Err(error)) => self.judge(member.generation, Failure::of_stream(error)),
             Err(_) => Failure::silent(self.limits.request),
         };
         // Boxed here and elsewhere, so that rare cases do not make every request's future large.
-        // The next request reports the result of the login.
-        drop(Box::pin(self.failed(member.generation, &failure)).await);
-        Err(failure)
+        match Box::pin(self.failed(member.generation, &failure)).await {
+            Err(refused) if failure.kind == FailureKind::LoggedOut => Err(refused),
+            _ => Err(failure),
+        }
     }
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`

@@ -109,9 +109,9 @@ impl Connection {
         if same {
             to_try.insert(0, old.endpoint.clone());
         }
-        let limit = self.limits.of_each(to_try.len());
+        let (limit, request) = (self.limits.of_each(to_try.len()), self.limits.request);
         for endpoint in to_try {
-            let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit);
+            let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit.min(request));
             match timeout(limit, dialed).await {
                 Ok(Ok(member)) => return Ok(Some(member)),
                 Ok(Err(failure)) if failure.kind == FailureKind::Denied => {

@@ -22,11 +22,12 @@ impl Limits {
         Self { connect: connect.unwrap_or(CONNECT_LIMIT), request }
     }
 
-    /// Returns how long one member of several may take to answer, so that all of them are tried in
-    /// time.
+    /// Returns how long one member of several may take to connect and to check the login, so that
+    /// all of them are tried in time. A login is no request: the check of a password takes a server
+    /// long, and longer under load.
     pub(crate) fn of_each(&self, members: usize) -> Duration {
         let members = u32::try_from(members.max(1)).unwrap_or(u32::MAX);
-        (self.connect / members).min(self.request)
+        self.connect / members
     }
 }
 
@@ -38,7 +39,7 @@ mod tests {
     fn all_members_are_tried_in_time() {
         let seconds = Duration::from_secs;
         let limits = Limits::new(None, None);
-        assert_eq!([1, 2, 4].map(|n| limits.of_each(n)), [seconds(2), seconds(2), seconds(1)]);
+        assert_eq!([1, 2, 4].map(|n| limits.of_each(n)), [seconds(4), seconds(2), seconds(1)]);
         let limits = Limits::new(Some(seconds(1)), Some(seconds(10)));
         assert_eq!(
             [0, 1, 2].map(|n| limits.of_each(n)),

@@ -10,8 +10,8 @@ use lock_core::{Clock, Instant, Secret, keep::poison::lock};
 
 use crate::error::{Failure, FailureKind};
 
-/// How long a password that etcd has refused is not worth another login: checking one costs etcd
-/// much.
+/// How long passwords that etcd has refused are not worth another login: checking one costs etcd
+/// much. The same ones are refused without a request.
 const REFUSED: Duration = Duration::from_secs(1);
 
 /// A user, and the password that is read anew for each login.
@@ -26,8 +26,15 @@ pub(crate) struct Login {
 #[derive(Default)]
 struct Known {
     accepted: Option<String>,
-    /// When it last refused all that there are.
-    refused: Option<Instant>,
+    /// The last refusal of all that there were.
+    refused: Option<Refusal>,
+}
+
+/// A login that etcd refused.
+struct Refusal {
+    at: Instant,
+    passwords: Vec<String>,
+    failure: Failure,
 }
 
 impl Login {
@@ -59,17 +66,25 @@ impl Login {
         *lock(&self.known) = Known { accepted: Some(password), refused: None };
     }
 
-    /// Notes that etcd refused all passwords.
-    pub(crate) fn refused(&self) {
-        lock(&self.known).refused = Some(Clock::Boot.now());
+    /// Notes that etcd refused all of these passwords.
+    pub(crate) fn refused(&self, passwords: Vec<String>, failure: Failure) {
+        let refusal = Refusal { at: Clock::Boot.now(), passwords, failure };
+        lock(&self.known).refused = Some(refusal);
+    }
+
+    /// Returns how etcd refused all of these passwords a moment ago, if it did.
+    pub(crate) fn refusal(&self, passwords: &[String]) -> Option<Failure> {
+        let (known, now) = (lock(&self.known), Clock::Boot.now());
+        let refusal = known.refused.as_ref().filter(|refusal| now < refusal.at + REFUSED)?;
+        let is_same = passwords.iter().all(|password| refusal.passwords.contains(password));
+        is_same.then(|| refusal.failure.clone())
     }
 
     /// Whether the password is another one than that in use, and worth a try.
     pub(crate) fn has_other_password(&self) -> bool {
-        let known = lock(&self.known);
-        let now = Clock::Boot.now();
-        let refused = known.refused.is_some_and(|at| now < at + REFUSED);
-        !refused && self.secret.read().is_ok_and(|password| known.accepted != Some(password))
+        let Ok(password) = self.secret.read() else { return false };
+        lock(&self.known).accepted.as_ref() != Some(&password)
+            && self.refusal(&[password]).is_none()
     }
 }
 
@@ -98,8 +113,16 @@ mod tests {
         fs::write(&file, "new").unwrap();
         assert!(login.has_other_password());
         assert_eq!(login.passwords().unwrap(), ["new", "old"]);
-        login.refused();
+        let both = login.passwords().unwrap();
+        assert!(login.refusal(&both).is_none());
+        login.refused(both.clone(), Failure::new(FailureKind::Denied, "no"));
         assert!(!login.has_other_password(), "it was refused a moment ago");
+        assert_eq!(login.refusal(&both).unwrap().to_string(), "no");
+
+        fs::write(&file, "newer").unwrap();
+        assert!(login.has_other_password(), "nobody has refused this one");
+        assert!(login.refusal(&login.passwords().unwrap()).is_none());
+        fs::write(&file, "new").unwrap();
         login.accepted("old".to_owned());
         assert!(login.has_other_password(), "etcd may know it by now");
         assert!(!format!("{login:?}").contains("old"));

@@ -24,7 +24,8 @@ impl Own {
     ///
     /// # Errors
     ///
-    /// The reason why a file cannot be read, or the login was refused.
+    /// The reason why a file cannot be read, or the login was refused: now, or a moment ago with
+    /// the same passwords.
     pub(crate) async fn dial(
         &self,
         endpoint: &str,
@@ -34,8 +35,12 @@ impl Own {
         let Some(login) = &self.login else {
             return Ok(Client::connect([endpoint], Some(options)).await?);
         };
+        let passwords = login.passwords()?;
+        if let Some(refusal) = login.refusal(&passwords) {
+            return Err(refusal);
+        }
         let mut refused = Failure::senseless("no password");
-        for password in login.passwords()? {
+        for password in passwords.clone() {
             let options = options.clone().with_user(login.user.clone(), password.clone());
             match Client::connect([endpoint], Some(options)).await.map_err(Failure::from) {
                 Ok(client) => {
@@ -46,12 +51,14 @@ impl Own {
                 Err(failure) => return Err(failure),
             }
         }
-        login.refused();
+        login.refused(passwords, refused.clone());
         Err(refused)
     }
 
     fn options(&self, limit: Duration) -> std::result::Result<ConnectOptions, Failure> {
-        let options = for_locks(&ConnectOptions::new(), limit);
+        // The client crate would repeat a refused login for each request. Here a login that has
+        // expired leads to a new connection, which remembers what was refused.
+        let options = for_locks(&ConnectOptions::new(), limit).with_auto_token_refresh(false);
         match self.tls.mode {
             Encryption::Off => Ok(options),
             _ => match tls(&self.tls, limit) {

@@ -6,7 +6,8 @@
 //!
 //! Other programs on this machine can reach that port, too. The tunnel has the client's
 //! certificate, so it serves this process only: before it dials, it looks for the other end of the
-//! connection among this process's own descriptors (see `peer.rs`). And the port stays taken while
+//! connection among this process's own descriptors (see `peer.rs`). A few of these searches run at a
+//! time, and what comes meanwhile waits unaccepted: a flood of strangers takes no memory. And the port stays taken while
 //! a client of the crate may still dial it: another program that took it would be sent the login.
 
 use std::{
@@ -16,11 +17,12 @@ use std::{
     time::Duration,
 };
 
-use lock_core::keep::poison::lock;
+use lock_core::{Clock, Instant, keep::poison::lock};
 use tokio::{
     io::{AsyncWriteExt, copy, split},
     net::{TcpListener, TcpStream},
-    time::timeout,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -38,6 +40,12 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 /// The pause after a connection that could not be taken, such as for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The most searches for the other end of a connection at a time: each takes a thread and goes
+/// through all connections of the machine.
+const CHECKS: usize = 4;
+/// The shortest time between two warnings about other programs.
+const WARNINGS: Duration = Duration::from_secs(60);
+
 /// A port of 127.0.0.1 that leads to one host by TLS.
 pub(crate) struct Tunnel {
     pub(crate) addr: SocketAddr,
@@ -51,7 +59,13 @@ struct Route {
     dialer: Dialer,
     /// Why the last connection was not made, or broke.
     failure: Mutex<Option<String>>,
+    checks: Arc<Semaphore>,
+    strangers: Strangers,
 }
+
+/// Counts the connections of other programs between warnings.
+#[derive(Default)]
+struct Strangers(Mutex<(u64, Option<Instant>)>);
 
 impl Tunnel {
     /// Opens a tunnel; its tasks run in the current runtime.
@@ -63,7 +77,9 @@ impl Tunnel {
         peer::check()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let (addr, end) = (listener.local_addr()?, CancellationToken::new());
-        let route = Arc::new(Route { host, dialer, failure: Mutex::default() });
+        let (failure, strangers) = (Mutex::default(), Strangers::default());
+        let checks = Arc::new(Semaphore::new(CHECKS));
+        let route = Arc::new(Route { host, dialer, failure, checks, strangers });
         tokio::spawn(listen(listener, route.clone(), end.clone()));
         Ok(Self { addr, route, _end: end.drop_guard() })
     }
@@ -77,27 +93,42 @@ impl Tunnel {
 
 async fn listen(listener: TcpListener, route: Arc<Route>, end: CancellationToken) {
     let serving = async {
-        loop {
-            match listener.accept().await {
-                Ok((stream, from)) => drop(tokio::spawn(route.clone().serve(stream, from))),
-                Err(_) => tokio::time::sleep(PAUSE).await,
-            }
+        // The bound is never closed.
+        while let Ok(check) = route.checks.clone().acquire_owned().await {
+            let (stream, from) = next(&listener).await;
+            drop(tokio::spawn(route.clone().serve(stream, from, check)));
         }
     };
     if end.run_until_cancelled(serving).await.is_none() {
         let refusing = async {
             loop {
-                drop(listener.accept().await);
+                drop(next(&listener).await);
             }
         };
         let _: Result<(), _> = timeout(LINGER, refusing).await;
     }
 }
 
+/// Accepts the next connection, with a pause after each one that could not be taken: a lack of
+/// descriptors may last.
+async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
 impl Route {
     /// Serves one connection to its end, if it is of this process.
-    async fn serve(self: Arc<Self>, stream: TcpStream, from: SocketAddr) {
-        match self.connect(stream, from).await {
+    async fn serve(
+        self: Arc<Self>,
+        stream: TcpStream,
+        from: SocketAddr,
+        check: OwnedSemaphorePermit,
+    ) {
+        match self.connect(stream, from, check).await {
             Ok(()) => {}
             Err(error) => {
                 tracing::debug!(target: "distlock", host = self.host, %error, "TLS");
@@ -106,16 +137,42 @@ impl Route {
         }
     }
 
-    async fn connect(&self, stream: TcpStream, from: SocketAddr) -> io::Result<()> {
-        if !peer::is_own(from, stream.local_addr()?).await {
-            let host = &self.host;
-            tracing::warn!(target: "distlock", host, %from, "another program's connection refused");
+    async fn connect(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+        check: OwnedSemaphorePermit,
+    ) -> io::Result<()> {
+        let is_own = peer::is_own(from, stream.local_addr()?).await;
+        drop(check);
+        if !is_own {
+            drop(stream);
+            if let Some(refused) = self.strangers.count(Clock::Boot.now()) {
+                let host = &self.host;
+                tracing::warn!(
+                    target: "distlock", host, %from, refused,
+                    "connections of other programs refused"
+                );
+            }
             return Ok(());
         }
         stream.set_nodelay(true)?;
         let server = self.dialer.host(&self.host).await?;
         lock(&self.failure).take();
         carry(stream, server).await.map_err(explained)
+    }
+}
+
+impl Strangers {
+    /// Counts one. Returns how many there were since the last warning, if another one is due.
+    fn count(&self, now: Instant) -> Option<u64> {
+        let (count, warned) = &mut *lock(&self.0);
+        *count += 1;
+        if warned.is_some_and(|at| now < at + WARNINGS) {
+            return None;
+        }
+        *warned = Some(now);
+        Some(std::mem::take(count))
     }
 }
 
@@ -140,5 +197,42 @@ async fn carry(client: TcpStream, server: Box<dyn Stream>) -> io::Result<()> {
 impl fmt::Debug for Tunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tunnel").field("addr", &self.addr).field("host", &self.route.host).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::Tls;
+
+    use super::*;
+
+    #[test]
+    fn strangers_are_reported_once_a_minute_with_their_number() {
+        let (strangers, now) = (Strangers::default(), Clock::Boot.now());
+        assert_eq!(strangers.count(now), Some(1));
+        assert_eq!(strangers.count(now), None);
+        assert_eq!(strangers.count(now + WARNINGS - Duration::from_nanos(1)), None);
+        assert_eq!(strangers.count(now + WARNINGS), Some(3));
+        assert_eq!(strangers.count(now + WARNINGS), None);
+    }
+
+    #[tokio::test]
+    async fn connections_wait_unaccepted_while_all_searches_are_under_way() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let host = server.local_addr().unwrap().to_string();
+        let dialer = Dialer::new(&Tls::default(), Duration::from_secs(20)).unwrap();
+        let tunnel = Tunnel::open(host, dialer).await.unwrap();
+        let checks = &tunnel.route.checks;
+        let busy = checks.acquire_many(CHECKS as u32).await.unwrap();
+        let mut clients = Vec::new();
+        for _ in 0..3 * CHECKS {
+            clients.push(TcpStream::connect(tunnel.addr).await.unwrap());
+        }
+        let served = timeout(Duration::from_millis(200), server.accept()).await;
+        assert!(served.is_err(), "one was served without a search");
+        drop(busy);
+        for _ in &clients {
+            server.accept().await.unwrap();
+        }
     }
 }
