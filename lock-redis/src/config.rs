@@ -143,9 +143,17 @@ impl RedisConfig {
     /// Sets the options of the connection that the locks open: the name resolver, and with the
     /// client library's feature `token-based-authentication` the provider of changing passwords.
     /// Its timeouts, its receiver of pushes and the size of its buffer are ignored: locks need
-    /// their own.
+    /// their own. Not for sentinels, which would be told the servers' passwords: they have
+    /// [`sentinel_connection`](Self::sentinel_connection).
     pub fn connection(mut self, options: AsyncConnectionConfig) -> Self {
         self.transport.options = options;
+        self
+    }
+
+    /// Same as [`connection`](Self::connection), for the connections to sentinels. Default: none of
+    /// these options.
+    pub fn sentinel_connection(mut self, options: AsyncConnectionConfig) -> Self {
+        self.transport.sentinel_options = options;
         self
     }
 

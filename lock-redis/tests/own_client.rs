@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use lab::*;
+use lab::{stale_sentinel::StaleSentinel, *};
 use lock_core::{Error, LockGuard, Locks, LossReason};
 use lock_lab::Redis;
 use lock_redis::{
-    RedisConfig, RedisLock,
+    Address, RedisConfig, RedisLock, Target,
     client::{
         self, AsyncCommands, AsyncConnectionConfig, Client, ClientTlsConfig, IntoConnectionInfo,
         RedisFuture, TlsCertificates, io::AsyncDNSResolver,
@@ -211,6 +211,23 @@ async fn the_options_of_a_connection_count() {
         .set_dns_resolver(Resolver(server.addr()))
         .set_response_timeout(Some(Duration::from_nanos(1)));
     let config = RedisConfig::from_client(&client).connection(options);
+    let own = Locks::new(RedisLock::connect(config).await.unwrap());
+    contend(&own, &locks(&server.url()).await).await;
+}
+
+#[tokio::test]
+async fn the_options_for_servers_and_for_sentinels_are_apart() {
+    let server = server().await;
+    let sentinel = StaleSentinel::start(server.addr(), 0, server.addr()).await;
+    let sentinels = vec![Address::new("locks.example", sentinel.addr.port())];
+    let target = Target::Sentinel { sentinels, service: "lab".to_owned() };
+    let found = |addr| AsyncConnectionConfig::new().set_dns_resolver(Resolver(addr));
+    // The servers' options may hold their passwords: they are not for sentinels.
+    let config = RedisConfig::of(target);
+    let refused = RedisLock::connect(config.clone().connection(found(sentinel.addr))).await;
+    assert!(refused.is_err_and(|error| error.is_unavailable()));
+    assert_eq!(sentinel.asked(), 0);
+    let config = config.sentinel_connection(found(sentinel.addr));
     let own = Locks::new(RedisLock::connect(config).await.unwrap());
     contend(&own, &locks(&server.url()).await).await;
 }

@@ -3,7 +3,7 @@
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(feature = "redis")]
-mod redis;
+pub mod redis;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod sql;
 #[cfg(feature = "zookeeper")]

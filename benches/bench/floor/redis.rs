@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use lock_redis::client::{
     Client, ConnectionInfo, IntoConnectionInfo, Script, aio::MultiplexedConnection, cmd,
     io::tcp::TcpSettings,
@@ -85,4 +86,43 @@ pub async fn scripts(address: &str) -> Arc<dyn Load> {
         });
         pair
     })
+}
+
+/// The first floor on several servers at the same time, each of which must agree.
+pub async fn majority(addresses: &[String]) -> Pair {
+    let mut pairs = Vec::new();
+    for address in addresses {
+        pairs.push(Single::of(connect(address).await));
+    }
+    let pairs = Arc::new(pairs);
+    Box::new(move || {
+        let pairs = pairs.clone();
+        Box::pin(async move {
+            join_all(pairs.iter().map(Single::take)).await;
+            join_all(pairs.iter().map(Single::give)).await;
+        })
+    })
+}
+
+/// One of several servers.
+struct Single(MultiplexedConnection, Script);
+
+impl Single {
+    fn of(connection: MultiplexedConnection) -> Self {
+        Self(connection, Script::new(COMPARE_AND_DELETE))
+    }
+
+    async fn take(&self) {
+        let mut set = cmd("SET");
+        set.arg("floor").arg("token").arg("NX").arg("PX").arg(15_000);
+        let taken: Option<String> = set.query_async(&mut self.0.clone()).await.expect("SET");
+        assert!(taken.is_some());
+    }
+
+    async fn give(&self) {
+        let mut delete = self.1.key("floor");
+        let deleted: u32 =
+            delete.arg("token").invoke_async(&mut self.0.clone()).await.expect("a script");
+        assert_eq!(deleted, 1);
+    }
 }

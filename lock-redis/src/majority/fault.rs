@@ -112,8 +112,14 @@ impl Fault {
         self.kind == Kind::Twin
     }
 
-    /// The error of a request to all nodes, of which these failed.
-    pub(super) fn all(of: usize, needed: usize, faults: &[(&Address, &Self)]) -> io::Error {
+    /// The error of a request to all nodes, of which these failed. `had` says how many nodes did
+    /// what `needed` must do.
+    pub(super) fn all(
+        had: &str,
+        of: usize,
+        needed: usize,
+        faults: &[(&Address, &Self)],
+    ) -> io::Error {
         // Only if no outage ends it.
         let is = |kind| faults.iter().filter(|(_, f)| f.kind == kind).count() > of - needed;
         let kind = match () {
@@ -123,11 +129,7 @@ impl Fault {
         };
         let reasons: Vec<_> =
             faults.iter().map(|(node, fault)| format!("{node}: {}", fault.why)).collect();
-        let why = format!(
-            "{} of {of} nodes count, and {needed} are needed: {}",
-            of - faults.len(),
-            reasons.join("; ")
-        );
+        let why = format!("{had}, and {needed} are needed: {}", reasons.join("; "));
         io::Error::new(kind, why)
     }
 }

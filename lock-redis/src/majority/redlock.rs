@@ -7,7 +7,10 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{
     Attempt, Clock, DistributedLock, Effect, Entry, Error, FencingToken, Guarantees, Lease,
     LockName, Reach, Request, Result, TokenFloor,
-    keep::errors::{denied, rejected, unavailable},
+    keep::{
+        errors::{denied, rejected, unavailable},
+        limits,
+    },
     polling::Polling,
 };
 use tokio::time::timeout;
@@ -24,6 +27,8 @@ use crate::{config::Address, wire::dial::Dial};
 
 /// A connect waits this much longer for the nodes that a majority does not need.
 const GRACE: Duration = Duration::from_millis(200);
+/// What is left of a close's time for acquires under way, if locks cannot be given back.
+const LAST: Duration = Duration::from_secs(1);
 /// How often a revocation asks while a majority still shows the attempt.
 const REVOCATIONS: usize = 4;
 
@@ -180,10 +185,16 @@ impl DistributedLock for Redlock {
     }
 
     async fn close(&self) -> Result<()> {
-        let closed = self.polling.close().await;
-        // Acquires that are under way end, and take their votes back first.
-        self.polling.store().close().await;
-        closed
+        // Without a majority, giving a lock back is tried for its TTL, which may be a day.
+        let deadline = Clock::Boot.now() + limits::CLOSE;
+        let closed = timeout(limits::CLOSE - LAST, self.polling.close()).await;
+        // Acquires that are under way end, and take their votes back first. What is still tried ends
+        // with the nodes.
+        self.polling.store().close(deadline).await;
+        closed.unwrap_or_else(|_| {
+            let why = "too few nodes have confirmed in time; the locks end with their TTL";
+            Err(unavailable(STORE, "close", Effect::Unknown, why))
+        })
     }
 }
 

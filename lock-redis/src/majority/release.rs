@@ -17,6 +17,10 @@ const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Takes votes back, one node at a time, until a node has confirmed or the vote has expired.
+///
+/// It does not matter whether the node was connected when it was asked: it may have the vote of an
+/// earlier round or renewal, whose answer was lost with the connection. So it is asked for as long as a vote can last, a TTL, and not
+/// longer. Until then it costs a sleeping task, and no request while there is no connection.
 #[derive(Clone)]
 pub(super) struct Back {
     nodes: Vec<Arc<Node>>,

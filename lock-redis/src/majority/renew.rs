@@ -29,7 +29,8 @@ impl Majority {
         let count = |wanted: fn(&Renewed) -> bool| {
             answers.iter().filter(|(_, answer)| answer.as_ref().is_ok_and(wanted)).count()
         };
-        if count(|answer| matches!(answer, Renewed::Yes { .. })) >= self.needed() {
+        let renewed = count(|answer| matches!(answer, Renewed::Yes { .. }));
+        if renewed >= self.needed() {
             self.vote_anew(request, attempt, &answers).await;
             return Ok(true);
         }
@@ -38,7 +39,12 @@ impl Majority {
             return Ok(false);
         }
         let faults = answers.iter().filter_map(|(node, a)| Some((*node, a.as_ref().err()?)));
-        Err(self.outage(faults))
+        // A node that has no vote any more is none of the faults, and is of no help either.
+        let had = format!(
+            "{renewed} of {} nodes have renewed their votes, {gone} have none any more",
+            self.nodes.len()
+        );
+        Err(self.outage_of(&had, faults))
     }
 
     /// Asks all nodes. Waits for a majority, and a little longer for the others.

@@ -11,7 +11,9 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{future::BoxFuture, stream::FuturesUnordered};
-use lock_core::{Entry, FencingToken, Guarantees, LockName, Request, polling::PolledStore};
+use lock_core::{
+    Clock, Entry, FencingToken, Guarantees, Instant, LockName, Request, polling::PolledStore,
+};
 use redis::{Cmd, Value};
 use tokio::{sync::watch, time::timeout};
 use uuid::Uuid;
@@ -63,13 +65,15 @@ impl Majority {
         self.under_way.subscribe()
     }
 
-    /// Waits until nothing is under way, for a limited time, and ends the connections.
+    /// Waits until nothing is under way, for a limited time and until the deadline at most, and ends
+    /// the connections.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future leaves the connections open.
-    pub(super) async fn close(&self) {
-        let _ = timeout(CLOSING, self.under_way.closed()).await;
+    pub(super) async fn close(&self, deadline: Instant) {
+        let limit = CLOSING.min(deadline.since(Clock::Boot.now()));
+        let _ = timeout(limit, self.under_way.closed()).await;
         self.nodes.iter().for_each(|node| node.close());
     }
 
@@ -117,11 +121,21 @@ impl Majority {
         &self,
         faults: impl IntoIterator<Item = (usize, &'a Fault)>,
     ) -> io::Error {
+        let (faults, of): (Vec<_>, _) = (faults.into_iter().collect(), self.nodes.len());
+        self.outage_of(&format!("{} of {of} nodes count", of - faults.len()), faults)
+    }
+
+    /// Same as [`outage`](Self::outage). `had` says how many nodes did what a majority must do.
+    pub(super) fn outage_of<'a>(
+        &self,
+        had: &str,
+        faults: impl IntoIterator<Item = (usize, &'a Fault)>,
+    ) -> io::Error {
         let faults: Vec<_> = faults
             .into_iter()
             .map(|(number, fault)| (&self.nodes[number].address, fault))
             .collect();
-        Fault::all(self.nodes.len(), self.needed(), &faults)
+        Fault::all(had, self.nodes.len(), self.needed(), &faults)
     }
 }
 

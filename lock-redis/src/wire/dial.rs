@@ -72,7 +72,8 @@ impl Dial {
     /// Same as [`new`](Self::new).
     pub(crate) fn of_sentinels(config: &RedisConfig) -> lock_core::Result<Self> {
         let (user, password) = (config.sentinel_user.clone(), config.sentinel_password.clone());
-        let dial = Self { user, password, database: 0, ..Self::new(config)? };
+        let transport = config.transport.of_sentinels();
+        let dial = Self { transport, user, password, database: 0, ..Self::new(config)? };
         dial.check()?;
         Ok(dial)
     }

@@ -18,6 +18,8 @@ pub(crate) struct Transport {
     pub(crate) login: RedisConnectionInfo,
     /// The options on which a connection is based.
     pub(crate) options: AsyncConnectionConfig,
+    /// The same for connections to sentinels: a provider of passwords is not for both.
+    pub(crate) sentinel_options: AsyncConnectionConfig,
 }
 
 impl Transport {
@@ -30,6 +32,11 @@ impl Transport {
             login: without_secrets(info.redis_settings()),
             ..Self::default()
         }
+    }
+
+    /// Returns the transport to sentinels.
+    pub(super) fn of_sentinels(&self) -> Self {
+        Self { options: self.sentinel_options.clone(), ..self.clone() }
     }
 
     /// Whether connections are plain TCP, which the caller may encrypt.
