@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lab::*;
 use lock_core::{
-    Attempt, DistributedLock, Error, FencingToken, LossReason, Requirement, wall_clock,
+    Attempt, Clock, DistributedLock, Error, FencingToken, LossReason, Requirement, wall_clock,
 };
 use lock_lab::Redis;
 
@@ -206,6 +206,20 @@ async fn a_timed_out_wait_names_the_holder() {
     assert!(matches!(error, Error::WaitTimeout { position: Some(1), .. }), "{error}");
     guard.release().await.unwrap();
     nothing_is_left(&server).await;
+}
+
+/// The key must not end before the holder's deadline: another client would get in.
+#[tokio::test]
+async fn a_late_renewal_gives_a_fixed_term_as_long_as_its_holder_believes() {
+    let (server, driver) = one_driver().await;
+    let lease = acquire_fixed(&driver, "orders", TTL).await.unwrap();
+    let halfway = lease.validity().until() - TTL / 2;
+    tokio::time::sleep(halfway.since(Clock::Boot.now())).await;
+    within(lease.renew()).await.unwrap();
+    let pttl: u64 = server.command(&[b"PTTL", b"orders"]).await.unwrap().parse().unwrap();
+    let believed = lease.validity().until().since(Clock::Boot.now());
+    assert!(believed > TTL / 2 && Duration::from_millis(pttl) >= believed, "{pttl} {believed:?}");
+    lease.release().await.unwrap();
 }
 
 #[tokio::test]

@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use lab::{stale_sentinel::StaleSentinel, *};
+use lab::*;
 use lock_core::{Error, LockGuard, Locks, LossReason};
-use lock_lab::Redis;
+use lock_lab::{Redis, RedisSentinels};
 use lock_redis::{
     Address, RedisConfig, RedisLock, Target,
     client::{
@@ -217,17 +217,16 @@ async fn the_options_of_a_connection_count() {
 
 #[tokio::test]
 async fn the_options_for_servers_and_for_sentinels_are_apart() {
-    let server = server().await;
-    let sentinel = StaleSentinel::start(server.addr(), 0, server.addr()).await;
-    let sentinels = vec![Address::new("locks.example", sentinel.addr.port())];
+    let redis = RedisSentinels::builder().in_memory().start().await.unwrap();
+    let sentinel = redis.sentinel_addrs()[0];
+    let sentinels = vec![Address::new("locks.example", sentinel.port())];
     let target = Target::Sentinel { sentinels, service: "lab".to_owned() };
     let found = |addr| AsyncConnectionConfig::new().set_dns_resolver(Resolver(addr));
     // The servers' options may hold their passwords: they are not for sentinels.
     let config = RedisConfig::of(target);
-    let refused = RedisLock::connect(config.clone().connection(found(sentinel.addr))).await;
+    let refused = RedisLock::connect(config.clone().connection(found(sentinel))).await;
     assert!(refused.is_err_and(|error| error.is_unavailable()));
-    assert_eq!(sentinel.asked(), 0);
-    let config = config.sentinel_connection(found(sentinel.addr));
+    let config = config.sentinel_connection(found(sentinel));
     let own = Locks::new(RedisLock::connect(config).await.unwrap());
-    contend(&own, &locks(&server.url()).await).await;
+    contend(&own, &locks(&redis.node(0).url()).await).await;
 }
