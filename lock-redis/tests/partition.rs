@@ -22,8 +22,7 @@ struct Client {
 impl Client {
     async fn new(network: &Network, redis: &RedisSentinels, options: &str) -> Self {
         let side = network.side().unwrap();
-        let addrs: Vec<_> = redis.sentinel_addrs().iter().map(ToString::to_string).collect();
-        let url = format!("redis+sentinel://{}/lab?{options}", addrs.join(","));
+        let url = format!("{}?{options}", redis.url());
         let driver = side.run(async move { lab::driver(&url).await }).await;
         Self { side, driver }
     }

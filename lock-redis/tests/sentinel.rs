@@ -19,8 +19,7 @@ async fn deployment() -> RedisSentinels {
 }
 
 fn url(redis: &RedisSentinels, options: &str) -> String {
-    let sentinels: Vec<_> = redis.sentinel_addrs().iter().map(ToString::to_string).collect();
-    format!("redis+sentinel://{}/{}?{options}", sentinels.join(","), redis.service())
+    format!("{}?{options}", redis.url())
 }
 
 async fn client(redis: &RedisSentinels, options: &str) -> Arc<RedisLock> {

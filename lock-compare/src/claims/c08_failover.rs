@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use distlock::Requirement;
 
 use crate::{
-    Claim, Distlock, Experiment, Failure, Figure, Give, Outcome, Plot, Printed, Side, Stage, Store,
-    Take, Topic,
+    Claim, Contestant, Distlock, Experiment, Failure, Figure, Give, Nature, Outcome, Plot, Printed,
+    Side, Stage, Store, Take, Topic,
     cluster::{ReplicatedRedis, sentinel_keys},
-    scenario::{FirstHolder, Meeting, Second},
+    scenario::{FirstHolder, Meeting},
 };
 
 /// C8.
@@ -21,14 +21,19 @@ const CLAIM: Claim = Claim {
     claimed: "Redis replicates after it has answered: a primary that dies before its replica has \
               the key lets a second client get the same lock from the promoted replica.",
     done: "A takes the lock on a primary whose two replicas get nothing any more, the primary is \
-           killed, three sentinels promote a replica, and B asks there; the client of SET NX PX \
-           finds the primary through the sentinels. In the control the replicas have the key.",
+           killed, three sentinels promote a replica, and B asks there; both clients find the \
+           primary through the sentinels. In the control the replicas have the key.",
     measured: "Whether B gets the lock while A believes that it holds it.",
     threshold: "Breaks if both hold the lock of SET NX PX at the same time.",
 };
 
 /// Much longer than a failover.
 const TTL: Duration = Duration::from_secs(60);
+/// Longest time that B waits.
+const WAIT: Duration = Duration::from_millis(300);
+/// All that there are.
+const REPLICAS: usize = 2;
+const WAITING: &str = "distlock, which waits for both replicas";
 
 #[async_trait]
 impl Experiment for Failover {
@@ -54,40 +59,52 @@ impl Experiment for Failover {
 async fn play(stage: &Stage) -> Result<Outcome, Failure> {
     let redis = ReplicatedRedis::start(!stage.is_swapped()).await?;
     let printed = Printed::new(sentinel_keys(&redis.servers)?, Take::OneStep, Give::CompareAndDel);
-    let distlock = Distlock::new(redis.url());
-    let refused = refusal(&redis.url()).await?;
+    let url = redis.servers.url();
+    let (own, waiting) =
+        (Distlock::new(&url), Distlock::new(format!("{url}?wait_replicas={REPLICAS}")));
+    let refused = refusal(&url).await?;
     let mut lost = FirstHolder::take(stage, &printed, "SET NX PX", TTL).await?;
-    let mut stays = FirstHolder::take(stage, &distlock, "distlock", TTL).await?;
-    let mut moved = FirstHolder::take(stage, &distlock, "distlock, moved by hand", TTL).await?;
+    let mut told = FirstHolder::take(stage, &own, "distlock", TTL).await?;
+    let mut kept = replicated(stage, &waiting).await?;
     redis.kill_primary().await?;
-    for holder in [&mut lost, &mut stays, &mut moved] {
+    for holder in [&mut lost, &mut told].into_iter().chain(kept.as_mut().ok()) {
         holder.breaks("kill", "the primary");
     }
-    let new = redis.next_url().await?;
-    let wait = Duration::from_millis(300);
-    let new = Distlock::new(new);
-    let (lost, stays, moved) = tokio::try_join!(
-        lost.meets(&printed, wait),
-        stays.meets(&distlock, wait),
-        moved.meets(&new, wait),
-    )?;
+    redis.promoted().await?;
+    let kept = async {
+        match kept {
+            Ok(holder) => side(holder.meets(&waiting, WAIT).await?, WAITING, []),
+            Err(why) => Ok(never_granted(why)),
+        }
+    };
+    let (lost, told, kept) =
+        tokio::try_join!(lost.meets(&printed, WAIT), told.meets(&own, WAIT), kept)?;
 
-    let (seen, honest) = (lost.both(), stays.second != Second::GotIn);
-    let sentence = format!(
-        "SET NX PX: {}; distlock, which knows one server: {}; distlock, pointed at the new primary \
-         by hand: {}",
-        lost.told(),
-        stays.told(),
-        moved.told(),
-    );
     let gap = Figure::time("from the kill to the answer of the new primary", lost.after);
+    let seen = lost.both() && kept.well;
     let printed = side(lost, "SET NX PX, through the sentinels", [])?;
-    let stays = side(stays, "distlock, at the old primary's address", [refused])?;
-    let moved = side(moved, "distlock, pointed at the new primary by hand", [])?;
-    let plots: Vec<_> = [&printed, &moved].into_iter().filter_map(plot).collect();
-    let outcome =
-        Outcome::breaks_if(seen && honest, sentence).sides([printed, stays, moved]).figure(gap);
+    let own = side(told, "distlock, through the sentinels", [refused])?;
+    let plots: Vec<_> = [&printed, &own].into_iter().filter_map(plot).collect();
+    let sides = [printed, own, kept];
+    let outcome = Outcome::breaks_if(seen, Side::summaries(&sides)).sides(sides).figure(gap);
     Ok(outcome.plots(plots))
+}
+
+/// A asks for a lock that counts when all replicas have it. Returns the holder, or the reason why
+/// A gets no lock.
+async fn replicated(
+    stage: &Stage,
+    lock: &Distlock,
+) -> Result<Result<FirstHolder, String>, Failure> {
+    let client = lock.client().await?;
+    client.close().await?;
+    let taken = FirstHolder::take(stage, lock, "distlock that waits for replicas", TTL).await;
+    Ok(taken.map_err(|failure| failure.to_string()))
+}
+
+fn never_granted(why: String) -> Side {
+    let happened = "A gets no lock, because the replicas do not have it";
+    Side::new(WAITING, Nature::Distlock, true, happened).evidence(format!("A is told: {why}"))
 }
 
 /// Returns distlock's error for a program that needs a lock to survive the loss of a node.

@@ -114,7 +114,7 @@ async fn two_majorities(
     Ok(met)
 }
 
-/// distlock uses one server. Its clock may jump as well.
+/// distlock on one server. Its clock may jump as well.
 async fn one_server(
     stage: &Stage,
     five: &IndependentRedis,

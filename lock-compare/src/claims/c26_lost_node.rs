@@ -91,20 +91,20 @@ async fn of_three(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
 async fn primary(stage: &Stage) -> Result<Outcome, Failure> {
     let redis = ReplicatedRedis::start(!stage.is_swapped()).await?;
     let lock = Printed::new(sentinel_keys(&redis.servers)?, Take::OneStep, Give::CompareAndDel);
-    let distlock = Distlock::new(redis.url());
+    let distlock = Distlock::new(redis.servers.url());
     let mut printed = FirstHolder::take(stage, &lock, "printed", LONG).await?;
     let mut own = FirstHolder::take(stage, &distlock, "distlock", LONG).await?;
     redis.kill_primary().await?;
     printed.breaks("loss", "the primary");
     own.breaks("loss", "the primary");
-    let moved = Distlock::new(redis.next_url().await?);
-    let (printed, own) = tokio::try_join!(printed.meets(&lock, WAIT), own.meets(&moved, WAIT))?;
+    redis.promoted().await?;
+    let (printed, own) = tokio::try_join!(printed.meets(&lock, WAIT), own.meets(&distlock, WAIT))?;
     let lost = printed.second == Second::GotIn && own.second == Second::GotIn;
     let told = printed.told();
     let sentence = format!("the primary is lost and a replica takes its place: {told}");
     let after = Figure::time("from the loss to the answer of the new primary", printed.after);
     let printed = side(printed, "SET NX PX, through the sentinels")?;
-    let own = side(own, "distlock, pointed at the new primary by hand")?;
+    let own = side(own, "distlock, through the sentinels")?;
     let plot = plot(stage, &printed);
     Ok(Outcome::breaks_if(lost, sentence).sides([printed, own]).figure(after).plots(plot))
 }

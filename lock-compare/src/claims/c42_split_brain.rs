@@ -7,8 +7,8 @@ use lock_history::{Checker, Grade};
 use lock_lab::{Network, RedisSentinels};
 
 use crate::{
-    Claim, Contestant, Experiment, Failure, Give, Nature, Outcome, Plot, Printed, Side, Stage,
-    Store, Take, Topic,
+    Breakage, Claim, Contestant, Distlock, Experiment, Failure, Give, Nature, Outcome, Player,
+    Plot, Printed, Side, Stage, Store, Take, Topic, Trace,
     cluster::{OnSide, Probe, Service},
     keys::keys_at,
     scenario::MinorityHolder,
@@ -181,48 +181,90 @@ async fn two_primaries(stage: &Stage) -> Result<Outcome, Failure> {
     let (left, right) = (Arc::new(network.side()?), Arc::new(network.side()?));
     let old = redis.primary().await?;
     let place = redis.node(old).place().ok_or("it stands in the network")?;
+    // The sentinels are named before the cut: A could not ask them after it.
+    let own = both_sides(stage, &redis, [&left, &right], OWN, "").await?;
+    let waiting = both_sides(stage, &redis, [&left, &right], WAITING, "?wait_replicas=1").await?;
     let trace = stage.trace("SET NX PX");
-    let fault = trace.fault("cut", "the primary and A from the others");
+    let faults = [&trace, &own.trace, &waiting.trace]
+        .map(|trace| trace.fault("cut", "the primary and A from the others"));
     let others = [redis.peers(old), vec![right.place()]].concat();
     network.split(&[left.place(), place], &others)?;
     let new = redis.primary_after(old).await?;
-    let name = stage.name("lock");
-    let mut holders = Vec::new();
-    for (who, side, node) in [("A", &left, old), ("B", &right, new)] {
+    let mut printed = Vec::new();
+    for (side, node) in [(&left, old), (&right, new)] {
         let keys = keys_at(&redis.node(node).url())?;
-        let lock = OnSide::new(Printed::new(keys, Take::OneStep, Give::CompareAndDel), side);
-        let entry = trace.client(who).asks(&name);
-        let hold = async { lock.client().await?.acquire(&name, PATIENCE, Duration::ZERO).await };
-        match hold.await {
-            Ok(Some(hold)) => {
-                entry.granted(hold.token());
-                holders.push((who, Ok((hold, entry))));
-            }
-            Ok(None) => return Err("a lock that nobody has is held".into()),
-            Err(error) => {
-                entry.ended(&error.to_string());
-                holders.push((who, Err(error.to_string())));
-            }
-        }
+        let lock = Printed::new(keys, Take::OneStep, Give::CompareAndDel);
+        printed.push(OnSide::new(lock, side).client().await?);
     }
-    let granted = holders.iter().filter(|(_, hold)| hold.is_ok()).count();
-    let mut lines = Vec::new();
-    for (who, hold) in holders {
-        match hold {
-            Ok((hold, entry)) => {
-                entry.believes(|| hold.believes());
-                lines.push(format!("{who} gets the lock on its side"));
-            }
-            Err(why) => lines.push(format!("{who} gets no lock on its side: {why}")),
-        }
+    let printed =
+        TwoSides { trace, label: "SET NX PX", nature: Nature::AsPrinted, clients: printed };
+    let mut sides = Vec::new();
+    for asked in [printed, own, waiting] {
+        sides.push(asked.ask(&stage.name("lock")).await?);
     }
-    fault.healed();
-    let happened = format!("{granted} of 2 sides grant the same lock");
-    let side = Side::new("SET NX PX", Nature::AsPrinted, granted < 2, happened.clone());
-    let side = side.story(lines).played(trace.history())?;
-    let plot = plot(stage, &side);
+    faults.into_iter().for_each(Breakage::healed);
+    let granted_once = sides[0].well;
+    let plots: Vec<_> = sides.iter().filter_map(|side| plot(stage, side)).collect();
+    let happened = Side::summaries(&sides);
     let sentence = format!("the old primary is cut off and a new one promoted: {happened}");
-    Ok(Outcome::holds_if(granted < 2, sentence).side(side).plots(plot))
+    Ok(Outcome::holds_if(granted_once, sentence).sides(sides).plots(plots))
+}
+
+const OWN: &str = "distlock, through the sentinels";
+const WAITING: &str = "distlock, which waits for a replica";
+
+/// Clients on both sides of a split: A and B.
+struct TwoSides {
+    trace: Trace,
+    label: &'static str,
+    nature: Nature,
+    clients: Vec<Arc<dyn Player>>,
+}
+
+/// Connects clients of distlock on both sides.
+async fn both_sides(
+    stage: &Stage,
+    redis: &RedisSentinels,
+    sides: [&Arc<lock_lab::Side>; 2],
+    label: &'static str,
+    options: &str,
+) -> Result<TwoSides, Failure> {
+    let mut clients = Vec::new();
+    for side in sides {
+        let lock = Distlock::new(format!("{}{options}", redis.url()));
+        clients.push(OnSide::new(lock, side).client().await?);
+    }
+    Ok(TwoSides { trace: stage.trace(label), label, nature: Nature::Distlock, clients })
+}
+
+impl TwoSides {
+    /// A and B ask for the same lock.
+    async fn ask(self, name: &str) -> Result<Side, Failure> {
+        let mut lines = Vec::new();
+        let mut holders = Vec::new();
+        for (who, client) in ["A", "B"].into_iter().zip(&self.clients) {
+            let entry = self.trace.client(who).asks(name);
+            match client.acquire(name, PATIENCE, Duration::ZERO).await {
+                Ok(Some(hold)) => {
+                    entry.granted(hold.token());
+                    lines.push(format!("{who} gets the lock on its side"));
+                    holders.push((hold, entry));
+                }
+                Ok(None) => return Err("a lock that nobody has is held".into()),
+                Err(error) => {
+                    entry.ended(&error.to_string());
+                    lines.push(format!("{who} gets no lock on its side: {error}"));
+                }
+            }
+        }
+        for (hold, entry) in &holders {
+            entry.believes(|| hold.believes());
+        }
+        let granted = holders.len();
+        let happened = format!("{granted} of 2 sides grant the same lock");
+        let side = Side::new(self.label, self.nature, granted < 2, happened);
+        Ok(side.story(lines).played(self.trace.history())?)
+    }
 }
 
 fn plot(stage: &Stage, side: &Side) -> Option<Plot> {

@@ -37,11 +37,6 @@ impl ReplicatedRedis {
         Ok(Self { servers, primary, is_late })
     }
 
-    /// The URL of the first primary.
-    pub(crate) fn url(&self) -> String {
-        self.servers.node(self.primary).url()
-    }
-
     /// Kills the primary. Before that, replicas that are not late get all writes.
     ///
     /// # Errors
@@ -55,14 +50,14 @@ impl ReplicatedRedis {
         Ok(())
     }
 
-    /// Returns the URL of the next primary, after the sentinels have promoted it.
+    /// Waits until the sentinels have promoted a replica.
     ///
     /// # Errors
     ///
-    /// If the sentinels promote none within 60 s.
-    pub(crate) async fn next_url(&self) -> Result<String, Failure> {
-        let next = self.servers.primary_after(self.primary).await?;
-        Ok(self.servers.node(next).url())
+    /// If they promote none within 60 s.
+    pub(crate) async fn promoted(&self) -> Result<(), Failure> {
+        self.servers.primary_after(self.primary).await?;
+        Ok(())
     }
 
     async fn until_replicated(&self) -> Result<(), Failure> {

@@ -129,6 +129,12 @@ impl RedisSentinels {
         SERVICE
     }
 
+    /// Returns the URL that names the sentinels: `redis+sentinel://A,B,C/lab`.
+    pub fn url(&self) -> String {
+        let sentinels: Vec<_> = self.sentinel_addrs().iter().map(ToString::to_string).collect();
+        format!("redis+sentinel://{}/{SERVICE}", sentinels.join(","))
+    }
+
     /// Returns the places of all other nodes and of the sentinels. Empty if they are on 127.0.0.1.
     pub fn peers(&self, node: usize) -> Vec<Place> {
         let others = self.replicas_of(node).into_iter().filter_map(|node| self.node(node).place());

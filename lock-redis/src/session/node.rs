@@ -15,7 +15,10 @@ use lock_core::{
     trace,
 };
 use redis::{Cmd, RedisError, Value};
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
 
 use super::spare::Spare;
 use crate::{
@@ -40,6 +43,8 @@ pub(crate) struct Node {
     /// count.
     left: AtomicU64,
     is_retired: AtomicBool,
+    /// Told when a connection may succeed by now.
+    may_be_back: Notify,
     /// The data of the last server.
     data: Mutex<Option<Data>>,
     /// Connections for requests that replicas must have, not in use now.
@@ -69,6 +74,7 @@ impl Node {
             numbers,
             left: AtomicU64::new(0),
             is_retired: AtomicBool::new(false),
+            may_be_back: Notify::new(),
             data: Mutex::default(),
             spares: Mutex::default(),
             stale: Mutex::default(),
@@ -165,6 +171,16 @@ impl Node {
     /// Whether the node was given up.
     pub(crate) fn is_retired(&self) -> bool {
         self.is_retired.load(Ordering::Acquire)
+    }
+
+    /// Ends the pause before the next attempt to connect: another server takes over.
+    pub(crate) fn hurry(&self) {
+        self.may_be_back.notify_one();
+    }
+
+    /// Waits until somebody calls [`hurry`](Self::hurry).
+    pub(crate) async fn hurried(&self) {
+        self.may_be_back.notified().await;
     }
 
     /// Ends the node. Returns what it was before.

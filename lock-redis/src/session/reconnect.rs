@@ -94,7 +94,10 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                 Err(error) => {
                     node.stays_down(error);
                     drop(session);
-                    pause.wait().await;
+                    tokio::select! {
+                        () = pause.wait() => {}
+                        () = node.hurried() => pause = BACKOFF,
+                    }
                 }
             },
         }

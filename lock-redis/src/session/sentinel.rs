@@ -27,9 +27,10 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from
 const LIMIT: Duration = Duration::from_secs(3);
 /// A sentinel that says nothing is asked after this time whether it still lives.
 const PERIOD: Duration = Duration::from_secs(10);
-/// The first says that enough sentinels take the primary for dead; the second takes that back; the
-/// third names a new primary.
-const CHANNELS: [&str; 3] = ["+odown", "-odown", "+switch-master"];
+/// The first says that enough sentinels take the primary for dead; the second takes that back. The
+/// third comes from the sentinel that has promoted a replica, which it names as the primary from
+/// then on; the last one comes from each sentinel, when all replicas follow the new primary.
+const CHANNELS: [&str; 4] = ["+odown", "-odown", "+promoted-slave", "+switch-master"];
 
 /// What a sentinel says about the service.
 #[derive(Debug, Eq, PartialEq)]
@@ -38,7 +39,7 @@ enum Sign {
     Dead,
     /// No failover: the primary lives.
     Lives,
-    /// A failover has ended: this is the primary now.
+    /// This is the primary now.
     Primary(Address),
 }
 
@@ -127,7 +128,10 @@ impl Listener {
     /// Gives up the connection to any other primary. Returns whether it is the one to this primary.
     fn leave_unless(&self, primary: &Address) -> bool {
         let Some(session) = self.session.upgrade() else { return false };
-        let Link::Up(connection) = self.node.state() else { return false };
+        let Link::Up(connection) = self.node.state() else {
+            self.node.hurry();
+            return false;
+        };
         if connection.address == *primary {
             return true;
         }
@@ -149,7 +153,8 @@ fn sign(push: &PushInfo, service: &str) -> Option<Sign> {
     read(&bytes(channel)?, &bytes(message)?, service)
 }
 
-/// `+odown` and `-odown`: `master SERVICE IP PORT ..`. `+switch-master`: `SERVICE OLDIP OLDPORT IP PORT`.
+/// `+odown` and `-odown`: `master SERVICE IP PORT ..`. `+switch-master`: `SERVICE OLDIP OLDPORT IP
+/// PORT`. `+promoted-slave`: `slave NAME IP PORT @ SERVICE ..`.
 fn read(channel: &[u8], message: &[u8], service: &str) -> Option<Sign> {
     let message = std::str::from_utf8(message).ok()?;
     let words: Vec<_> = message.split(' ').collect();
@@ -157,6 +162,9 @@ fn read(channel: &[u8], message: &[u8], service: &str) -> Option<Sign> {
         (b"+odown", ["master", name, ..]) if *name == service => Some(Sign::Dead),
         (b"-odown", ["master", name, ..]) if *name == service => Some(Sign::Lives),
         (b"+switch-master", [name, _, _, host, port, ..]) if *name == service => {
+            Some(Sign::Primary(Address::new(*host, port.parse().ok()?)))
+        }
+        (b"+promoted-slave", ["slave", _, host, port, "@", name, ..]) if *name == service => {
             Some(Sign::Primary(Address::new(*host, port.parse().ok()?)))
         }
         _ => None,
@@ -174,6 +182,8 @@ mod tests {
         assert_eq!(said("+odown", "master lab 10.0.0.1 7 #quorum 2/2"), Some(Sign::Dead));
         assert_eq!(said("-odown", "master lab 10.0.0.1 7"), Some(Sign::Lives));
         let new = Sign::Primary(Address::new("10.0.0.2", 8));
+        let promoted = "slave 10.0.0.2:8 10.0.0.2 8 @ lab 10.0.0.1 7";
+        assert_eq!(said("+promoted-slave", promoted).as_ref(), Some(&new));
         assert_eq!(said("+switch-master", "lab 10.0.0.1 7 10.0.0.2 8"), Some(new));
         assert_eq!(said("+switch-master", "other 10.0.0.1 7 10.0.0.2 8"), None);
         assert_eq!(said("+odown", "slave lab 10.0.0.1 7 @ lab"), None);
