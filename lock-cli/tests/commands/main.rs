@@ -4,6 +4,8 @@
 #![cfg(all(target_os = "linux", feature = "sqlite"))]
 
 mod elect;
+#[cfg(feature = "postgres")]
+mod environment;
 mod failures;
 mod hold;
 mod loss;

@@ -115,7 +115,8 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
 }
 
 fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, Error> {
-    let options = PgConnectOptions::new().host(host).port(port);
+    // No password of `~/.pgpass` and `PGPASSWORD`: options of distlock alone say where it is.
+    let options = PgConnectOptions::new_without_pgpass().host(host).port(port);
     let options = options.application_name("distlock").options([DIRECT]);
     let options = set(options, server.user.as_deref(), PgConnectOptions::username);
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
@@ -123,7 +124,7 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
     let password = server.password.as_ref().map(Secret::read).transpose()?;
     let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
     let key = pem(tls.key.as_ref(), "key")?;
-    let options = set(options, password.as_deref(), PgConnectOptions::password);
+    let options = options.password(password.as_deref().unwrap_or_default());
     let options = set(options, ca, |options, ca| options.ssl_root_cert_from_pem(ca.into_bytes()));
     let options = set(options, cert, PgConnectOptions::ssl_client_cert_from_pem);
     let options = set(options, key, PgConnectOptions::ssl_client_key_from_pem);
