@@ -42,7 +42,7 @@ impl Harness for StoreHarness {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
         let url = self.target.url();
         let (locks, network) = match &self.target.way {
-            Way::Proxy(hosts) => {
+            Way::Proxy { hosts, url } => {
                 let proxy = Proxy::start(hosts).await?;
                 (self.connect(&via(url, &proxy)).await?, Network::Proxy(proxy))
             }

@@ -54,8 +54,8 @@ pub(super) struct Target {
 
 /// The way to cut its clients off.
 pub(super) enum Way {
-    /// Through a proxy for each host.
-    Proxy(Vec<String>),
+    /// Through a proxy for each host, with this URL.
+    Proxy { hosts: Vec<String>, url: String },
     /// By the driver, which has a file and no network.
     #[cfg(feature = "sqlite")]
     File,
@@ -112,7 +112,7 @@ impl Target {
         format!("{}{check}.", self.prefix)
     }
 
-    /// The URL, for a driver or through a proxy.
+    /// The URL, for a client without a proxy.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
@@ -220,24 +220,43 @@ impl Target {
         Ok(Way::Bare("there is no network that could be cut".to_owned()))
     }
 
-    /// Tries a proxy: a certificate may be for another name.
+    /// Tries a proxy. A certificate is for the host's name, not for the proxy's.
     async fn through_a_proxy(&self, hosts: Vec<String>) -> Way {
-        match self.past_a_proxy(&hosts).await {
-            Ok(false) => Way::Proxy(hosts),
+        let mut url = self.url.clone();
+        let mut past = self.past_a_proxy(&url, &hosts).await;
+        if past.is_err() {
+            let named = with_server_name(&url, &hosts);
+            if let Ok(other) = self.past_a_proxy(&named, &hosts).await {
+                (url, past) = (named, Ok(other));
+            }
+        }
+        match past {
+            Ok(false) => Way::Proxy { hosts, url },
             Ok(true) => Way::Bare("its clients go past a proxy, to hosts of its own".to_owned()),
             Err(error) => Way::Bare(format!("cannot be reached through a proxy: {error}")),
         }
     }
 
     /// Whether a client gets a reply after the end of its proxy: servers may send it elsewhere.
-    async fn past_a_proxy(&self, hosts: &[String]) -> Result<bool, lock_core::properties::Failure> {
+    async fn past_a_proxy(
+        &self,
+        url: &str,
+        hosts: &[String],
+    ) -> Result<bool, lock_core::properties::Failure> {
         let proxy = Proxy::start(hosts).await?;
-        let locks = distlock::connect(via(&self.url, &proxy)).await?;
+        let locks = distlock::connect(via(url, &proxy)).await?;
         let name = format!("{}first", self.prefix);
         locks.inspect(&name).await?;
         proxy.set(Mode::Dead);
         Ok(matches!(timeout(PAST, locks.inspect(&name)).await, Ok(Ok(_))))
     }
+}
+
+/// The URL, with the first host's name for the certificate's check.
+fn with_server_name(url: &str, hosts: &[String]) -> String {
+    let host = hosts.first().and_then(|host| host.rsplit_once(':')).map_or("", |(name, _)| name);
+    let name = host.trim_start_matches('[').trim_end_matches(']');
+    format!("{url}{}server_name={name}", if url.contains('?') { '&' } else { '?' })
 }
 
 /// The URL with a proxy's doors for its hosts.
@@ -260,6 +279,16 @@ fn with_hosts(url: &str, hosts: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_the_first_host_is_added() {
+        for (url, host, named) in [
+            ("rediss://h", "h:6379", "rediss://h?server_name=h"),
+            ("etcds://[::1]?ttl=5s", "[::1]:2379", "etcds://[::1]?ttl=5s&server_name=::1"),
+        ] {
+            assert_eq!(with_server_name(url, &[host.to_owned()]), named);
+        }
+    }
 
     #[test]
     fn only_the_hosts_are_replaced() {

@@ -68,6 +68,24 @@ servers!(
     "mysql" mariadb_keeps_all;
 );
 
+/// The certificate names the server. The proxies in front of it, which cut clients off, have another
+/// name.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(feature = "redis")]
+async fn clients_with_tls_are_cut_off_as_well() {
+    let authority = lock_lab::Authority::new().unwrap();
+    let issued = authority.server(&["localhost"]).unwrap();
+    let builder = lock_lab::Redis::builder().appendonly(false);
+    let server = builder.tls(issued.certificate(), issued.key()).start().await.unwrap();
+    let (port, ca) = (server.addr().port(), authority.file().display());
+    let url = format!("rediss://localhost:{port}?ca={ca}");
+    let check = move || Place::new().check(&["--json", "--store", &url, "--property", "liveness"]);
+    let answer = tokio::task::spawn_blocking(check).await.unwrap();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(answer.verdicts("not_checked"), Vec::<String>::new());
+    assert_eq!(answer.verdicts("kept_in_part"), Vec::<String>::new());
+}
+
 /// Less is promised, and nothing is broken.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "redis")]
