@@ -64,6 +64,21 @@ async fn each_wrong_certificate_is_named_in_time() {
 }
 
 #[tokio::test]
+async fn rediss_and_valkeys_mean_tls_with_a_check_of_the_certificate() {
+    let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+    let server = encrypted(&authority).await;
+    let url = server.url();
+    let (_, rest) = url.split_once("://").unwrap();
+    for scheme in ["rediss", "valkeys"] {
+        let with =
+            |authority: &Authority| format!("{scheme}://{rest}?ca={}", authority.file().display());
+        works(&*driver(&with(&authority)).await).await;
+        let (_, text) = refused(&with(&other)).await;
+        assert!(text.contains("invalid peer certificate"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn plain_text_to_a_tls_port_and_the_reverse_are_named_in_time() {
     let authority = Authority::new().unwrap();
     let server = encrypted(&authority).await;
