@@ -136,6 +136,19 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
     errors::unavailable(STORE, op, effect, source)
 }
 
+/// Returns the error for a caller whose request was refused until its time was over.
+pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError) -> Error {
+    match is_moving(&error) {
+        true => unavailable(op, effect, Moving(error)),
+        false => unavailable(op, effect, error),
+    }
+}
+
+/// A slot of a cluster moves for longer than a request waits.
+#[derive(Debug, thiserror::Error)]
+#[error("the name's slot is being moved to another node, and has not arrived in time ({0})")]
+struct Moving(#[source] RedisError);
+
 /// Too few replicas have a change.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("only {had} of {wanted} replicas confirmed it in time (wait_replicas={wanted})")]

@@ -10,8 +10,11 @@ use std::{
     time::Duration,
 };
 
-use lab::*;
-use lock_core::{Clock, DistributedLock, Kind, LockName};
+use lab::{
+    election::{campaign, next_value, observe},
+    *,
+};
+use lock_core::{Clock, DistributedLock, Error, Kind, LockName};
 use lock_lab::RedisCluster;
 use lock_redis::RedisLock;
 
@@ -75,9 +78,14 @@ async fn a_slot_moves_twenty_times_under_load_and_nothing_is_lost() {
         acquire(&clients[0], "{t}alone", TTL).await.unwrap(),
         acquire_as(Kind::Shared, &clients[0], "{t}shared", TTL).await.unwrap(),
         acquire_as(Kind::Shared, &clients[1], "{t}shared", TTL).await.unwrap(),
+        acquire_as(permits(2, 3), &clients[0], "{t}permit", TTL).await.unwrap(),
+        campaign(&clients[1], "{t}leader", b"first", TTL).await,
     ];
-    let waiters: Vec<_> =
-        ["{t}alone", "{t}shared"].map(|lock| Waiter::start(&clients[2], lock, TTL)).into();
+    let mut waiters = Vec::new();
+    for lock in ["{t}alone", "{t}shared", "{t}permit", "{t}leader"] {
+        waiters.push(Waiter::start(&clients[2], lock, TTL));
+        until(async || clients[2].inspect(&name(lock)).await.unwrap().len() > 1).await;
+    }
     let load = Load::new();
     let mut tasks = Vec::new();
     for client in clients.iter().chain(&clients) {
@@ -99,7 +107,10 @@ async fn a_slot_moves_twenty_times_under_load_and_nothing_is_lost() {
         within(task).await.unwrap();
     }
     assert!(waiters.iter().all(|waiter| !waiter.task.is_finished()));
+    let mut observed = observe(&clients[2], "{t}leader").await;
+    assert_eq!(next_value(&mut observed).await.as_deref(), Some("first"));
     for lease in held {
+        assert_eq!(lease.validity().loss(), None);
         assert!(lease.validity().until() > Clock::Boot.now());
         lease.release().await.unwrap();
     }
@@ -110,38 +121,160 @@ async fn a_slot_moves_twenty_times_under_load_and_nothing_is_lost() {
     assert_eq!(redis.keys().await.unwrap().iter().filter(kept).count(), 0);
 }
 
-/// A migration that stands still for longer than a TTL, with one of the keys moved.
-#[tokio::test]
-async fn a_lock_held_alone_survives_a_half_moved_slot_and_others_wait_for_its_end() {
+/// A cluster with a client, and a slot that begins to move. Returns also its two nodes.
+async fn moving(slot: u16) -> (RedisCluster, Arc<RedisLock>, usize, usize) {
     let redis = RedisCluster::builder().replicas(0).appendonly(false).start().await.unwrap();
-    let url = format!("{}?layout=native", redis.url());
-    let (one, two) = (driver(&url).await, driver(&url).await);
-    let slot = RedisCluster::slot_of(b"{t}");
-    let ttl = Duration::from_secs(1);
-    let held = [
-        acquire(&one, "{t}1", ttl).await.unwrap(),
-        acquire(&one, "{t}2", ttl).await.unwrap(),
-        acquire(&one, "{t}3", ttl).await.unwrap(),
-    ];
+    let client = driver(&format!("{}?layout=native", redis.url())).await;
     let from = redis.owner(slot).await.unwrap();
-    let to = (from + 1) % 3;
-    redis.begin_migration(slot, to).await.unwrap();
-    for _ in 0..3 {
-        assert!(redis.move_key(slot, from, to).await.unwrap());
+    (redis, client, from, (from + 1) % 3)
+}
+
+/// Keys of locks on a node, without the companions' mark.
+async fn keys_at(redis: &RedisCluster, node: usize) -> Vec<String> {
+    let keys = redis.node(node).keys().await.unwrap();
+    keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect()
+}
+
+/// A migration that stands still four times, each time for longer than a TTL: begun, with a part of
+/// the keys moved, with more of them, and with all of them.
+#[tokio::test]
+async fn all_kinds_and_their_waiters_outlive_a_half_moved_slot() {
+    let slot = RedisCluster::slot_of(b"{t}");
+    let (redis, one, from, to) = moving(slot).await;
+    let two = driver(&format!("{}?layout=native", redis.url())).await;
+    let ttl = Duration::from_secs(1);
+    let mut held = vec![
+        acquire(&one, "{t}alone", ttl).await.unwrap(),
+        acquire_as(Kind::Shared, &one, "{t}shared", ttl).await.unwrap(),
+        acquire_as(Kind::Shared, &two, "{t}shared", ttl).await.unwrap(),
+        acquire_as(permits(1, 3), &one, "{t}permit", ttl).await.unwrap(),
+        acquire_as(permits(2, 3), &two, "{t}permit", ttl).await.unwrap(),
+        campaign(&one, "{t}leader", b"first", ttl).await,
+    ];
+    let names = ["{t}alone", "{t}shared", "{t}permit", "{t}leader"];
+    let mut waiters = Vec::new();
+    for (lock, first) in names.into_iter().zip([1, 2, 2, 1]) {
+        for place in 0..2 {
+            waiters.push(Waiter::start(&two, lock, ttl));
+            let places = first + 1 + place;
+            until(async || two.inspect(&name(lock)).await.unwrap().len() == places).await;
+        }
     }
-    let new = Waiter::start(&two, "{t}new", TTL);
-    tokio::time::sleep(ttl * 2).await;
-    let now = Clock::Boot.now();
-    assert!(held.iter().all(|lease| !lease.validity().has_ended()));
-    assert!(held.iter().all(|lease| lease.validity().until() > now));
-    assert!(!new.task.is_finished(), "its keys could be at either node");
+    redis.begin_migration(slot, to).await.unwrap();
+    let mut split = 0;
+    for moved in [0, 7, 6, usize::MAX] {
+        for _ in 0..moved {
+            if !redis.move_key(slot, from, to).await.unwrap() {
+                break;
+            }
+        }
+        let (here, there) = (keys_at(&redis, from).await, keys_at(&redis, to).await);
+        let of = |keys: &[String], lock: &str| keys.iter().any(|key| key.contains(lock));
+        split += names.iter().filter(|lock| of(&here, lock) && of(&there, lock)).count();
+        tokio::time::sleep(ttl * 2).await;
+        let now = Clock::Boot.now();
+        for (number, lease) in held.iter().enumerate() {
+            assert_eq!(lease.validity().loss(), None, "{number} after {moved} more keys");
+            assert!(lease.validity().until() > now, "{number} after {moved} more keys");
+        }
+        assert!(waiters.iter().all(|waiter| !waiter.task.is_finished()), "{moved} more keys");
+    }
+    assert!(split > 3, "names with keys at both nodes: {split}");
+    redis.end_migration(slot, from, to).await.unwrap();
+    for lease in &held {
+        lease.renew().await.unwrap();
+    }
+    let mut observed = observe(&one, "{t}leader").await;
+    assert_eq!(next_value(&mut observed).await.as_deref(), Some("first"));
+    // In the order of their places, as if nothing had moved.
+    let newest = held.iter().map(|lease| lease.token()).max().unwrap();
+    for lease in held.drain(..) {
+        lease.release().await.unwrap();
+    }
+    for pair in waiters.chunks_exact_mut(2) {
+        let [first, second] = pair else { panic!() };
+        let lease = within(&mut first.task).await.unwrap().unwrap();
+        assert!(lease.token() > newest);
+        assert!(!second.task.is_finished());
+        let token = lease.token();
+        lease.release().await.unwrap();
+        let lease = within(&mut second.task).await.unwrap().unwrap();
+        assert!(lease.token() > token);
+        lease.release().await.unwrap();
+    }
+    assert_eq!(one.names("{t}").await.unwrap(), Vec::<LockName>::new());
+}
+
+/// What needs several keys of a name waits for the end of a migration, and says so after a TTL.
+#[tokio::test]
+async fn a_half_moved_slot_grants_and_frees_nothing_and_that_is_told() {
+    let slot = RedisCluster::slot_of(b"{t}");
+    let (redis, one, from, to) = moving(slot).await;
+    let ttl = Duration::from_secs(1);
+    let freed = acquire_as(Kind::Shared, &one, "{t}freed", ttl).await.unwrap();
+    let dead = Waiter::start(&one, "{t}freed", ttl);
+    until(async || one.inspect(&name("{t}freed")).await.unwrap().len() == 2).await;
+    redis.begin_migration(slot, to).await.unwrap();
+    assert!(redis.move_key(slot, from, to).await.unwrap());
+    let patient = Waiter::start(&one, "{t}new", TTL * 4);
+    for refused in [
+        acquire(&one, "{t}free", ttl).await.map(drop),
+        freed.release().await,
+        one.inspect(&name("{t}free")).await.map(drop),
+    ] {
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+        let said = refused.to_string();
+        assert!(said.contains("slot is being moved"), "{said}");
+    }
+    assert!(!patient.task.is_finished(), "its keys could be at either node");
     while redis.move_key(slot, from, to).await.unwrap() {}
     redis.end_migration(slot, from, to).await.unwrap();
-    let new = new.granted().await;
-    for lease in held.into_iter().chain([new]) {
+    // The lock that could not be given back has ended by itself.
+    for waiter in [patient, dead] {
+        waiter.granted().await.release().await.unwrap();
+    }
+    acquire(&one, "{t}free", ttl).await.unwrap().release().await.unwrap();
+    assert_eq!(one.names("{t}").await.unwrap(), Vec::<LockName>::new());
+}
+
+/// A node without slots gets its first one.
+#[tokio::test]
+async fn a_slot_moves_to_a_new_node_and_nothing_is_lost() {
+    let redis = RedisCluster::builder().appendonly(false).start().await.unwrap();
+    let (slot, to) = (RedisCluster::slot_of(b"{t}"), 5);
+    let from = redis.owner(slot).await.unwrap();
+    // It forgets its primary and all others.
+    redis.node(to).command(&[b"CLUSTER", b"RESET", b"SOFT"]).await.unwrap();
+    let seen = redis.node(0).command(&[b"CLUSTER", b"NODES"]).await.unwrap();
+    let me = seen.lines().find(|line| line.contains("myself")).unwrap();
+    let (port, bus) = me.split_once(':').unwrap().1.split_once('@').unwrap();
+    let bus = bus.split([' ', ',']).next().unwrap();
+    let meet = [&b"CLUSTER"[..], b"MEET", b"127.0.0.1", port.as_bytes(), bus.as_bytes()];
+    redis.node(to).command(&meet).await.unwrap();
+    until(async || {
+        let nodes = redis.node(to).command(&[b"CLUSTER", b"NODES"]).await.unwrap();
+        let info = redis.node(to).command(&[b"CLUSTER", b"INFO"]).await.unwrap();
+        nodes.lines().filter(|node| node.contains(" connected")).count() == 6
+            && info.contains("cluster_state:ok")
+    })
+    .await;
+    let one = driver(&format!("{}?layout=native", redis.url())).await;
+    let ttl = Duration::from_secs(1);
+    let held = [
+        acquire(&one, "{t}alone", ttl).await.unwrap(),
+        acquire_as(Kind::Shared, &one, "{t}shared", ttl).await.unwrap(),
+    ];
+    redis.begin_migration(slot, to).await.unwrap();
+    while redis.move_key(slot, from, to).await.unwrap() {}
+    tokio::time::sleep(ttl * 2).await;
+    for lease in &held {
+        assert_eq!(lease.validity().loss(), None);
+        assert!(lease.validity().until() > Clock::Boot.now());
+    }
+    redis.end_migration(slot, from, to).await.unwrap();
+    for lease in held {
         lease.renew().await.unwrap();
         lease.release().await.unwrap();
     }
-    let listed = one.names("{t}").await.unwrap();
-    assert_eq!(listed, Vec::<LockName>::new());
 }

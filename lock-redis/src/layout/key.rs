@@ -85,6 +85,18 @@ impl Key {
         KeyName(&self.base, b"fence")
     }
 
+    pub(crate) fn holders(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"holders")
+    }
+
+    pub(crate) fn members(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"members")
+    }
+
+    pub(crate) fn leader(&self) -> KeyName<'_> {
+        KeyName(&self.base, b"leader")
+    }
+
     /// The key of the token floor of all names with this prefix. See [`floor`].
     ///
     /// In a cluster it is a key in the lock's slot that never exists: the guard. A node refuses a

@@ -404,5 +404,6 @@ impl Hold {
     }
 }
 
+mod kept;
 #[cfg(test)]
 mod tests;

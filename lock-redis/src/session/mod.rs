@@ -5,6 +5,7 @@ mod book;
 mod deployment;
 mod description;
 mod failover;
+mod guests;
 mod janitor;
 mod moving;
 pub(crate) mod node;

@@ -1,43 +1,118 @@
 //! Renewal while a slot of a cluster moves.
 //!
-//! Then each key is at one of two nodes, and no script with several keys runs. A lock that is held
-//! alone is one key, which is renewed wherever it is. All else waits until the slot has moved.
+//! Then each key is at one of two nodes, and no script with several keys runs. So nothing changes
+//! what the keys of a name say together, and each key can be renewed by itself, wherever it is: an
+//! attempt lives on when it is renewed in each key that must have it. It does not matter how the
+//! keys of the name are split. Grants, releases and conversions wait until the slot has moved.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use futures_util::future::join_all;
-use lock_core::Clock;
+use futures_util::future::{join, join_all};
+use lock_core::{Clock, Instant};
 use redis::{Cmd, RedisError, Value};
 
-use super::{Routes, Session, attempt::Attempt, node::Link};
+use super::{
+    Routes, Session,
+    attempt::{Attempt, Role},
+    node::Link,
+};
 use crate::{
     config::Address,
     error,
-    wire::{answer, failure::Failure, script, slots},
+    wire::{
+        answer,
+        failure::Failure,
+        script::{self, Part},
+        slots,
+    },
 };
 
 impl Session {
-    /// Renews locks that are held alone, each by a request of its own.
+    /// Renews attempts, each by requests of its own.
     ///
     /// # Errors
     ///
-    /// The first failure.
-    pub(super) async fn renew_each(&self, alone: &[&Arc<Attempt>]) -> Result<(), Failure> {
-        let renewed = alone.iter().map(|attempt| self.renew_one(attempt));
-        join_all(renewed).await.into_iter().collect()
+    /// The first failure; `why` if an attempt is not where it should be, and the keys may tell more
+    /// when they are together again.
+    pub(super) async fn renew_each<'a>(
+        &self,
+        attempts: impl Iterator<Item = &'a Attempt>,
+        why: &RedisError,
+    ) -> Result<(), Failure> {
+        let renewed = attempts.map(|attempt| self.renew_one(attempt));
+        for found in join_all(renewed).await {
+            if !found? {
+                return Err(Failure::Refused(why.clone()));
+            }
+        }
+        Ok(())
     }
 
-    async fn renew_one(&self, attempt: &Attempt) -> Result<(), Failure> {
-        let command = script::keep(attempt.member());
-        let (sent, limit) = (Clock::Boot.now(), attempt.patience());
-        let answer = match self.call(&command, limit).await {
+    /// Returns whether the attempt was found, or is known to be lost.
+    async fn renew_one(&self, attempt: &Attempt) -> Result<bool, Failure> {
+        let sent = Clock::Boot.now();
+        match attempt.role(sent) {
+            Some(Role::Holds) => {
+                let mine = is_one(&self.keep(attempt, Part::Mine, None).await?);
+                attempt.renewed_alone(sent, mine);
+                Ok(true)
+            }
+            Some(Role::Shares) => {
+                let found = self.keep_shared(attempt).await?;
+                if found {
+                    attempt.kept_holding(sent);
+                }
+                Ok(found)
+            }
+            Some(Role::Waits) => self.keep_waiting(attempt, sent).await,
+            // It has ended, or was granted, meanwhile.
+            None => Ok(true),
+        }
+    }
+
+    /// Renews an attempt that may hold beside others. A member of a group must be in all three keys
+    /// of the group; each of them names the group, or the member.
+    async fn keep_shared(&self, attempt: &Attempt) -> Result<bool, Failure> {
+        let lock = self.keep(attempt, Part::Lock, None).await?;
+        let Some(group) = answer::bytes(&lock) else {
+            let mine = is_one(&lock);
+            if mine && attempt.leads {
+                // Without its value it leads all the same.
+                self.keep(attempt, Part::Leader, None).await?;
+            }
+            return Ok(mine);
+        };
+        let members = self.keep(attempt, Part::Members, Some(&group));
+        let (members, holders) = join(members, self.keep(attempt, Part::Holders, None)).await;
+        Ok(is_one(&members?) && is_one(&holders?))
+    }
+
+    async fn keep_waiting(&self, attempt: &Attempt, sent: Instant) -> Result<bool, Failure> {
+        let found = is_one(&self.keep(attempt, Part::Waiting, None).await?);
+        if found && let Some(at) = attempt.kept_waiting(sent) {
+            self.ask(attempt, at);
+        }
+        Ok(found)
+    }
+
+    /// Renews an attempt in one key, which is at one of two nodes.
+    async fn keep(
+        &self,
+        attempt: &Attempt,
+        part: Part,
+        group: Option<&[u8]>,
+    ) -> Result<Value, Failure> {
+        let command = script::keep(attempt.turn().0, part, group);
+        let limit = attempt.patience();
+        let (value, short) = match self.call_and_count(&command, limit).await {
             Err(Failure::Refused(error)) => self.call_target(&command, &error, limit).await?,
             answer => answer?,
         };
-        if let Some(renewed) = answer::int(&answer) {
-            attempt.renewed_alone(sent, renewed == 1);
+        match short {
+            // Without enough replicas, bad news counts, and good news does not.
+            Some(had) if script::gains(&command, &value) => Err(Failure::Short(had)),
+            _ => Ok(value),
         }
-        Ok(())
     }
 
     /// Sends a command to the node to which an error says that its slot moves.
@@ -46,7 +121,7 @@ impl Session {
         command: &Cmd,
         said: &RedisError,
         limit: Duration,
-    ) -> Result<Value, Failure> {
+    ) -> Result<(Value, Option<u32>), Failure> {
         let refused = || Failure::Refused(said.clone());
         let (Routes::Slots(slots), Some((to, _))) = (&self.routes, said.redirect_node()) else {
             return Err(refused());
@@ -55,13 +130,15 @@ impl Session {
             Link::Up(connection) => connection.address,
             _ => Address::new("", 0),
         };
-        let node = slots::target(to, &from).and_then(|address| slots.node_at(&address));
-        let node = node.ok_or_else(refused)?;
-        let connection = node.connection()?;
-        let answer = match error::is_moving(said) {
-            true => connection.call_asking(command, limit).await,
-            false => connection.call(command, limit).await,
+        let address = slots::target(to, &from).ok_or_else(refused)?;
+        let node = match slots.node_at(&address) {
+            Some(node) => node,
+            None => slots.guest(&address).await?,
         };
-        node.judge(&connection, answer)
+        self.call_node(&node, command, error::is_moving(said), limit).await
     }
+}
+
+fn is_one(answer: &Value) -> bool {
+    answer::int(answer) == Some(1)
 }

@@ -206,6 +206,17 @@ impl Node {
         self.judge(&connection, answer)
     }
 
+    /// Same as [`call`](Self::call), for a slot of a cluster that is being moved to this node.
+    pub(super) async fn call_asking(
+        &self,
+        command: &Cmd,
+        limit: Duration,
+    ) -> Result<Value, Failure> {
+        let connection = self.connection()?;
+        let answer = connection.call_asking(command, limit).await;
+        self.judge(&connection, answer)
+    }
+
     /// Returns the present connection.
     ///
     /// # Errors

@@ -80,10 +80,8 @@ impl Session {
                     self.renew_chunk(now, beside).await?;
                 }
                 Err(Failure::Refused(error)) if error::is_moving(&error) => {
-                    self.renew_each(now).await?;
-                    if !beside.is_empty() {
-                        return Err(Failure::Refused(error));
-                    }
+                    let each = now.iter().chain(beside).map(|attempt| &***attempt);
+                    self.renew_each(each, &error).await?;
                 }
                 renewed => renewed?,
             }

@@ -1,6 +1,6 @@
 //! Requests that are sent again until they are answered.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use lock_core::{Clock, Effect, Instant, Result, keep::cancel::unless_cancelled};
 use redis::{Cmd, RedisError, Value};
@@ -43,12 +43,29 @@ impl Session {
         limit: Duration,
     ) -> Result<(Value, Option<u32>), Failure> {
         let node = self.routes.of_command(command);
+        self.call_node(&node, command, false, limit).await
+    }
+
+    /// Same as [`call_and_count`](Self::call_and_count), to a given node. `asking`: a slot of a
+    /// cluster is being moved there.
+    pub(super) async fn call_node(
+        &self,
+        node: &Arc<Node>,
+        command: &Cmd,
+        asking: bool,
+        limit: Duration,
+    ) -> Result<(Value, Option<u32>), Failure> {
         let limit = self.request_limit.map_or(limit, |most| limit.min(most));
-        if self.wait_replicas == 0 || !lua::takes(command) {
-            return Ok((node.call(command, limit).await?, None));
+        if self.wait_replicas > 0 && lua::takes(command) {
+            let (value, had) =
+                node.call_and_wait(command, self.wait_replicas, asking, limit).await?;
+            return Ok((value, (had < self.wait_replicas).then_some(had)));
         }
-        let (value, had) = node.call_and_wait(command, self.wait_replicas, limit).await?;
-        Ok((value, (had < self.wait_replicas).then_some(had)))
+        let answer = match asking {
+            true => node.call_asking(command, limit).await,
+            false => node.call(command, limit).await,
+        };
+        Ok((answer?, None))
     }
 
     /// Sends a command that may be executed twice, again and again until it is answered. Returns
@@ -189,7 +206,7 @@ impl Session {
             };
             let left = deadline.since(Clock::Boot.now());
             if left.is_zero() || !self.routes.until_up(command, left, caller).await {
-                return (effect, Err(error::unavailable(op, effect, error)));
+                return (effect, Err(error::still_refused(op, effect, error)));
             }
         }
     }

@@ -15,13 +15,17 @@ use tokio::{
     time::timeout,
 };
 
-use super::node::{Link, Node};
+use super::{
+    guests::Guests,
+    node::{Link, Node},
+};
 use crate::{
     config::{Address, Mode},
     error,
     wire::{
         connection::Connector,
         dial::Dial,
+        failure::Failure,
         sentinel::Place,
         slots::{self, SLOTS, Shard},
     },
@@ -40,6 +44,7 @@ pub(crate) struct Slots {
     known: Mutex<Vec<Address>>,
     /// Number of questions, so that each goes to another node first.
     asked: AtomicUsize,
+    guests: Guests,
     pub(super) stale: Notify,
     pub(super) closed: AtomicBool,
 }
@@ -105,6 +110,7 @@ impl Slots {
             make,
             known: Mutex::new(nodes.to_vec()),
             asked: AtomicUsize::new(0),
+            guests: Guests::default(),
             stale: Notify::new(),
             closed: AtomicBool::new(false),
         };
@@ -127,6 +133,15 @@ impl Slots {
         map.nodes.iter().find(|(at, _)| at == address).map(|(_, node)| node.clone())
     }
 
+    /// Returns the node at an address that has no slots yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Down`] if it cannot be connected.
+    pub(super) async fn guest(&self, address: &Address) -> Result<Arc<Node>, Failure> {
+        self.guests.at(address, || self.make.node(address)).await
+    }
+
     pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
         self.map.borrow().nodes.iter().map(|(_, node)| node.clone()).collect()
     }
@@ -142,6 +157,7 @@ impl Slots {
 
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        self.guests.end(|_| true);
         self.suspect();
     }
 
@@ -196,6 +212,7 @@ impl Slots {
             .filter(|(address, _)| !nodes.iter().any(|(at, _)| at == address))
             .map(|(_, node)| node.clone())
             .collect();
+        self.guests.end(|guest| nodes.iter().any(|(at, _)| at == guest));
         // Slots without an owner lead to any node, which refuses.
         self.map.send_replace(Arc::new(Map { owners, nodes }));
         gone.iter().for_each(|node| node.retire());

@@ -30,7 +30,8 @@ struct InUse<'a> {
 
 impl Node {
     /// Sends a command that changes a lock, and waits until this many replicas have the change.
-    /// Returns the answer, and how many replicas have it.
+    /// Returns the answer, and how many replicas have it. `asking`: a slot of a cluster is being
+    /// moved to this node.
     ///
     /// # Errors
     ///
@@ -39,6 +40,7 @@ impl Node {
         self: &Arc<Self>,
         command: &Cmd,
         replicas: u32,
+        asking: bool,
         limit: Duration,
     ) -> Result<(Value, u32), Failure> {
         let node = self.connection()?;
@@ -48,7 +50,7 @@ impl Node {
         };
         let mut in_use = InUse { node: self, spare: Some(spare) };
         let Some(spare) = &in_use.spare else { return Err(Failure::Closed) };
-        let answer = spare.connection.call_and_wait(command, replicas, limit).await;
+        let answer = spare.connection.call_and_wait(command, replicas, asking, limit).await;
         let is_broken = answer.as_ref().is_err_and(error::is_broken);
         if is_broken {
             drop(in_use);

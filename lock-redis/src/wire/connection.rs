@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{join, join_all, join3};
 use redis::{Cmd, ErrorKind, PushInfo, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
@@ -205,6 +205,7 @@ impl Connection {
 
     /// Same as [`call`](Self::call), and waits for replicas in the same flight. Returns also how many
     /// of them have all writes of this connection. Nothing else may use the connection meanwhile.
+    /// `asking`: same as [`call_asking`](Self::call_asking).
     ///
     /// # Errors
     ///
@@ -213,12 +214,17 @@ impl Connection {
         &self,
         command: &Cmd,
         replicas: u32,
+        asking: bool,
         limit: Duration,
     ) -> RedisResult<(Value, u32)> {
         let mut wait = cmd("WAIT");
         wait.arg(replicas).arg(u64::try_from((limit / 2).as_millis()).unwrap_or(u64::MAX));
+        let ask = cmd("ASKING");
         let both = async || {
-            let (answer, had) = join(self.send(command), self.send(&wait)).await;
+            // In one flight, in this order.
+            let asked = async { if asking { self.send(&ask).await.map(drop) } else { Ok(()) } };
+            let (asked, answer, had) = join3(asked, self.send(command), self.send(&wait)).await;
+            asked?;
             answer.and_then(|answer| Ok((answer, redis::from_redis_value(had?)?)))
         };
         let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);

@@ -98,7 +98,7 @@ pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
 
 /// Whether a command may grant or renew a lock, or give it to another attempt.
 pub(crate) fn takes(command: &Cmd) -> bool {
-    let takes = [&*ACQUIRE, &ROUND, &ACQUIRE_ALL, &CONVERT, &HAND_OVER, &SIMPLE_ACQUIRE];
+    let takes = [&*ACQUIRE, &ROUND, &KEEP, &ACQUIRE_ALL, &CONVERT, &HAND_OVER, &SIMPLE_ACQUIRE];
     called(command).is_some_and(|script| takes.iter().any(|takes| takes.hash == script.hash))
 }
 

@@ -172,11 +172,35 @@ pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     command
 }
 
-/// Renews a lock that is held alone, by its own key only.
-pub(crate) fn keep((key, ticket, ttl): Member<'_>) -> Cmd {
-    let mut command = call(&KEEP, &[key.own()], 2, 60);
-    command.arg(ticket.text()).arg(millis(ttl));
+/// Renews an attempt in one key of its name. `group`: the lock's value, for the key of its members.
+pub(crate) fn keep((key, ticket, ttl): Member<'_>, part: Part, group: Option<&[u8]>) -> Cmd {
+    let (name, word) = match part {
+        Part::Mine => (key.own(), "mine"),
+        Part::Lock => (key.own(), "lock"),
+        Part::Members => (key.members(), "members"),
+        Part::Holders => (key.holders(), "holders"),
+        Part::Leader => (key.leader(), "leader"),
+        Part::Waiting => (key.waiting(), "waiting"),
+    };
+    let mut command = call(&KEEP, &[name], 4, 100);
+    command.arg(ticket.text()).arg(millis(ttl)).arg(word);
+    if let Some(group) = group {
+        command.arg(group);
+    }
     command
+}
+
+/// A key of a name in which [`keep`] renews an attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// The lock of an attempt that holds it alone.
+    Mine,
+    /// The lock of an attempt that may hold it beside others.
+    Lock,
+    Members,
+    Holders,
+    Leader,
+    Waiting,
 }
 
 /// `word`: the word of the new kind of the attempt with this token.

@@ -1,3 +1,47 @@
--- KEEP: renews a lock that is held alone. KEYS: lock. ARGV: attempt, TTL in ms. It has one key, so a
--- node of a cluster runs it also while the slot moves. Returns 1 (renewed) or 0 (gone).
-return redis.pcall('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2]) or 0
+-- KEEP: renews one key of a name. It has one key, so a node of a cluster runs it also while the slot
+-- moves, when no script that sees all keys of the name can run: nothing but renewals changes them.
+-- It only updates. KEYS: the key. ARGV: attempt, TTL in ms, which key it is, and for `members` the
+-- lock's value. Returns 1 (renewed) or 0 (the attempt is not in it); for `lock`, if a group has it,
+-- its value.
+--@record
+local key, attempt, ttl, what = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3]
+
+-- Other members may live longer.
+local function extend()
+  if redis.call('PTTL', key) < ttl then
+    redis.call('PEXPIRE', key, ttl)
+  end
+  return 1
+end
+
+if what == 'mine' or what == 'lock' then
+  local value = redis.pcall('GET', key)
+  if value == attempt then
+    return redis.call('PEXPIRE', key, ttl)
+  elseif what == 'lock' and type(value) == 'string' and string.find(value, '^[sp]%d*:%d+$') then
+    extend()
+    return value
+  end
+elseif what == 'members' then
+  local found = redis.call('HMGET', key, 'group', attempt)
+  if found[1] == ARGV[4] and found[2] then
+    return extend()
+  end
+elseif what == 'holders' then
+  local alive = tonumber(redis.call('ZSCORE', key, attempt) or 0)
+  if alive > now then
+    redis.call('ZADD', key, digits(math.max(alive, now + ttl * 1000)), attempt)
+    return extend()
+  end
+elseif what == 'leader' then
+  if redis.call('HGET', key, 'by') == attempt then
+    return redis.call('PEXPIRE', key, ttl)
+  end
+elseif what == 'waiting' then
+  local record = redis.call('HGET', key, attempt)
+  if record and alive_until(record) > now then
+    redis.call('HSET', key, attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
+    return redis.call('PEXPIRE', key, 172800000)
+  end
+end
+return 0
