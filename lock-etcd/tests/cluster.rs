@@ -157,7 +157,39 @@ async fn a_shared_client_goes_on_when_the_leader_is_isolated() -> Result<(), Fai
     without_its_leader(Way::Shared, isolate).await
 }
 
+/// The member ends the streams of its clients (`hasleader`). The next renewal, which would also show
+/// that the member is useless, is 20 s away.
+async fn a_waiter_leaves_a_member_without_a_leader() -> Result<(), Failure> {
+    let network = Network::new()?;
+    let etcd = EtcdCluster::start(&network).await?;
+    let (near, far) = (network.side()?, network.side()?);
+    let url = format!("{}?ttl=60s", etcd.url());
+    let member = (etcd.leader().await? + 1) % 3;
+    let holder = {
+        let url = url.clone();
+        far.run(async move { locks(&url).await }).await
+    };
+    let held = holder.lock("job")?.acquire().await?;
+    // The client finds this member alone.
+    network.split(&[near.place()], &etcd.peers(member))?;
+    let waiter = near.run(async move { locks(&url).await }).await;
+    let waiting = near.spawn(async move {
+        let guard = waiter.lock("job").unwrap().acquire().await.unwrap();
+        guard.release().await.unwrap();
+        Clock::Boot.now()
+    });
+    until_queued(&holder, "job", 2).await;
+    network.heal()?;
+    network.split(&[etcd.place(member)], &etcd.peers(member))?;
+    held.release().await?;
+    let released = Clock::Boot.now();
+    let waited = waiting.await?.since(released);
+    assert!(waited < Duration::from_secs(15), "{waited:?}");
+    Ok(())
+}
+
 lock_lab::network_tests!(
+    a_waiter_leaves_a_member_without_a_leader,
     waiters_go_on_without_overlap_when_the_leader_is_killed,
     waiters_go_on_without_overlap_when_the_leader_is_isolated,
     waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers,
