@@ -13,7 +13,7 @@ use std::{
 
 use lab::*;
 use lock_core::{Clock, DistributedLock, LossReason};
-use lock_lab::{Redis, RedisCluster};
+use lock_lab::RedisCluster;
 use lock_redis::RedisLock;
 
 const TTL: Duration = Duration::from_secs(12);
@@ -121,17 +121,6 @@ async fn a_primary_dies_five_times_and_nothing_is_stuck() {
         assert!(next.token() > token);
         next.release().await.unwrap();
     }
-}
-
-/// Keeps all later writes from a replica.
-async fn pause(replica: &Redis) {
-    replica.command(&[b"CONFIG", b"SET", b"masterauth", b"wrong"]).await.unwrap();
-    replica.command(&[b"CLIENT", b"KILL", b"TYPE", b"master"]).await.unwrap();
-    until(async || {
-        let info = replica.command(&[b"INFO", b"replication"]).await.unwrap();
-        info.contains("master_link_status:down")
-    })
-    .await;
 }
 
 #[tokio::test]
