@@ -138,7 +138,7 @@ impl Victim {
     }
 
     /// Its holder is told, and a fenced resource refuses it as soon as it knows the next one.
-    async fn is_told_and_fenced(self, client: &RedisLock, fence: &Fence) {
+    async fn ends_told_and_fenced(self, client: &RedisLock, fence: &Fence) {
         let Self(lock, lost) = self;
         until(async || lost.validity().has_ended()).await;
         assert_eq!(lost.validity().loss(), Some(LossReason::Failover));
@@ -184,7 +184,7 @@ async fn a_primary_dies_five_times_and_only_what_its_replica_lacked_is_lost() {
         fence.done.store(kill + 1, Ordering::SeqCst);
         redis.owner_after(old, slot).await.unwrap();
         if let Some(victim) = victim {
-            victim.is_told_and_fenced(&two, &fence).await;
+            victim.ends_told_and_fenced(&two, &fence).await;
         }
         fence.until_all_go_on().await;
         redis.node(old).restart().await.unwrap();
