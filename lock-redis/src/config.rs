@@ -1,15 +1,13 @@
 //! How to reach a server, and how to use it.
 
 mod target;
+mod url;
 
 use std::{fmt, time::Duration};
 
 use lock_core::{
     Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls,
-    keep::{
-        limits::{DEFAULT_TTL, LONGEST_TTL},
-        one_host::one_host,
-    },
+    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
 };
 use redis::{AsyncConnectionConfig, Client};
 
@@ -61,7 +59,7 @@ pub struct RedisConfig {
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
     /// How many replicas must have a lock, and each renewal, before it counts. With fewer, the lock
-    /// is given back, and acquiring it fails. Not for a cluster. Default: 0.
+    /// is given back, and acquiring it fails. Default: 0.
     pub wait_replicas: u32,
     /// The further settings of a given client.
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -226,7 +224,7 @@ impl RedisConfig {
     /// no database, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or
     /// wrong option.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        let (target, database) = place(url)?;
+        let (target, database) = url::place(url)?;
         let mut options = url.options();
         let config = Self {
             user: url.user().map(str::to_owned),
@@ -274,10 +272,6 @@ impl RedisConfig {
         self.check_tls()?;
         self.timeouts.check()?;
         check_wait_replicas(self.wait_replicas)?;
-        if self.is_cluster() && self.wait_replicas > 0 {
-            let allowed = "0: a Redis Cluster does not wait for replicas";
-            return Err(refused("wait_replicas", &self.wait_replicas.to_string(), allowed));
-        }
         let wrong = |option: &str, allowed: &str| Error::InvalidOption {
             option: option.to_owned(),
             value: self.target.to_string(),
@@ -319,52 +313,6 @@ impl RedisConfig {
     pub(crate) fn default_ttl(&self) -> Duration {
         self.ttl.unwrap_or(DEFAULT_TTL)
     }
-}
-
-/// Reads the servers and the database of a URL.
-fn place(url: &StoreUrl) -> Result<(Target, i64)> {
-    let database = || match url.path() {
-        "" => Ok(0),
-        path => match path.parse::<u16>() {
-            Ok(database) => Ok(database.into()),
-            Err(_) => Err(url.error("the path must be a database's number")),
-        },
-    };
-    match url.scheme() {
-        "redis" | "rediss" | "valkey" | "valkeys" => {
-            let several =
-                "expected one host; several are redis+sentinel://.. or redis+cluster://..";
-            let (host, port) = one_host(url, Address::PORT, several)?;
-            Ok((Target::Server(Address::new(host, port)), database()?))
-        }
-        "redis+sentinel" => sentinels(url),
-        "redis+cluster" => cluster(url, database()?),
-        _ => Err(url
-            .error("expected redis://.., valkey://.., redis+sentinel://.. or redis+cluster://..")),
-    }
-}
-
-/// `redis+cluster://h1,h2`. The nodes that are named name all others.
-fn cluster(url: &StoreUrl, database: i64) -> Result<(Target, i64)> {
-    let hosts = url.hosts(Address::PORT);
-    let nodes: Option<_> = hosts.iter().map(|host| Address::parse(host, Address::PORT)).collect();
-    let nodes = nodes.ok_or_else(|| url.error("expected redis+cluster://HOST,HOST,.."))?;
-    Ok((Target::Cluster { nodes }, database))
-}
-
-/// `redis+sentinel://s1,s2/SERVICE` or `../SERVICE/DATABASE`.
-fn sentinels(url: &StoreUrl) -> Result<(Target, i64)> {
-    let wrong = "expected redis+sentinel://HOST,HOST,../SERVICE or ../SERVICE/DATABASE";
-    let (service, database) = url.path().split_once('/').unwrap_or((url.path(), "0"));
-    let database = database.parse::<u16>().map_err(|_| url.error(wrong))?.into();
-    if service.is_empty() {
-        return Err(url.error(wrong));
-    }
-    let hosts = url.hosts(Address::SENTINEL_PORT);
-    let addresses: Option<Vec<_>> =
-        hosts.iter().map(|host| Address::parse(host, Address::SENTINEL_PORT)).collect();
-    let sentinels = addresses.ok_or_else(|| url.error(wrong))?;
-    Ok((Target::Sentinel { sentinels, service: service.to_owned() }, database))
 }
 
 fn wait_replicas(options: &mut Options<'_>) -> Result<u32> {
@@ -428,67 +376,11 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_said_in_a_url() {
-        let c = config("redis://me:s@[::1]:7000/3?ttl=2s&prefix=app:&layout=native&mode=simple");
-        let c = c.unwrap();
-        assert_eq!(c.target, Target::Server(Address::new("::1", 7000)));
-        assert_eq!(c.database, 3);
-        assert_eq!((c.user.as_deref(), c.password), (Some("me"), Some(Secret::text("s"))));
-        assert_eq!((c.ttl, c.prefix.as_str()), (Some(Duration::from_secs(2)), "app:"));
-        assert_eq!((c.layout, c.mode), (Layout::Native, Mode::Simple));
-    }
-
-    #[test]
-    fn sentinels_are_read_with_their_service() {
-        let c = config(
-            "redis+sentinel://me@a,b:7/main/3?password_file=/p&wait_replicas=2&tls=verify&ca=/ca\
-             &sentinel_user=s&sentinel_password_env=P&connect_timeout=1s",
-        );
-        let c = c.unwrap();
-        let sentinels = vec![Address::new("a", 26379), Address::new("b", 7)];
-        assert_eq!(c.target, Target::Sentinel { sentinels, service: "main".to_owned() });
-        assert_eq!((c.database, c.wait_replicas), (3, 2));
-        assert_eq!(c.password, Some(Secret::file("/p")));
-        assert_eq!(
-            (c.sentinel_user.as_deref(), c.sentinel_password),
-            (Some("s"), Some(Secret::env("P")))
-        );
-        assert_eq!(c.tls, Tls::verify().ca("/ca"));
-        assert_eq!(c.timeouts.connect, Some(Duration::from_secs(1)));
-    }
-
-    #[test]
-    fn bad_urls_are_refused_and_say_why() {
-        for (url, word) in [
-            ("rediss://h?tls=off", "tls=verify"),
-            ("redis+sentinel://a,b", "SERVICE"),
-            ("redis+sentinel://a,b/s/x", "DATABASE"),
-            ("redis://h?wait_replicas=101", "0 to 100"),
-            ("redis://h?wait_replicas=x", "0 to 100"),
-            ("redis://h?sentinel_user=x", "sentinel_user"),
-            (
-                "redis+sentinel://h/s?sentinel_password_file=f&sentinel_password_env=E",
-                "one password",
-            ),
-            ("redis://h?ca=/x", "tls=verify"),
-            ("redis://a,b", "one host"),
-            ("redis://h/x", "database"),
-            ("redis://h?ttll=1s", "ttll"),
-            ("redis://h?ttl=1", "ttl"),
-            ("redis://h?mode=fast", "queue, simple"),
-        ] {
-            let error = config(url).unwrap_err().to_string();
-            assert!(error.contains(word), "{error}");
-        }
-    }
-
-    #[test]
     fn pairs_that_cannot_work_are_refused() {
         let mut prefer = Tls::default();
         prefer.mode = Encryption::Prefer;
         let unix = Client::open("unix:///run/redis.sock").unwrap();
         for (config, word) in [
-            (config("redis+cluster://h?wait_replicas=1").unwrap(), "Cluster does not wait"),
             (RedisConfig::default().tls(prefer), "off, verify"),
             (RedisConfig::from_client(&unix).tls(Tls::verify()), "Unix socket"),
         ] {

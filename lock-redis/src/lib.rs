@@ -91,7 +91,6 @@
 //! | `prefix` | prefix of every key | none |
 //! | `layout` | `escaped`: names are percent-encoded; `native`: names are keys as they are | `escaped` |
 //! | `mode` | `queue`, or `simple`: polling, exclusive locks only, without order, no companion keys except the fence | `queue` |
-//!
 //! | `wait_replicas` | how many replicas must have a grant and each renewal before it counts, 0 to 100 | `0` |
 //! | `tls`, `ca`, `cert`, `key`, `server_name` | see [`Tls`](lock_core::Tls): `off` or `verify` | `off` |
 //! | `password_file`, `password_env` | see [`Secret`](lock_core::Secret): read anew at each login | none |

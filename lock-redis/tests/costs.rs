@@ -5,6 +5,7 @@ mod lab;
 use std::{collections::BTreeMap, time::Duration};
 
 use lab::*;
+use lock_core::{DistributedLock, Kind};
 use lock_lab::{Redis, RedisCluster, RedisSentinels};
 use lock_redis::RedisLock;
 
@@ -70,5 +71,68 @@ async fn sentinel_and_cluster_cost_the_requests_of_one_server() {
     // The names were on all nodes, or nothing is shown.
     for node in cluster.nodes() {
         assert!(node.counters().await.unwrap().get("cmd.evalsha") > 0);
+    }
+}
+
+/// Tags of this many slots of a node.
+async fn tags_at(cluster: &RedisCluster, node: usize, count: usize) -> Vec<String> {
+    let mut tags = Vec::new();
+    for tag in (0..).map(|number| format!("{{t{number}}}")) {
+        if tags.len() == count {
+            break;
+        }
+        if cluster.owner(RedisCluster::slot_of(tag.as_bytes())).await.unwrap() == node {
+            tags.push(tag);
+        }
+    }
+    tags
+}
+
+/// Many locks of all kinds in three slots, with waiters: a round is one request per slot.
+#[tokio::test]
+async fn an_idle_client_of_a_cluster_sends_one_request_per_slot_and_round() {
+    let cluster = RedisCluster::builder().replicas(0).appendonly(false).start().await.unwrap();
+    let client = driver(&format!("{}?layout=native", cluster.url())).await;
+    let ttl = Duration::from_secs(3);
+    let tags = [tags_at(&cluster, 0, 2).await, tags_at(&cluster, 1, 1).await].concat();
+    let (mut held, mut waiters) = (Vec::new(), Vec::new());
+    for tag in &tags {
+        for number in 0..10 {
+            held.push(acquire(&client, &format!("{tag}/{number}"), ttl).await.unwrap());
+        }
+        let shared = format!("{tag}/shared");
+        held.push(acquire_as(Kind::Shared, &client, &shared, ttl).await.unwrap());
+        waiters.push(Waiter::start(&client, &shared, ttl));
+        until(async || client.inspect(&name(&shared)).await.unwrap().len() == 2).await;
+    }
+    let evaluated = async || {
+        let mut counts = Vec::new();
+        for node in cluster.nodes() {
+            counts.push(node.counters().await.unwrap().get("cmd.evalsha"));
+        }
+        counts
+    };
+    // The lock of each slot that was taken last tells of the slot's rounds.
+    let last: Vec<_> = held.iter().skip(10).step_by(11).collect();
+    let (mut seen, mut rounds) = (vec![None; last.len()], vec![0; last.len()]);
+    let before = evaluated().await;
+    until(async || {
+        for ((lease, seen), rounds) in last.iter().zip(&mut seen).zip(&mut rounds) {
+            let end = lease.validity().until();
+            if seen.replace(end).is_some_and(|before| before != end) {
+                *rounds += 1;
+            }
+        }
+        rounds.iter().all(|rounds| *rounds >= 4)
+    })
+    .await;
+    let after = evaluated().await;
+    let sent: Vec<_> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+    // A request may be under way at the start and at the end.
+    let most = rounds.iter().map(|rounds| rounds + 1).sum();
+    assert!(sent.iter().sum::<u64>() <= most, "{sent:?} requests, {rounds:?} rounds");
+    assert_eq!(sent[2], 0, "a node without locks: {sent:?}");
+    for waiter in waiters {
+        waiter.task.abort();
     }
 }

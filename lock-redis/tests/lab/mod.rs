@@ -220,3 +220,24 @@ pub fn is_unavailable<T>(result: &Result<T>) -> bool {
 pub fn lost_its_place<T>(result: &Result<T>) -> bool {
     matches!(result, Err(Error::PlaceLost { .. }))
 }
+
+/// Keeps all later writes from a replica.
+pub async fn pause(replica: &Redis) {
+    replica.command(&[b"CONFIG", b"SET", b"masterauth", b"wrong"]).await.unwrap();
+    replica.command(&[b"CLIENT", b"KILL", b"TYPE", b"master"]).await.unwrap();
+    until(async || {
+        let info = replica.command(&[b"INFO", b"replication"]).await.unwrap();
+        info.contains("master_link_status:down")
+    })
+    .await;
+}
+
+/// Lets a replica have the writes again.
+pub async fn resume(replica: &Redis) {
+    replica.command(&[b"CONFIG", b"SET", b"masterauth", b""]).await.unwrap();
+    until(async || {
+        let info = replica.command(&[b"INFO", b"replication"]).await.unwrap();
+        info.contains("master_link_status:up")
+    })
+    .await;
+}
