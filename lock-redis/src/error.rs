@@ -72,6 +72,15 @@ pub(crate) fn is_denied(error: &RedisError) -> bool {
             .any(|text| detail.contains(text))
 }
 
+/// Whether the server has no RESP3, or does not let this user ask for it.
+pub(crate) fn lacks_resp3(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default().to_ascii_lowercase();
+    let refused = detail.starts_with("unknown command") || code(error) == Some("NOPERM");
+    error.kind() == ErrorKind::RESP3NotSupported
+        || code(error) == Some("NOPROTO")
+        || (refused && detail.contains("hello"))
+}
+
 /// The first word of the server's error. For a script's error on 6.2 it is the one of the command
 /// inside.
 fn code(error: &RedisError) -> Option<&str> {

@@ -35,7 +35,7 @@
 //! | address, TLS with its certificates, Unix socket | used, also for each later connection |
 //! | user, password, database | used; a value set in [`RedisConfig`] takes precedence |
 //! | TCP keep-alive, `TCP_USER_TIMEOUT` | used; no-delay is on, linger is zero |
-//! | protocol | RESP3 in the queue mode, for pushes; the client's in the simple mode |
+//! | protocol | RESP3 in the queue mode, for pushes, else RESP2 |
 //! | timeouts, retries | not used: locks have limits of their own |
 //! | name resolver, password provider | options of a connection: [`RedisConfig::connection`] |
 //! | connections, pools | not used: closing them or dropping the client does not affect the locks, and [`Locks::close`](lock_core::Locks::close) does not affect them |
@@ -102,7 +102,7 @@
 //! # Store set-up and rights
 //!
 //! Needs one server, the sentinels of a service, or some nodes of a cluster
-//! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (RESP3, `SET .. GET`). A
+//! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (`SET .. GET`). A
 //! node with `cluster-enabled yes` is refused as one server. A server that becomes a replica is an outage: the
 //! client reconnects, and resolves the host's name again, until it finds a primary. A server that
 //! refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
@@ -182,6 +182,9 @@
 //! to the client that loses the lock. If its answer is lost, the command is sent again. If it finds
 //! nothing then, the result is not known ([`Error::Unavailable`](lock_core::Error::Unavailable),
 //! effect unknown).
+//!
+//! Pushes need RESP3. If the server does not know it (`HELLO`), or does not let the user ask for it,
+//! pushes come on a second connection, which speaks RESP2. The requests are the same.
 //!
 //! Connecting loads the three scripts of an uncontended lock unless the server has them. Each other
 //! script is loaded when it is called first, by one more command.

@@ -1,4 +1,4 @@
-//! The executable properties on a server with TLS and logins, and on Sentinel.
+//! The executable properties on a server with TLS and logins, on one without RESP3, and on Sentinel.
 
 mod lab;
 
@@ -13,13 +13,14 @@ use lock_core::{
     LockName, Locks,
     properties::{self, Check, Client, Failure, Harness, NotHere, Outcome},
 };
-use lock_lab::{Authority, Proxy, Redis, RedisSentinels};
+use lock_lab::{Authority, Builder, Proxy, Redis, RedisSentinels};
 
 const TTL: Duration = Duration::from_secs(3);
 
 /// The deployment of a lane of checks.
 enum Deployment {
-    Single(Redis, Arc<Authority>),
+    /// The authority, if clients encrypt.
+    Single(Redis, Option<Arc<Authority>>),
     Sentinel(RedisSentinels),
 }
 
@@ -50,8 +51,9 @@ impl Harness for Deployment {
         let (url, proxy) = match self {
             Self::Single(server, authority) => {
                 let proxy = Proxy::start(server.addr()).await?;
-                let ca = authority.file().display();
-                (format!("{}?tls=verify&ca={ca}", server.url_via(&proxy)), Some(proxy))
+                let tls = |it: &Arc<Authority>| format!("?tls=verify&ca={}", it.file().display());
+                let options = authority.as_ref().map(tls).unwrap_or_default();
+                (server.url_via(&proxy) + &options, Some(proxy))
             }
             Self::Sentinel(redis) => {
                 let addrs: Vec<_> = redis.sentinel_addrs().iter().map(|a| a.to_string()).collect();
@@ -151,7 +153,20 @@ async fn all_properties_hold_over_tls_with_a_login() {
     for _ in 0..6 {
         let builder = Redis::builder().user("app", "secret");
         let builder = builder.tls(issued.certificate(), issued.key());
-        lanes.push(Deployment::Single(builder.start().await.unwrap(), authority.clone()));
+        let server = builder.start().await.unwrap();
+        lanes.push(Deployment::Single(server, Some(authority.clone())));
+    }
+    let count = all().lock().unwrap().len();
+    assert_eq!(all_hold(lanes).await, count);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_properties_hold_without_resp3() {
+    let mut lanes = Vec::new();
+    for _ in 0..6 {
+        let words = ["--rename-command", "HELLO", ""];
+        let builder = words.into_iter().fold(Redis::builder(), Builder::arg);
+        lanes.push(Deployment::Single(builder.start().await.unwrap(), None));
     }
     let count = all().lock().unwrap().len();
     assert_eq!(all_hold(lanes).await, count);

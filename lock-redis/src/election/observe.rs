@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join;
 use lock_core::{
     Clock, Instant, Leader, Observed, Result,
     deadline::jitter,
@@ -207,10 +206,8 @@ impl Observer {
         }
         let connection = node.connection()?;
         let command = script::read(&self.key, "leader", &[]);
-        let listen = connection.listen(&self.channel, true, LIMIT);
-        // In this order, in one flight: each change after the look is pushed.
-        let (listens, answer) = join(listen, connection.call(&command, LIMIT)).await;
-        let value = node.judge(&connection, listens.and(answer))?;
+        let answer = connection.listen_and_call(&self.channel, &command, LIMIT).await;
+        let value = node.judge(&connection, answer)?;
         self.number = connection.number;
         Ok(value)
     }

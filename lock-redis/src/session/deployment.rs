@@ -92,11 +92,10 @@ impl Deployment {
             Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
             Place::Fixed(_) | Place::Member(_) => None,
         };
-        let data = node.connection().ok().map(|connection| connection.data);
         Self {
             settings: settings.into_iter().flatten().collect(),
             replicas: connected.max(known),
-            is_replica: data.is_some_and(|data| data.is_replica),
+            is_replica: node.connection().is_ok_and(|connection| connection.data.is_replica),
             sentinel,
         }
     }

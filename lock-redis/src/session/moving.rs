@@ -127,7 +127,7 @@ impl Session {
             return Err(refused());
         };
         let from = match self.routes.of_command(command).state() {
-            Link::Up(connection) => connection.address,
+            Link::Up(connection) => connection.address.clone(),
             _ => Address::new("", 0),
         };
         let address = slots::target(to, &from).ok_or_else(refused)?;

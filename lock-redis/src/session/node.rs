@@ -25,9 +25,10 @@ use crate::{
     config::Address,
     error::{self, STORE},
     wire::{
-        connection::{Connection, Connector, OnPush, Peer},
+        connection::{Connection, Connector, Peer},
         data::Data,
         failure::Failure,
+        listener::OnPush,
     },
 };
 
@@ -56,7 +57,7 @@ pub(crate) struct Node {
 /// The present connection, or why there is none.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
-    Up(Connection),
+    Up(Arc<Connection>),
     /// Why, and the server's name for the previous connection.
     Down(Arc<RedisError>, Option<Peer>),
     Closed,
@@ -102,7 +103,7 @@ impl Node {
         self.link.send_if_modified(|link| match link {
             Link::Closed => false,
             _ => {
-                *link = Link::Up(connection);
+                *link = Link::Up(Arc::new(connection));
                 true
             }
         });
@@ -124,7 +125,7 @@ impl Node {
             Link::Up(connection) if connection.number == number => {
                 trace::disconnected(STORE, &error);
                 self.reach.broke(&error);
-                *link = Link::Down(Arc::new(error), connection.peer.take());
+                *link = Link::Down(Arc::new(error), connection.peer.clone());
                 true
             }
             _ => false,
@@ -222,7 +223,7 @@ impl Node {
     /// # Errors
     ///
     /// [`Failure::Down`] or [`Failure::Closed`].
-    pub(crate) fn connection(&self) -> Result<Connection, Failure> {
+    pub(crate) fn connection(&self) -> Result<Arc<Connection>, Failure> {
         match &*self.link.borrow() {
             Link::Up(connection) => Ok(connection.clone()),
             Link::Down(error, _) => Err(Failure::Down(error.clone())),

@@ -5,21 +5,16 @@ use std::{
     time::Duration,
 };
 
+use futures_util::StreamExt;
 use lock_core::{Clock, keep::backoff::Backoff};
-use redis::{AsyncConnectionConfig, PushInfo, PushKind, cmd};
-use tokio::{
-    sync::{mpsc, watch},
-    time::timeout,
-};
+use redis::Msg;
+use tokio::{sync::watch, time::timeout};
 
 use super::{
     Session,
     node::{Link, Node},
 };
-use crate::{
-    config::{Address, Mode},
-    wire::{answer::bytes, sentinel::Sentinels},
-};
+use crate::{config::Address, wire::sentinel::Sentinels};
 
 /// Pauses between attempts to connect to a sentinel.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
@@ -82,30 +77,27 @@ impl Listener {
 
     /// Listens on one connection until it breaks. Returns whether it was made.
     async fn listen(&self) -> bool {
-        let (heard, mut pushes) = mpsc::unbounded_channel();
-        let options = AsyncConnectionConfig::new().set_push_sender(heard);
         let open = async {
-            let mut opened = self.sentinels.open(&self.address, Mode::Queue, options).await?;
-            opened.redis.subscribe(&CHANNELS[..]).await?;
-            redis::RedisResult::Ok(opened)
+            let mut opened = self.sentinels.open(&self.address).await?;
+            opened.subscribe(&CHANNELS[..]).await?;
+            redis::RedisResult::Ok(opened.split())
         };
-        let Ok(Ok(mut opened)) = timeout(LIMIT, open).await else { return false };
+        let Ok(Ok((mut sentinel, mut pushes))) = timeout(LIMIT, open).await else { return false };
         // A message may have been missed meanwhile.
         if let Ok(primary) = self.sentinels.primary().await {
             // While a failover goes on, they still name the old one: that settles no doubt.
             self.leave_unless(&primary);
         }
         loop {
-            match timeout(PERIOD, pushes.recv()).await {
-                Ok(Some(push)) => match sign(&push, &self.sentinels.service) {
-                    Some(sign) => self.take_in(sign),
-                    None if push.kind == PushKind::Disconnection => return true,
-                    None => {}
-                },
+            match timeout(PERIOD, pushes.next()).await {
+                Ok(Some(push)) => {
+                    if let Some(sign) = sign(&push, &self.sentinels.service) {
+                        self.take_in(sign);
+                    }
+                }
                 Ok(None) => return true,
                 Err(_) => {
-                    let ping = cmd("PING");
-                    let answer = opened.redis.send_packed_command(&ping);
+                    let answer = sentinel.ping::<redis::Value>();
                     if !matches!(timeout(LIMIT, answer).await, Ok(Ok(_))) {
                         return true;
                     }
@@ -148,9 +140,8 @@ async fn closed(link: &mut watch::Receiver<Link>) {
     let _ = link.wait_for(|link| matches!(link, Link::Closed)).await;
 }
 
-fn sign(push: &PushInfo, service: &str) -> Option<Sign> {
-    let (PushKind::Message, [channel, message]) = (&push.kind, &push.data[..]) else { return None };
-    read(&bytes(channel)?, &bytes(message)?, service)
+fn sign(push: &Msg, service: &str) -> Option<Sign> {
+    read(push.get_channel_name().as_bytes(), push.get_payload_bytes(), service)
 }
 
 /// `+odown` and `-odown`: `master SERVICE IP PORT ..`. `+switch-master`: `SERVICE OLDIP OLDPORT IP

@@ -9,7 +9,7 @@ use std::{
 };
 
 use lock_core::{Reach, keep::poison::lock};
-use redis::{RedisError, RedisResult};
+use redis::{ProtocolVersion, RedisError, RedisResult};
 use tokio::{
     sync::{Notify, watch},
     time::timeout,
@@ -79,7 +79,7 @@ impl Make {
         let question = async {
             let options = self.dial.options();
             let options = options.set_connection_timeout(None).set_response_timeout(None);
-            let mut node = self.dial.open(address, Mode::Simple, options).await?;
+            let mut node = self.dial.open(address, ProtocolVersion::RESP2, options).await?;
             node.redis.send_packed_command(&slots::question()).await?.extract_error()
         };
         let silent = || std::io::Error::from(std::io::ErrorKind::TimedOut).into();

@@ -1,17 +1,19 @@
 //! One connection to one server.
 
 use std::{
+    convert::Infallible,
     future::Future,
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-use futures_util::future::{join, join_all, join3};
-use redis::{Cmd, ErrorKind, PushInfo, RedisError, RedisResult, ServerErrorKind, Value, cmd};
+use futures_util::future::{join, join_all, join3, try_join};
+use redis::{
+    Cmd, ErrorKind,
+    ProtocolVersion::{RESP2, RESP3},
+    RedisError, RedisResult, ServerErrorKind, Value, cmd,
+};
 use tokio::time::timeout;
 
 use crate::{
@@ -20,6 +22,7 @@ use crate::{
         answer::bytes,
         data::Data,
         dial::{Dial, Opened},
+        listener::{Listener, OnPush},
         lua::{self, Lua},
         sentinel::Place,
     },
@@ -32,9 +35,6 @@ const STEPS: u32 = 4;
 /// Number of steps after which a request fails, even if others are answered.
 const MOST_STEPS: u32 = 3 * STEPS;
 
-/// The receiver of a connection's pushes.
-pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
-
 /// Makes connections to one server, or to the primary of a service.
 #[derive(Debug)]
 pub(crate) struct Connector {
@@ -44,16 +44,18 @@ pub(crate) struct Connector {
     channel: String,
 }
 
-/// A connection that is ready: server known, channel subscribed. Cheap to clone.
-#[derive(Clone, Debug)]
+/// A connection that is ready: server known, channel subscribed.
+#[derive(Debug)]
 pub(crate) struct Connection {
     opened: Opened,
+    /// The way of pushes, if the server cannot send them on this connection.
+    listener: Option<Listener>,
     /// The server.
     pub(crate) address: Address,
     /// The server's data.
     pub(crate) data: Data,
     /// Number of answered requests.
-    answers: Arc<AtomicU64>,
+    answers: AtomicU64,
     /// Number of this connection among the client's connections, from 1.
     pub(crate) number: u64,
     /// The server's name for this connection, if known.
@@ -111,27 +113,42 @@ impl Connector {
         previous: Option<&Peer>,
         on_push: &OnPush,
     ) -> RedisResult<Connection> {
-        let opened = self.open(address, on_push.clone()).await?;
-        let (address, answers) = (address.clone(), Arc::default());
+        let (opened, listener) = self.open(address, on_push.clone()).await?;
+        let (address, answers) = (address.clone(), AtomicU64::default());
         let data = Data::read(&address, None);
-        let connection = Connection { opened, address, data, answers, number, peer: None };
+        let connection =
+            Connection { opened, listener, address, data, answers, number, peer: None };
         self.prepare(connection, previous).await
     }
 
-    async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {
-        let mut options = self
+    /// Pushes need RESP3, or a connection of their own.
+    async fn open(
+        &self,
+        address: &Address,
+        on_push: OnPush,
+    ) -> RedisResult<(Opened, Option<Listener>)> {
+        let options = self
             .dial
             .options()
             .set_connection_timeout(None)
             .set_response_timeout(None)
             .set_pipeline_buffer_size(BUFFER);
-        if self.mode == Mode::Queue {
-            options = options.set_push_sender(move |info| {
-                on_push(info);
-                Ok::<(), std::convert::Infallible>(())
-            });
+        if self.mode == Mode::Simple {
+            return Ok((self.dial.open(address, RESP2, options).await?, None));
         }
-        self.dial.open(address, self.mode, options).await
+        let pushed = on_push.clone();
+        let pushing = options.clone().set_push_sender(move |info| {
+            pushed(info);
+            Ok::<(), Infallible>(())
+        });
+        match self.dial.open(address, RESP3, pushing).await {
+            Err(error) if crate::error::lacks_resp3(&error) => {
+                let opened = self.dial.open(address, RESP2, options);
+                let (opened, pushes) = try_join(opened, self.dial.open_for_pushes(address)).await?;
+                Ok((opened, Some(Listener::start(pushes, on_push))))
+            }
+            opened => Ok((opened?, None)),
+        }
     }
 
     async fn prepare(
@@ -148,7 +165,7 @@ impl Connector {
             return Err(crate::error::not_the_primary(&connection.address));
         }
         if self.mode == Mode::Queue {
-            connection.opened.redis.subscribe(&self.channel).await?;
+            connection.subscribe(self.channel.as_bytes(), true).await?;
         }
         connection.peer = connection.own_peer().await;
         if let Some(previous) = previous {
@@ -166,9 +183,11 @@ impl Connector {
         let attempt = async {
             let options =
                 self.dial.options().set_connection_timeout(None).set_response_timeout(None);
-            let opened = self.dial.open(&of.address, Mode::Simple, options).await?;
-            let mut spare = Connection { opened, peer: None, ..of.clone() };
-            spare.answers = Arc::default();
+            let opened = self.dial.open(&of.address, RESP2, options).await?;
+            let (address, data, number) = (of.address.clone(), of.data.clone(), of.number);
+            let answers = AtomicU64::default();
+            let mut spare =
+                Connection { opened, listener: None, address, data, answers, number, peer: None };
             spare.peer = spare.own_peer().await;
             Ok(spare)
         };
@@ -294,14 +313,41 @@ impl Connection {
         listen: bool,
         limit: Duration,
     ) -> RedisResult<()> {
-        let mut redis = self.opened.redis.clone();
-        let change = async {
-            match listen {
-                true => redis.subscribe(channel).await,
-                false => redis.unsubscribe(channel).await,
-            }
-        };
+        let change = self.subscribe(channel, listen);
         timeout(limit, change).await.unwrap_or_else(|_| Err(timed_out()))
+    }
+
+    /// Subscribes to a channel, then sends a command, as [`call`](Self::call) does. Each change after
+    /// the answer is pushed.
+    ///
+    /// # Errors
+    ///
+    /// The first error of both.
+    pub(crate) async fn listen_and_call(
+        &self,
+        channel: &[u8],
+        command: &Cmd,
+        limit: Duration,
+    ) -> RedisResult<Value> {
+        let listen = self.listen(channel, true, limit);
+        if self.listener.is_some() {
+            listen.await?;
+            return self.call(command, limit).await;
+        }
+        // In one flight, in this order.
+        let (listens, answer) = join(listen, self.call(command, limit)).await;
+        listens.and(answer)
+    }
+
+    async fn subscribe(&self, channel: &[u8], listen: bool) -> RedisResult<()> {
+        if let Some(listener) = &self.listener {
+            return listener.listen(channel, listen).await;
+        }
+        let mut redis = self.opened.redis.clone();
+        match listen {
+            true => redis.subscribe(channel).await,
+            false => redis.unsubscribe(channel).await,
+        }
     }
 
     /// Sends one command to a node of a cluster to which its slot is being moved. Fails, and may be

@@ -1,6 +1,6 @@
 //! Opens a connection to a server, and logs in.
 
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use lock_core::{
     Encryption, Secret, Tls,
@@ -8,14 +8,14 @@ use lock_core::{
 };
 use redis::{
     AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult,
-    aio::MultiplexedConnection,
+    aio::{MultiplexedConnection, PubSub},
 };
 use tokio::{net::TcpStream, task::AbortHandle, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::own_client::Transport;
 use crate::{
-    config::{Address, Mode, RedisConfig},
+    config::{Address, RedisConfig},
     error,
 };
 
@@ -31,16 +31,15 @@ pub(crate) struct Dial {
     pub(crate) limit: Duration,
 }
 
-/// A connection that is logged in. The last clone that is dropped closes it.
-#[derive(Clone)]
+/// A connection that is logged in. It is closed when this and all clones of `redis` are dropped.
 pub(crate) struct Opened {
     pub(crate) redis: MultiplexedConnection,
     /// The task that moves data, if the client library has not started it.
-    _task: Option<Arc<Task>>,
+    _task: Option<Task>,
 }
 
 /// A task that ends when this is dropped: a broken connection must not wait for its last answers.
-struct Task(AbortHandle);
+pub(super) struct Task(pub(super) AbortHandle);
 
 impl Dial {
     /// Time limit of making a connection, if none is configured.
@@ -83,8 +82,7 @@ impl Dial {
         if self.encrypts() {
             client_config(&self.tls)?;
         }
-        let password = self.password.as_ref().map(Secret::read).transpose()?;
-        let login = self.login(Mode::Queue, password);
+        let login = self.login(ProtocolVersion::RESP3)?;
         let host = "127.0.0.1".to_owned();
         let client = self.transport.info(host, 1, login).and_then(Client::open);
         client.map(drop).map_err(|error| error::convert("connect", error))
@@ -112,23 +110,44 @@ impl Dial {
     pub(crate) async fn open(
         &self,
         address: &Address,
-        mode: Mode,
+        protocol: ProtocolVersion,
         options: AsyncConnectionConfig,
     ) -> RedisResult<Opened> {
-        let password = self.password.as_ref().map(Secret::read).transpose().map_err(of_option)?;
-        let login = self.login(mode, password);
+        let login = self.login(protocol).map_err(of_option)?;
         if self.encrypts() {
             let stream = self.encrypted(address).await?;
-            let (redis, driver) =
-                MultiplexedConnection::new_with_config(&login, stream, options).await?;
+            let opened = MultiplexedConnection::new_with_config(&login, stream, options);
+            let (redis, driver) = opened.await?;
             let task = Task(tokio::spawn(driver).abort_handle());
-            return Ok(Opened { redis, _task: Some(Arc::new(task)) });
+            return Ok(Opened { redis, _task: Some(task) });
         }
-        let info = self.transport.info(address.host.clone(), address.port, login)?;
-        let client = Client::open(info)?;
+        let client = self.client(address, login)?;
         let opened = client.get_multiplexed_async_connection_with_config(&options);
         let redis = opened.await.map_err(|failed| perhaps_encrypted(address, failed))?;
         Ok(Opened { redis, _task: None })
+    }
+
+    /// Same as [`open`](Self::open), with RESP2, for pushes alone.
+    ///
+    /// # Errors
+    ///
+    /// The client library's error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection.
+    pub(crate) async fn open_for_pushes(&self, address: &Address) -> RedisResult<PubSub> {
+        let login = self.login(ProtocolVersion::RESP2).map_err(of_option)?;
+        if self.encrypts() {
+            let stream = self.encrypted(address).await?;
+            return PubSub::new(&login, stream).await;
+        }
+        let opened = self.client(address, login)?.get_async_pubsub().await;
+        opened.map_err(|failed| perhaps_encrypted(address, failed))
+    }
+
+    fn client(&self, address: &Address, login: RedisConnectionInfo) -> RedisResult<Client> {
+        Client::open(self.transport.info(address.host.clone(), address.port, login)?)
     }
 
     async fn encrypted(&self, address: &Address) -> RedisResult<TlsStream<TcpStream>> {
@@ -157,24 +176,22 @@ impl Dial {
         })
     }
 
-    /// The queue mode needs RESP3, for pushes.
-    fn login(&self, mode: Mode, password: Option<String>) -> RedisConnectionInfo {
+    /// The login, with the password as it is now.
+    fn login(&self, protocol: ProtocolVersion) -> lock_core::Result<RedisConnectionInfo> {
         let mut login = self
             .transport
             .login
             .clone()
             .set_db(self.database)
+            .set_protocol(protocol)
             .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-        if mode == Mode::Queue {
-            login = login.set_protocol(ProtocolVersion::RESP3);
-        }
         if let Some(user) = &self.user {
             login = login.set_username(user);
         }
-        match password {
+        Ok(match self.password.as_ref().map(Secret::read).transpose()? {
             Some(password) => login.set_password(password),
             None => login,
-        }
+        })
     }
 }
 

@@ -3,14 +3,13 @@
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
-use redis::{AsyncConnectionConfig, RedisError, RedisResult, cmd, make_extension_error};
+use redis::{
+    ProtocolVersion::RESP2, RedisError, RedisResult, aio::PubSub, cmd, make_extension_error,
+};
 use tokio::time::{sleep, timeout};
 
-use super::dial::{Dial, Opened};
-use crate::{
-    config::{Address, Mode},
-    error::is_denied,
-};
+use super::dial::Dial;
+use crate::{config::Address, error::is_denied};
 
 /// Time limit of one sentinel.
 const LIMIT: Duration = Duration::from_millis(1500);
@@ -98,7 +97,9 @@ impl Sentinels {
 
     async fn ask(&self, address: &Address) -> RedisResult<Named> {
         let question = async {
-            let mut sentinel = self.open(address, Mode::Simple, self.dial.options()).await?;
+            let options = self.dial.options();
+            let options = options.set_connection_timeout(None).set_response_timeout(None);
+            let mut sentinel = self.dial.open(address, RESP2, options).await?;
             let about = |what: &str| {
                 let mut about = cmd("SENTINEL");
                 about.arg(what).arg(&self.service);
@@ -122,19 +123,10 @@ impl Sentinels {
             .ok_or_else(|| error(format!("the sentinel {address} names no address: {fields:?}")))
     }
 
-    /// Connects to one sentinel.
-    ///
-    /// # Errors
-    ///
-    /// The client library's error.
-    pub(crate) async fn open(
-        &self,
-        address: &Address,
-        mode: Mode,
-        options: AsyncConnectionConfig,
-    ) -> RedisResult<Opened> {
-        let options = options.set_connection_timeout(None).set_response_timeout(None);
-        self.dial.open(address, mode, options).await
+    /// Connects to one sentinel, for pushes. It fails, and may be dropped, as
+    /// [`Dial::open_for_pushes`].
+    pub(crate) async fn open(&self, address: &Address) -> RedisResult<PubSub> {
+        self.dial.open_for_pushes(address).await
     }
 
     /// Names the sentinel in an error that does not.

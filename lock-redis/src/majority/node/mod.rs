@@ -9,16 +9,13 @@ mod runs;
 use std::{sync::Arc, sync::Mutex, time::Duration};
 
 use lock_core::{Clock, keep::poison::lock};
-use redis::{Cmd, Value};
+use redis::{Cmd, ProtocolVersion, Value};
 use tokio::{sync::watch, time::timeout};
 
 use self::line::{Line, Peer};
 pub(super) use self::{identity::Identity, runs::Runs};
 use super::fault::Fault;
-use crate::{
-    config::{Address, Mode},
-    wire::dial::Dial,
-};
+use crate::{config::Address, wire::dial::Dial};
 
 /// One of the servers.
 #[derive(Debug)]
@@ -81,7 +78,7 @@ impl Node {
         let options = self.dial.options();
         let options = options.set_connection_timeout(None).set_response_timeout(None);
         // Without pushes, the older protocol does.
-        let opened = self.dial.open(&self.address, Mode::Simple, options).await;
+        let opened = self.dial.open(&self.address, ProtocolVersion::RESP2, options).await;
         let mut line = Line::new(opened.map_err(|error| Fault::of(&error))?);
         let previous = lock(&self.previous).clone();
         let identity = line.prepare(previous.as_ref()).await?;
