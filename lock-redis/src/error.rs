@@ -6,9 +6,10 @@
 //! | connection broke, no answer in time | `Unavailable` | unknown |
 //! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `ASK`, `BUSY` | `Unavailable` | none |
 //! | `MISCONF`, `NOREPLICAS` | `Unavailable` | none |
-//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `HELLO` or `AUTH` | `Denied` | none |
+//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `AUTH` | `Denied` | none |
+//! | a certificate that one side does not accept | `Denied` | none |
 //! | a command that the user may not run inside a script | `Denied`, and its effects are undone | none |
-//! | `OOM`, `NOSCRIPT`, no RESP3, a node of a cluster | `Rejected` | none |
+//! | `OOM`, `NOSCRIPT`, a node of a cluster | `Rejected` | none |
 //! | a broken record of the token floor | `Rejected`, and names the key | none |
 //! | every other error from the server, an unexpected answer | `Rejected` | unknown |
 //!
@@ -28,6 +29,14 @@ use crate::{config::Address, wire::lua};
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
+
+/// Code of the errors about certificates, which no server uses.
+const CERTIFICATE: &str = "CERTIFICATE";
+
+/// The error for a certificate that this client or the server does not accept.
+pub(crate) fn of_certificate(what: String) -> RedisError {
+    redis::make_extension_error(CERTIFICATE.to_owned(), Some(what))
+}
 
 /// Whether this error leaves the connection unusable and the request's effect unknown.
 pub(crate) fn is_broken(error: &RedisError) -> bool {
@@ -66,7 +75,7 @@ pub(crate) fn moved(error: &RedisError) -> Option<(u16, &str)> {
 pub(crate) fn is_denied(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
     error.kind() == ErrorKind::AuthenticationFailed
-        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM" | CERTIFICATE))
         || ["The user executing the script", "ACL failure in script"]
             .iter()
             .any(|text| detail.contains(text))
@@ -147,6 +156,13 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
 
 /// Returns the error for a caller whose request was refused until its time was over.
 pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError) -> Error {
+    if is_denied(&error) {
+        // A login that is refused changes nothing, and an earlier request may have.
+        return match effect {
+            Effect::None => convert(op, error),
+            effect => unavailable(op, effect, error),
+        };
+    }
     match is_moving(&error) {
         true => unavailable(op, effect, Moving(error)),
         false => unavailable(op, effect, error),

@@ -4,6 +4,7 @@ mod lab;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use lab::*;
 use lock_core::{Clock, Error};
 use lock_lab::{Authority, Proxy, Redis, RedisCluster, RedisSentinels};
@@ -50,16 +51,18 @@ async fn each_wrong_certificate_is_named_in_time() {
     let (url, good) = (server.url(), verified(&authority));
     works(&*driver(&format!("{url}?{good}")).await).await;
     let (error, text) = refused(&format!("{url}?{}", verified(&other))).await;
-    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
     assert!(text.contains("TLS handshake") && text.contains("invalid peer certificate"), "{text}");
-    let (_, text) = refused(&format!("{url}?{good}&server_name=other.example")).await;
+    let (error, text) = refused(&format!("{url}?{good}&server_name=other.example")).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
     assert!(text.contains("other.example"), "{text}");
     let (_, text) = refused(&format!("{url}?tls=verify&ca=/nowhere.pem")).await;
     assert!(text.contains("not readable") && text.contains("/nowhere.pem"), "{text}");
     let issued = authority.expired(&["127.0.0.1"]).unwrap();
     let builder = Redis::builder().appendonly(false).tls(issued.certificate(), issued.key());
     let expired = builder.start().await.unwrap();
-    let (_, text) = refused(&format!("{}?{good}", expired.url())).await;
+    let (error, text) = refused(&format!("{}?{good}", expired.url())).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
     assert!(text.to_lowercase().contains("expired"), "{text}");
 }
 
@@ -96,7 +99,8 @@ async fn a_client_certificate_is_shown_when_it_is_demanded() {
     let builder = Redis::builder().appendonly(false).tls(issued.certificate(), issued.key());
     let server = builder.client_authority(authority.certificate()).start().await.unwrap();
     let url = format!("{}?{}", server.url(), verified(&authority));
-    let (_, text) = refused(&url).await;
+    let (error, text) = refused(&url).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
     assert!(text.to_lowercase().contains("certificate"), "{text}");
     let client = authority.client("app").unwrap();
     let [cert, key] = client.files().map(Path::display);
@@ -131,23 +135,36 @@ async fn a_silent_server_is_given_up_after_the_configured_time() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// Changes the password of `app` on these servers and in the file, and ends all its connections.
-async fn rotate(servers: &[&Redis], file: &Path, from: &str, to: &str) {
+/// Changes the password of `app` on these servers and in the file, and ends all its connections,
+/// before or after the file is written. Before it, logins are refused.
+async fn rotate(servers: &[&Redis], file: &Path, (from, to): (&str, &str), late: bool) {
+    let write = || std::fs::write(file, format!("{to}\n")).unwrap();
     for server in servers {
         let (new, old) = (format!(">{to}"), format!("<{from}"));
         say(server, &["ACL", "SETUSER", "app", &new, &old]).await;
+        say(server, &["ACL", "LOG", "RESET"]).await;
     }
-    std::fs::write(file, format!("{to}\n")).unwrap();
+    if !late {
+        write();
+    }
     for server in servers {
         say(server, &["CLIENT", "KILL", "USER", "app"]).await;
+    }
+    if late {
+        until(async || {
+            let logs = servers.iter().map(|server| server.command(&[b"ACL", b"LOG"]));
+            join_all(logs).await.into_iter().any(|log| log.unwrap().contains("auth"))
+        })
+        .await;
+        write();
     }
 }
 
 async fn keeps_its_locks(client: &Arc<RedisLock>, servers: &[&Redis], file: &Path) {
     let held = acquire(client, "held", TTL).await.unwrap();
     let shared = acquire_as(lock_core::Kind::Shared, client, "shared", TTL).await.unwrap();
-    for (from, to) in [("p455word", "second"), ("second", "third")] {
-        rotate(servers, file, from, to).await;
+    for (passwords, late) in [(("p455word", "second"), false), (("second", "third"), true)] {
+        rotate(servers, file, passwords, late).await;
         within(held.renew()).await.unwrap();
         within(shared.renew()).await.unwrap();
         works(client).await;

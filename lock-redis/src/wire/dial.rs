@@ -117,7 +117,7 @@ impl Dial {
         if self.encrypts() {
             let stream = self.encrypted(address).await?;
             let opened = MultiplexedConnection::new_with_config(&login, stream, options);
-            let (redis, driver) = opened.await?;
+            let (redis, driver) = opened.await.map_err(|failed| after_tls(address, failed))?;
             let task = Task(tokio::spawn(driver).abort_handle());
             return Ok(Opened { redis, _task: Some(task) });
         }
@@ -140,7 +140,8 @@ impl Dial {
         let login = self.login(ProtocolVersion::RESP2).map_err(of_option)?;
         if self.encrypts() {
             let stream = self.encrypted(address).await?;
-            return PubSub::new(&login, stream).await;
+            let opened = PubSub::new(&login, stream).await;
+            return opened.map_err(|failed| after_tls(address, failed));
         }
         let opened = self.client(address, login)?.get_async_pubsub().await;
         opened.map_err(|failed| perhaps_encrypted(address, failed))
@@ -172,7 +173,10 @@ impl Dial {
                 _ => "",
             };
             let what = format!("the TLS handshake with {address} failed: {failed}{hint}");
-            io::Error::new(failed.kind(), what).into()
+            match is_of_certificates(&failed.to_string()) {
+                true => error::of_certificate(what),
+                false => io::Error::new(failed.kind(), what).into(),
+            }
         })
     }
 
@@ -197,6 +201,25 @@ impl Dial {
 
 fn of_option(error: lock_core::Error) -> RedisError {
     io::Error::new(io::ErrorKind::InvalidInput, error.to_string()).into()
+}
+
+/// Whether a text of the TLS library is about a certificate: the server's, or this client's in an
+/// alert of the server.
+fn is_of_certificates(said: &str) -> bool {
+    let alert = said.split_once("fatal alert: ").map(|(_, alert)| alert).unwrap_or_default();
+    said.contains("invalid peer certificate")
+        || alert.contains("Certificate")
+        || alert.contains("UnknownCA")
+}
+
+/// A server that demands a certificate says so only after the handshake.
+fn after_tls(address: &Address, failed: RedisError) -> RedisError {
+    match is_of_certificates(&failed.to_string()) {
+        true => {
+            error::of_certificate(format!("{address} refuses the client's certificate: {failed}"))
+        }
+        false => failed,
+    }
 }
 
 /// A server that expects TLS ends a connection that begins without it.
