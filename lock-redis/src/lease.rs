@@ -93,7 +93,7 @@ impl Grants for Session {
         sent: Instant,
         token: u64,
     ) -> Result<Box<dyn Lease>, End> {
-        let kept = Kept::new(attempt, token, attempt.hold(sent)?);
+        let kept = Kept::new(attempt, token, attempt.hold(sent, token)?);
         Ok(Box::new(RedisLease { session: self.clone(), attempt: attempt.clone(), kept }))
     }
 
@@ -126,11 +126,16 @@ impl Lease for RedisLease {
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
+        self.attempt.set_token(None);
         match self.convert("upgrade", EXCLUSIVE).await? {
-            0 => Ok(false),
+            0 => {
+                self.attempt.set_token(Some(self.token().value()));
+                Ok(false)
+            }
             -1 => Err(self.gone()),
             token => {
                 self.kept.upgraded(token.unsigned_abs());
+                self.attempt.set_token(Some(token.unsigned_abs()));
                 self.attempt.share(false);
                 Ok(true)
             }
@@ -155,7 +160,8 @@ impl Lease for RedisLease {
 
     async fn renew(&self) -> Result<()> {
         match self.session.renew(&self.attempt).await? {
-            Some(sent) => self.kept.renewed(Some(sent)),
+            // The attempt knows how much of it counts.
+            Some(_) => Ok(()),
             None => Err(self.gone()),
         }
     }

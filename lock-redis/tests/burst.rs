@@ -121,3 +121,22 @@ async fn releases_of_an_outage_are_few_requests_after_it() {
     assert!(calls <= 150, "{calls}");
     nothing_is_left(&server).await;
 }
+
+/// Uses one thread, so that most attempts are not sent yet when the close begins.
+#[tokio::test]
+async fn a_close_amid_a_burst_leaves_no_lock() {
+    let redis = lock_lab::RedisSentinels::builder().in_memory().start().await.unwrap();
+    for options in ["", "?wait_replicas=1"] {
+        let server = redis.node(0);
+        let driver = driver(&format!("{}{options}", server.url())).await;
+        let attempts: Vec<_> = (0..2000).map(|i| start(&driver, &format!("n{i}"))).collect();
+        until(async || calls(server).await > 0).await;
+        within(driver.close()).await.unwrap();
+        // Sooner than by the end of their TTL.
+        nothing_is_left(server).await;
+        for attempt in attempts {
+            let _ = within(attempt.task).await.unwrap();
+        }
+        server.command(&[b"CONFIG", b"RESETSTAT"]).await.unwrap();
+    }
+}

@@ -59,7 +59,7 @@ pub(crate) async fn adopt(
     let token = ticket.token();
     let command = script::hand_over(&attempt.key, from, &attempt.ticket, attempt.ttl, token, said);
     let (deadline, patience) = (Clock::Boot.now() + attempt.ttl, attempt.patience());
-    let op = ("adopt", Lane::First);
+    let op = ("adopt", Lane::Turn);
     let (before, answer) =
         session.insist_and_tell(op, &command, patience, deadline, Some(caller), answer::int).await;
     let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);

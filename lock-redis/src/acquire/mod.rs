@@ -75,8 +75,9 @@ async fn confirmed(
     if !replicas && !attempt.is_unconfirmed() {
         return Ok((sent, token));
     }
-    match session.renew(attempt).await {
-        Ok(Some(renewed)) => Ok((renewed, token)),
+    match session.renew_by_hand(attempt).await {
+        // A server that took over may have granted it anew.
+        Ok(Some(renewed)) => Ok(renewed),
         Ok(None) => {
             session.clean_up(attempt);
             Err(Error::PlaceLost { store: STORE })

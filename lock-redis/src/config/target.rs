@@ -24,7 +24,9 @@ pub enum Target {
     Server(Address),
     /// The primary that sentinels name.
     Sentinel {
-        /// Addresses of sentinels. The others are asked when one does not answer.
+        /// Addresses of sentinels, which are all asked. In a configuration file, `HOST` alone stands
+        /// for port 26379.
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "sentinels"))]
         sentinels: Vec<Address>,
         /// The service's name in the sentinels' configuration (`sentinel monitor NAME ..`).
         service: String,
@@ -63,6 +65,15 @@ impl Address {
             None => Some(Self::new(bare(text)?, default_port)),
         }
     }
+}
+
+#[cfg(feature = "serde")]
+fn sentinels<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
+    let texts: Vec<String> = serde::Deserialize::deserialize(from)?;
+    let wrong = |text: &str| serde::de::Error::custom(format!("{text:?} is not HOST or HOST:PORT"));
+    let address =
+        |text: &String| Address::parse(text, Address::SENTINEL_PORT).ok_or_else(|| wrong(text));
+    texts.iter().map(address).collect()
 }
 
 impl FromStr for Address {

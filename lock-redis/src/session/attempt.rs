@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -57,8 +57,10 @@ pub(crate) struct Attempt {
     kind: Kind,
     /// Number of renewals in which it took part, except as the only holder.
     turns: AtomicU32,
-    /// Whether another server has taken over, and has not confirmed the attempt.
-    unconfirmed: AtomicBool,
+    /// Since when another server has taken over that has not confirmed the attempt.
+    unconfirmed: Mutex<Option<Instant>>,
+    /// Whether it must be looked for, however young it is: its server may have lost it.
+    unchecked: AtomicBool,
 }
 
 impl Deref for Attempt {
@@ -85,6 +87,8 @@ pub(crate) struct Hold {
     /// When the last request was sent that kept the name's last token for a day: the grant, or a
     /// renewal.
     fenced: Instant,
+    /// The grant's token; `None` while a conversion may change it.
+    token: Option<u64>,
     /// Since when this attempt is the only holder; `None` while others may hold the lock too. It
     /// becomes `None` before others can hold it on the server, and an instant only after they
     /// cannot.
@@ -135,8 +139,14 @@ impl Attempt {
             leads: request.value.is_some() && mode == Mode::Queue,
             kind: request.kind,
             turns: AtomicU32::new(0),
-            unconfirmed: AtomicBool::new(false),
+            unconfirmed: Mutex::default(),
+            unchecked: AtomicBool::new(false),
         })
+    }
+
+    /// Whether its first request is not answered yet.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.look(|stage| matches!(stage, Stage::Asking(_)))
     }
 
     pub(crate) fn member(&self) -> Member<'_> {
@@ -167,12 +177,16 @@ impl Attempt {
         (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Takes note that the holder's own renewal, sent at this instant, has found a fixed term.
-    pub(super) fn renewed_by_hand(&self, confirmed: Instant) {
+    /// Takes note that the holder's own renewal, sent at this instant, has found the lock. A fixed
+    /// term starts anew.
+    pub(super) fn renewed_by_hand(&self, confirmed: Instant, token: u64) {
         self.change(|stage| match stage {
-            Stage::Held { sent, .. } if self.term == Term::Fixed => *sent = confirmed.max(*sent),
+            Stage::Held { sent, note, .. } if self.term == Term::Fixed && confirmed > *sent => {
+                note.earlier = Some(std::mem::replace(sent, confirmed));
+            }
             _ => {}
         });
+        self.granted(confirmed, token);
     }
 
     /// Returns the command that removes the attempt from the server: its lock, or its place.
@@ -209,8 +223,10 @@ impl Attempt {
     /// Takes note of an answer that the attempt waits. Returns when to ask again, if that is before
     /// the next renewal.
     pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
-        self.unconfirmed.store(false, Ordering::Release);
         self.change(|stage| {
+            if !matches!(stage, Stage::Held { .. }) {
+                self.confirmed();
+            }
             let polls = match stage {
                 Stage::Asking(Some(token)) if *token > said.fence => {
                     *stage = Stage::Granted { sent, token: *token };
@@ -218,6 +234,11 @@ impl Attempt {
                 }
                 Stage::Asking(_) => Polls::default(),
                 Stage::Waiting { sent: before, note } if sent >= *before => note.polls,
+                // The server that took over does not know the grant.
+                Stage::Held { .. } if self.unconfirmed().is_some_and(|since| sent >= since) => {
+                    self.lose(stage);
+                    return None;
+                }
                 _ => return None,
             };
             let (delay, polls) = self.next_ask(said, polls);
@@ -250,6 +271,7 @@ impl Attempt {
             Seen::Waits(said) => return self.waits(sent, said),
             Seen::Holds(token) => self.granted(sent, token),
             Seen::Gone => self.gone(),
+            Seen::Failed => {}
         }
         None
     }
@@ -258,6 +280,12 @@ impl Attempt {
         self.change(|stage| match stage {
             Stage::Waiting { .. } => *stage = Stage::Granted { sent: confirmed, token },
             Stage::Granted { token: other, .. } if token != *other => {}
+            // The server that took over has granted it anew, and perhaps others in between.
+            Stage::Held { note, .. }
+                if note.token.is_some_and(|known| known != token) && self.is_unconfirmed() =>
+            {
+                self.lose(stage);
+            }
             _ => {
                 if let Stage::Held { note, .. } = stage {
                     note.fenced = confirmed.max(note.fenced);
@@ -273,10 +301,11 @@ impl Attempt {
             if confirmed < note.counts_from {
                 return;
             }
-            match self.term {
-                Term::Fixed => confirmed = *sent,
-                _ if confirmed > *sent => note.earlier = Some(*sent),
-                _ => {}
+            if confirmed > *sent {
+                note.earlier = Some(*sent);
+            }
+            if self.term == Term::Fixed {
+                confirmed = *sent;
             }
             if note.doubted {
                 *sent = confirmed.max(*sent);
@@ -286,7 +315,7 @@ impl Attempt {
                 return;
             }
         }
-        self.unconfirmed.store(false, Ordering::Release);
+        self.confirmed();
         stage.confirm(confirmed, self.ttl);
     }
 
@@ -318,55 +347,17 @@ impl Attempt {
 
     /// Returns why the server does not have it any more.
     pub(crate) fn loss(&self) -> LossReason {
-        match self.unconfirmed.load(Ordering::Acquire) {
+        match self.is_unconfirmed() {
             true => LossReason::Failover,
             false => LossReason::EntryGone,
         }
     }
 
-    /// Takes note of a sign that another server takes over: the last renewal may be lost. A lock
-    /// that was never renewed has the time of one request to be confirmed. Answers to requests that
-    /// were sent before do not count from now on.
-    pub(crate) fn doubt(&self, now: Instant) {
-        self.change(|stage| {
-            if let Stage::Held { validity, note, .. } = stage {
-                let earlier = note.earlier.map(|earlier| safe_until(earlier, self.ttl));
-                validity.shorten(earlier.unwrap_or(now + self.patience()));
-                (note.doubted, note.counts_from) = (true, now);
-            }
-        });
-    }
-
-    /// Takes note that no other server takes over: all that was confirmed counts again.
-    pub(crate) fn settle(&self) {
-        self.change(|stage| {
-            if let Stage::Held { sent, validity, note } = stage
-                && std::mem::take(&mut note.doubted)
-            {
-                validity.extend(safe_until(*sent, self.ttl));
-            }
-        });
-    }
-
-    /// Takes note that another server has taken over, whose answers count.
-    pub(crate) fn taken_over(&self) {
-        self.unconfirmed.store(true, Ordering::Release);
-        self.change(|stage| {
-            if let Stage::Held { note, .. } = stage {
-                note.doubted = false;
-            }
-        });
-    }
-
-    /// Whether another server has taken over since the attempt was confirmed.
-    pub(crate) fn is_unconfirmed(&self) -> bool {
-        self.unconfirmed.load(Ordering::Acquire)
-    }
-
     /// Returns the attempt's role in a renewal now; `None` if it takes no part.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
         let unconfirmed = self.is_unconfirmed();
-        if !unconfirmed && !self.is_renewed(now) {
+        let must = unconfirmed || self.unchecked.load(Ordering::Acquire) || self.is_doubted_grant();
+        if !must && !self.is_renewed(now) {
             return None;
         }
         self.look(|stage| match stage {
@@ -374,7 +365,8 @@ impl Attempt {
             Stage::Held { validity, .. } if validity.has_ended() => None,
             Stage::Held { note, .. } => {
                 let fence = now.since(note.fenced) >= FENCE_PERIOD || self.term == Term::Fixed;
-                let alone = !self.leads && !fence && note.alone.is_some();
+                // A server that took over tells the token, too.
+                let alone = !self.leads && !fence && !unconfirmed && note.alone.is_some();
                 Some(if alone { Role::Holds } else { Role::Shares })
             }
             _ => None,
@@ -391,19 +383,30 @@ impl Attempt {
     /// # Errors
     ///
     /// The reason why the attempt has ended meanwhile.
-    pub(crate) fn hold(&self, sent: Instant) -> Result<Validity, End> {
+    pub(crate) fn hold(&self, sent: Instant, token: u64) -> Result<Validity, End> {
         let alone = (self.kind == Kind::Exclusive).then(Instant::default);
-        self.progress.hold(sent, Hold::new(sent, alone))
+        self.progress.hold(sent, Hold::new(sent, token, alone))
+    }
+
+    /// Notes the grant's token; `None` while a conversion may change it.
+    pub(crate) fn set_token(&self, token: Option<u64>) {
+        self.change(|stage| {
+            if let Stage::Held { note, .. } = stage {
+                note.token = token;
+            }
+        });
     }
 }
 
 impl Hold {
-    fn new(fenced: Instant, alone: Option<Instant>) -> Self {
+    fn new(fenced: Instant, token: u64, alone: Option<Instant>) -> Self {
         let (counts_from, by_hand) = (Instant::default(), Instant::default());
-        Self { fenced, alone, earlier: None, doubted: false, counts_from, by_hand }
+        let (token, earlier, doubted) = (Some(token), None, false);
+        Self { fenced, token, alone, earlier, doubted, counts_from, by_hand }
     }
 }
 
+mod doubt;
 mod kept;
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,11 @@ use futures_util::future::join_all;
 use lock_core::{Guarantees, Overlap};
 use redis::{Value, cmd};
 
-use super::{Routes, Session, node::Node};
-use crate::{config::Target, wire::sentinel::Place};
+use super::{Session, node::Node};
+use crate::{
+    config::Target,
+    wire::{answer::text, sentinel::Place},
+};
 
 /// Time limit of one question.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -25,11 +28,11 @@ struct Deployment {
     sentinel: bool,
 }
 
-/// What a server promises.
+/// What a server promises. None survives the loss of a node: the newest locks may be on that node
+/// alone, or the replicas that are waited for are too few without it.
 #[derive(Debug)]
 struct Promises {
     restart: bool,
-    failover: bool,
     /// Whether a failover may lose locks.
     may_lose: bool,
     cautions: Vec<String>,
@@ -46,7 +49,6 @@ impl Session {
         let Some(mut promises) = all.next() else { return };
         all.for_each(|other| promises.and(other));
         guarantees.survives.restart = promises.restart;
-        guarantees.survives.failover = promises.failover;
         guarantees.overlaps.retain(|overlap| match overlap {
             Overlap::Restart => !promises.restart,
             Overlap::Failover => promises.may_lose,
@@ -58,12 +60,8 @@ impl Session {
     fn promises(&self, deployment: &Deployment) -> Promises {
         let waits = usize::try_from(self.wait_replicas).unwrap_or(usize::MAX);
         let all_have_it = deployment.replicas.is_some_and(|all| all > 0 && waits >= all);
-        // With one replica, its death would end all locks.
-        let several = deployment.replicas.is_some_and(|all| all > 1);
-        let fails_over = deployment.sentinel || matches!(self.routes, Routes::Slots(_));
         Promises {
             restart: deployment.is_durable(),
-            failover: fails_over && all_have_it && several,
             may_lose: deployment.replicas != Some(0) && !all_have_it,
             cautions: deployment.cautions(waits),
         }
@@ -74,7 +72,6 @@ impl Promises {
     /// Each server of a deployment keeps some of the locks.
     fn and(&mut self, other: Self) {
         self.restart &= other.restart;
-        self.failover &= other.failover;
         self.may_lose |= other.may_lose;
         for caution in other.cautions {
             if !self.cautions.contains(&caution) {
@@ -87,13 +84,17 @@ impl Promises {
 impl Deployment {
     async fn ask(node: &Node, sentinel: bool) -> Self {
         let settings = join_all(PATTERNS.map(|pattern| node.settings(pattern))).await;
+        let mut settings: HashMap<_, _> = settings.into_iter().flatten().collect();
+        if settings.is_empty() {
+            settings = node.told_settings().await;
+        }
         let connected = node.replicas().await;
         let known = match &node.connector.place {
             Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
             Place::Fixed(_) | Place::Member(_) => None,
         };
         Self {
-            settings: settings.into_iter().flatten().collect(),
+            settings,
             replicas: connected.max(known),
             is_replica: node.connection().is_ok_and(|connection| connection.data.is_replica),
             sentinel,
@@ -167,6 +168,17 @@ impl Node {
         self.call(&get, LIMIT).await.ok().and_then(read).unwrap_or_default()
     }
 
+    /// Returns what `INFO` says about the settings: more users may ask for it than for `CONFIG`.
+    async fn told_settings(&self) -> HashMap<String, String> {
+        let sections = ["memory", "persistence"].map(|section| {
+            let mut info = cmd("INFO");
+            info.arg(section);
+            info
+        });
+        let answers = join_all(sections.iter().map(|info| self.call(info, LIMIT))).await;
+        answers.into_iter().flatten().flat_map(|answer| settings_in(&text(&answer))).collect()
+    }
+
     /// Returns the number of connected replicas, if the server tells.
     async fn replicas(&self) -> Option<usize> {
         match self.call(&cmd("ROLE"), LIMIT).await {
@@ -177,6 +189,20 @@ impl Node {
             _ => None,
         }
     }
+}
+
+fn settings_in(info: &str) -> Vec<(String, String)> {
+    let setting = |line: &str| {
+        let (name, value) = line.trim_end().split_once(':')?;
+        let (name, value) = match (name, value) {
+            ("maxmemory_policy", policy) => ("maxmemory-policy", policy),
+            ("aof_enabled", "0") => ("appendonly", "no"),
+            ("aof_enabled", _) => ("appendonly", "yes"),
+            _ => return None,
+        };
+        Some((name.to_owned(), value.to_owned()))
+    };
+    info.lines().filter_map(setting).collect()
 }
 
 #[cfg(test)]
@@ -202,6 +228,14 @@ mod tests {
             let found = deployment(settings, replicas, true).cautions(waits);
             assert!(found.len() == 1 && found[0].contains(word), "{word}: {found:?}");
         }
+    }
+
+    #[test]
+    fn info_tells_what_config_may_not() {
+        let told = settings_in("# Memory\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n");
+        let settings = told.into_iter().collect();
+        let found = Deployment { settings, ..Deployment::default() }.cautions(0);
+        assert!(found[0].contains("allkeys-lru") && found[1].contains("appendonly"), "{found:?}");
     }
 
     #[test]

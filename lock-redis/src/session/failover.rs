@@ -13,14 +13,44 @@ use super::{Session, attempt::Attempt, node::Node};
 impl Session {
     /// Takes note of a sign that another server takes over, or may do so soon.
     pub(super) fn doubt(&self, now: Instant) {
-        if self.wait_replicas == 0 {
-            self.book().attempts.all().for_each(|attempt| attempt.doubt(now));
+        self.doubt_those(now, |_| true);
+    }
+
+    /// Same as [`doubt`](Self::doubt), for the attempts of a node of a cluster.
+    pub(super) fn doubt_at(&self, node: &Arc<Node>, now: Instant) {
+        self.doubt_those(now, |attempt| Arc::ptr_eq(&self.routes.of(&attempt.key), node));
+    }
+
+    /// A young hold counts on if it is confirmed once more, so all are renewed.
+    fn doubt_those(&self, now: Instant, which: impl Fn(&Attempt) -> bool) {
+        if self.wait_replicas > 0 {
+            return;
         }
+        let mut book = self.book();
+        book.attempts.all().filter(|it| which(it)).for_each(|attempt| attempt.doubt(now));
+        book.attempts.all_due(now);
+        drop(book);
+        self.due.notify_one();
+    }
+
+    /// Looks for all attempts of a node that was connected again: it may have lost them, or others
+    /// may have ended them meanwhile. The caller makes all attempts due.
+    pub(super) fn check_all(&self, node: &Arc<Node>) {
+        let book = self.book();
+        let there = |attempt: &&Arc<Attempt>| Arc::ptr_eq(&self.routes.of(&attempt.key), node);
+        book.attempts.all().filter(there).for_each(|attempt| attempt.check());
     }
 
     /// Takes note that the server is not suspected any more, or has taken over already.
     pub(super) fn settle(&self) {
         self.book().attempts.all().for_each(|attempt| attempt.settle());
+    }
+
+    /// Same as [`settle`](Self::settle), for the attempts of a node.
+    pub(super) fn settle_at(&self, node: &Arc<Node>) {
+        let book = self.book();
+        let there = |attempt: &&Arc<Attempt>| Arc::ptr_eq(&self.routes.of(&attempt.key), node);
+        book.attempts.all().filter(there).for_each(|attempt| attempt.settle());
     }
 
     /// Takes note that another server has taken over as this node. The caller makes all attempts
@@ -33,7 +63,7 @@ impl Session {
             if self.wait_replicas == 0 {
                 attempt.doubt(now);
             }
-            attempt.taken_over();
+            attempt.taken_over(now);
         }
     }
 }

@@ -40,15 +40,7 @@ impl Waits for Session {
     }
 
     async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        // Sent as a shared hold: whether it holds alone may change while the request is on its way.
-        let deadline = Clock::Boot.now() + attempt.ttl / 2;
-        let command = script::renew(&[], &[attempt.turn_by_hand(deadline)]);
-        let (op, read) = (("renew", Lane::First), |value: &_| answer::renewed(value, 0));
-        let (sent, (_, seen)) =
-            self.insist(op, &command, attempt.patience(), deadline, read).await?;
-        let found = matches!(seen[..], [Seen::Holds(_)]).then_some(sent);
-        found.into_iter().for_each(|sent| attempt.renewed_by_hand(sent));
-        Ok(found)
+        Ok(self.renew_by_hand(attempt).await?.map(|(sent, _)| sent))
     }
 
     /// Also removes the lock of an attempt that holds. The session forgets the attempt.
@@ -75,6 +67,24 @@ impl Waits for Session {
 }
 
 impl Session {
+    /// Renews one attempt at once. Returns when the request was sent that has found it, and the
+    /// token that it holds; `None` if the server does not have it.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`insist`](Self::insist).
+    pub(crate) async fn renew_by_hand(&self, attempt: &Attempt) -> Result<Option<(Instant, u64)>> {
+        // Sent as a shared hold: whether it holds alone may change while the request is on its way.
+        let deadline = Clock::Boot.now() + attempt.ttl / 2;
+        let command = script::renew(&[], &[attempt.turn_by_hand(deadline)]);
+        let (op, read) = (("renew", Lane::First), |value: &_| answer::renewed(value, 0));
+        let (sent, (_, seen)) =
+            self.insist(op, &command, attempt.patience(), deadline, read).await?;
+        let [Seen::Holds(token)] = seen[..] else { return Ok(None) };
+        attempt.renewed_by_hand(sent, token);
+        Ok(Some((sent, token)))
+    }
+
     async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
         let (command, patience) = (attempt.release(self.mode), attempt.patience());
         self.insist(RELEASE, &command, patience, deadline, |_| Some(())).await.map(drop)

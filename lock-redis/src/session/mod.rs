@@ -4,6 +4,7 @@ pub(crate) mod attempt;
 mod book;
 mod deployment;
 mod description;
+mod due;
 mod failover;
 mod guests;
 mod janitor;

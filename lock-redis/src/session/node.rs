@@ -16,11 +16,11 @@ use lock_core::{
 };
 use redis::{Cmd, RedisError, Value};
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, Semaphore, watch},
     time::timeout,
 };
 
-use super::spare::Spare;
+use super::{due::Due, spare::Spare};
 use crate::{
     config::Address,
     error::{self, STORE},
@@ -32,7 +32,11 @@ use crate::{
     },
 };
 
-/// One server, or the primary of a service, and the present connection to it. It knows no locks.
+/// The most requests at a time that replicas must have. A server has room for some thousand
+/// connections of all its clients.
+const WAITED: usize = 16;
+
+/// One server, or the primary of a service, and the present connection to it.
 pub(crate) struct Node {
     pub(crate) connector: Connector,
     link: watch::Sender<Link>,
@@ -48,6 +52,10 @@ pub(crate) struct Node {
     may_be_back: Notify,
     /// The data of the last server.
     data: Mutex<Option<Data>>,
+    /// The attempts that are to be renewed there now.
+    pub(super) due: Due,
+    /// Permits of requests that replicas must have: each has a connection for itself.
+    pub(super) waited: Semaphore,
     /// Connections for requests that replicas must have, not in use now.
     pub(super) spares: Mutex<Vec<Spare>>,
     /// Connections that the server should end.
@@ -77,6 +85,8 @@ impl Node {
             is_retired: AtomicBool::new(false),
             may_be_back: Notify::new(),
             data: Mutex::default(),
+            due: Due::default(),
+            waited: Semaphore::new(WAITED),
             spares: Mutex::default(),
             stale: Mutex::default(),
         }
@@ -102,6 +112,8 @@ impl Node {
     pub(crate) fn up(&self, connection: Connection) {
         self.link.send_if_modified(|link| match link {
             Link::Closed => false,
+            // It closes the connection.
+            _ if self.is_retired() => false,
             _ => {
                 *link = Link::Up(Arc::new(connection));
                 true
@@ -148,6 +160,10 @@ impl Node {
     /// since the last connection.
     pub(crate) fn meets(&self, connection: &Connection) -> bool {
         let now = &connection.data;
+        if now.is_replica {
+            // It has the history of its primary, and takes over nothing yet.
+            return false;
+        }
         let before = lock(&self.data).replace(now.clone());
         before.is_some_and(|before| now.took_over_from(&before))
     }

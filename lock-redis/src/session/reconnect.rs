@@ -10,7 +10,7 @@ use redis::RedisError;
 use tokio::time::timeout;
 
 use super::{
-    Session, description,
+    Routes, Session, description,
     node::{Link, Node},
 };
 use crate::{error::STORE, layout::key::client_key, wire::connection::Peer};
@@ -36,8 +36,12 @@ impl Session {
             self.describe(&connection).await?;
         }
         node.end_stale(&connection).await?;
-        if node.meets(&connection) {
-            self.taken_over(node);
+        self.check_all(node);
+        match node.meets(&connection) {
+            true => self.taken_over(node),
+            // A node of a cluster got slots, and did not take over.
+            false if matches!(self.routes, Routes::Slots(_)) => self.settle_at(node),
+            false => {}
         }
         node.up(connection);
         self.book().attempts.all_due(Clock::Boot.now());
@@ -85,21 +89,31 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                 // A broken connection shows in the next renewal as well.
                 let _ = session.describe(&connection).await;
             }
-            Link::Down(_, previous) => match session.reconnect(&node, previous.as_ref()).await {
-                Ok(()) => {
-                    trace::connected(STORE);
-                    session.reach.works();
-                    pause = BACKOFF;
-                }
-                Err(error) => {
-                    node.stays_down(error);
-                    drop(session);
-                    tokio::select! {
-                        () = pause.wait() => {}
-                        () = node.hurried() => pause = BACKOFF,
+            Link::Down(_, previous) => {
+                let reconnected = tokio::select! {
+                    reconnected = session.reconnect(&node, previous.as_ref()) => reconnected,
+                    // Another server takes over: the one that is dialled may never answer.
+                    () = node.hurried() => {
+                        pause = BACKOFF;
+                        continue;
+                    }
+                };
+                match reconnected {
+                    Ok(()) => {
+                        trace::connected(STORE);
+                        session.reach.works();
+                        pause = BACKOFF;
+                    }
+                    Err(error) => {
+                        node.stays_down(error);
+                        drop(session);
+                        tokio::select! {
+                            () = pause.wait() => {}
+                            () = node.hurried() => pause = BACKOFF,
+                        }
                     }
                 }
-            },
+            }
         }
     }
 }

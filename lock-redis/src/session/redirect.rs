@@ -5,11 +5,14 @@ use std::{
     time::Duration,
 };
 
-use lock_core::deadline::jitter;
+use lock_core::{Clock, deadline::jitter};
 use redis::RedisError;
 use tokio::time::{sleep, timeout};
 
-use super::{Routes, Session, slots::Slots};
+use super::{
+    Routes, Session,
+    slots::{Added, Slots},
+};
 use crate::{config::Address, error, wire::slots};
 
 /// Pause between two questions while a node does not answer.
@@ -47,7 +50,11 @@ async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
         }
         if let Ok(shards) = slots.ask().await {
             let Some(session) = session.upgrade() else { return };
-            for node in slots.take_in(&shards) {
+            for Added { node, takes_over } in slots.take_in(&shards) {
+                if takes_over {
+                    // Its first answer may take long.
+                    session.doubt_at(&node, Clock::Boot.now());
+                }
                 session.keep_connected(&node);
             }
         }

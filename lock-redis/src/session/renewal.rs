@@ -4,11 +4,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
-use lock_core::{Clock, Instant, trace};
+use lock_core::{Clock, Instant, keep::wait::Waits, trace};
 
 use super::{
     Session,
     attempt::{Attempt, Role},
+    node::Node,
 };
 use crate::{
     error::{self, STORE},
@@ -33,6 +34,13 @@ struct Part<'a> {
     waiting: Vec<&'a Arc<Attempt>>,
 }
 
+/// Renews what is due at a node, until nothing is.
+async fn renew_at(session: Arc<Session>, node: Arc<Node>) {
+    while let Some(attempts) = node.due.take() {
+        session.renew_all(&attempts).await;
+    }
+}
+
 impl Session {
     /// Makes an attempt ask before its group is due.
     pub(crate) fn ask(&self, attempt: &Attempt, at: Instant) {
@@ -44,11 +52,21 @@ impl Session {
         }
     }
 
-    pub(super) async fn renew_due(&self) {
+    /// Starts the renewal of what is due, at each node by itself.
+    pub(super) fn renew_due(self: &Arc<Self>) {
+        let attempts = self.book().take_due(Clock::Boot.now());
+        for attempt in attempts {
+            let node = self.routes.of(&attempt.key);
+            if node.due.add(attempt) {
+                tokio::spawn(renew_at(self.clone(), node));
+            }
+        }
+    }
+
+    async fn renew_all(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
         let now = Clock::Boot.now();
-        let attempts = self.book().take_due(now);
         let mut parts = BTreeMap::<u16, Part<'_>>::new();
-        for attempt in &attempts {
+        for attempt in attempts {
             let part = || self.routes.part(&attempt.key);
             match attempt.role(now) {
                 Some(Role::Holds) => parts.entry(part()).or_default().alone.push(attempt),
@@ -58,7 +76,7 @@ impl Session {
             }
         }
         let held: usize = parts.values().map(|part| part.alone.len() + part.others.len()).sum();
-        // In one flight per node.
+        // In one flight.
         let renewed = join_all(parts.into_values().map(|part| self.renew_part(part))).await;
         match renewed.into_iter().find_map(Result::err) {
             Some(failure) => self.renewal_failed(&failure),
@@ -67,30 +85,42 @@ impl Session {
         }
     }
 
-    async fn renew_part(&self, mut part: Part<'_>) -> Result<(), Failure> {
+    /// Renews all that can be renewed: what one chunk lacks is not the fault of the others.
+    ///
+    /// # Errors
+    ///
+    /// The first failure.
+    async fn renew_part(self: &Arc<Self>, mut part: Part<'_>) -> Result<(), Failure> {
         part.others.append(&mut part.waiting);
+        let mut result = Ok(());
         let (mut alone, mut others) = (&part.alone[..], &part.others[..]);
         while !alone.is_empty() || !others.is_empty() {
             let (now, later) = alone.split_at(alone.len().min(CHUNK));
             let room = (CHUNK - now.len()) / OTHER;
             let (beside, rest) = others.split_at(others.len().min(room));
             (alone, others) = (later, rest);
-            match self.renew_chunk(now, beside).await {
+            let renewed = match self.renew_chunk(now, beside).await {
                 Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
-                    self.renew_chunk(now, beside).await?;
+                    self.renew_chunk(now, beside).await
                 }
                 Err(Failure::Refused(error)) if error::is_moving(&error) => {
                     let each = now.iter().chain(beside).map(|attempt| &***attempt);
-                    self.renew_each(each, &error).await?;
+                    self.renew_each(each, &error).await
+                }
+                renewed => renewed,
+            };
+            match renewed {
+                Err(failure @ (Failure::Refused(_) | Failure::Short(_))) => {
+                    result = result.and(Err(failure));
                 }
                 renewed => renewed?,
             }
         }
-        Ok(())
+        result
     }
 
     async fn renew_chunk(
-        &self,
+        self: &Arc<Self>,
         alone: &[&Arc<Attempt>],
         others: &[&Arc<Attempt>],
     ) -> Result<(), Failure> {
@@ -107,18 +137,34 @@ impl Session {
                 attempt.renewed_alone(sent, mine);
             }
         }
+        let mut failed = None;
         for (attempt, seen) in others.iter().zip(seen) {
-            if short.is_some() && matches!(seen, Seen::Holds(_)) {
-                continue;
+            match seen {
+                Seen::Holds(_) if short.is_some() => {}
+                Seen::Failed => failed = Some(attempt),
+                seen => self.saw(attempt, sent, seen),
             }
-            if let Some(at) = attempt.seen(sent, seen) {
-                self.book().ask(attempt, at);
-            }
+        }
+        if let Some(attempt) = failed {
+            // A request for this name alone shows the error.
+            let command = script::renew(&[], &[attempt.turn()]);
+            self.call(&command, attempt.patience()).await?;
         }
         let waits = |attempt: &&Arc<Attempt>| attempt.is_waiting();
         match short {
             Some(had) if !alone.is_empty() || !others.iter().all(waits) => Err(Failure::Short(had)),
             _ => Ok(()),
+        }
+    }
+
+    fn saw(self: &Arc<Self>, attempt: &Arc<Attempt>, sent: Instant, seen: Seen) {
+        let knows_it = attempt.is_held() && seen != Seen::Gone;
+        if let Some(at) = attempt.seen(sent, seen) {
+            self.book().ask(attempt, at);
+        }
+        if knows_it && attempt.is_lost() {
+            // The server that took over has it in its queue, or has granted it anew.
+            self.clean_up(attempt);
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, Effect, Instant, Result, keep::cancel::unless_cancelled};
+use lock_core::{
+    Clock, Effect, Instant, Result,
+    keep::{backoff::Backoff, cancel::unless_cancelled},
+};
 use redis::{Cmd, RedisError, Value};
-use tokio::time::sleep;
 
 use super::{Routes, Session, attempt::Attempt, node::Node};
 use crate::{
@@ -12,8 +14,8 @@ use crate::{
     wire::{answer, failure::Failure, lua, script, turns::Lane},
 };
 
-/// Pause before a request is sent again to a server that refuses for a while.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Pauses before a request is sent again to a server that refuses for a while.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_millis(500));
 const CANCELLED: &str = "cancelled before it was sent";
 
 /// The name of an operation in errors, and the lane of its requests.
@@ -156,12 +158,16 @@ impl Session {
         caller: Option<&lock_core::Attempt>,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> (Effect, Result<(Instant, T)>) {
-        let (mut effect, mut moved) = (Effect::None, false);
+        let (mut effect, mut moved, mut pause) = (Effect::None, false, PAUSES);
         loop {
             let asked = Clock::Boot.now();
             let Some(turn) = lane.turn(&self.turns, caller).await else {
                 return (effect, Err(error::unavailable(op, effect, CANCELLED)));
             };
+            if lane == Lane::Turn && self.book().attempts.is_closed() {
+                // A close has given back what was asked for before.
+                return (effect, Err(error::closed()));
+            }
             let sent = Clock::Boot.now();
             // Waiting for a turn does not count: a burst of this process is no outage.
             deadline = deadline + sent.since(asked);
@@ -180,7 +186,7 @@ impl Session {
                 Err(Failure::Refused(e)) if self.is_redirected(None, &e) => {
                     // A second one in a row: the nodes do not agree yet.
                     if std::mem::replace(&mut moved, true) {
-                        unless_cancelled(caller, sleep(PAUSE)).await;
+                        unless_cancelled(caller, pause.wait()).await;
                     }
                     e
                 }
@@ -193,7 +199,7 @@ impl Session {
                     }
                     // A connection is there all the time: only this ends the loop of a caller that
                     // left.
-                    if unless_cancelled(caller, sleep(PAUSE)).await.is_none() {
+                    if unless_cancelled(caller, pause.wait()).await.is_none() {
                         return (effect, Err(error::unavailable(op, effect, e)));
                     }
                     e

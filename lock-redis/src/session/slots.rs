@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt, stream};
 use lock_core::{Reach, keep::poison::lock};
 use redis::{ProtocolVersion, RedisError, RedisResult};
 use tokio::{
@@ -31,7 +32,9 @@ use crate::{
     },
 };
 
-/// Time limit of one node's answer.
+/// The most nodes that are asked at a time.
+const AT_ONCE: usize = 8;
+/// Time limit of a connected node's answer.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// The slots of a cluster. Nodes are asked for them at the start, after a redirection, and while a
@@ -40,7 +43,9 @@ const LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Slots {
     map: watch::Sender<Arc<Map>>,
     make: Make,
-    /// The addresses of all nodes that were ever named, replicas too.
+    /// The addresses that the configuration names.
+    seeds: Vec<Address>,
+    /// The same, and those of the newest answer, replicas too.
     known: Mutex<Vec<Address>>,
     /// Number of questions, so that each goes to another node first.
     asked: AtomicUsize,
@@ -57,6 +62,13 @@ pub(super) struct Make {
     pub(super) channel: String,
     pub(super) reach: Reach,
     pub(super) numbers: Arc<AtomicU64>,
+}
+
+/// A node that has slots now, and had none.
+pub(super) struct Added {
+    pub(super) node: Arc<Node>,
+    /// Whether it seems to take over from a node that cannot be reached.
+    pub(super) takes_over: bool,
 }
 
 /// The owners of all slots at one time.
@@ -83,7 +95,8 @@ impl Make {
             node.redis.send_packed_command(&slots::question()).await?.extract_error()
         };
         let silent = || std::io::Error::from(std::io::ErrorKind::TimedOut).into();
-        let answer = timeout(LIMIT, question).await.unwrap_or_else(|_| Err(silent()));
+        let answer = timeout(self.dial.limit, question).await;
+        let answer = answer.unwrap_or_else(|_| Err(silent()));
         let answer = answer.map_err(|failed| slots::explained(address, failed))?;
         shards(&answer, address)
     }
@@ -102,12 +115,13 @@ impl Slots {
     ///
     /// # Errors
     ///
-    /// The last node's error.
+    /// An error of a node, if all fail.
     pub(super) async fn find(make: Make, nodes: &[Address]) -> RedisResult<Self> {
         let map = Arc::new(Map { owners: vec![0; SLOTS].into(), nodes: Vec::new() });
         let slots = Self {
             map: watch::Sender::new(map),
             make,
+            seeds: nodes.to_vec(),
             known: Mutex::new(nodes.to_vec()),
             asked: AtomicUsize::new(0),
             guests: Guests::default(),
@@ -177,7 +191,7 @@ impl Slots {
     }
 
     /// Takes in the slots as a node sees them. Returns the new nodes.
-    pub(super) fn take_in(&self, shards: &[Shard]) -> Vec<Arc<Node>> {
+    pub(super) fn take_in(&self, shards: &[Shard]) -> Vec<Added> {
         self.know(shards);
         let before = self.map.borrow().clone();
         let (mut owners, mut nodes) = (before.owners.clone(), Vec::new());
@@ -189,10 +203,13 @@ impl Slots {
                     let node = known.map(|(_, node)| node.clone()).unwrap_or_else(|| {
                         let node = self.make.node(&shard.primary);
                         // If it took over from the owner until now, it shows that when it is connected.
-                        if let Some((_, earlier)) = before.owner_of(shard.first) {
+                        let earlier = before.owner_of(shard.first);
+                        if let Some((_, earlier)) = earlier {
                             node.follows(earlier, &shard.primary);
                         }
-                        added.push(node.clone());
+                        let takes_over = earlier
+                            .is_some_and(|(_, earlier)| matches!(earlier.state(), Link::Down(..)));
+                        added.push(Added { node: node.clone(), takes_over });
                         node
                     });
                     nodes.push((shard.primary.clone(), node));
@@ -223,7 +240,7 @@ impl Slots {
     }
 
     fn know(&self, shards: &[Shard]) {
-        let mut known = lock(&self.known);
+        let mut known = self.seeds.clone();
         for shard in shards {
             for address in std::iter::once(&shard.primary).chain(&shard.replicas) {
                 if !known.contains(address) {
@@ -231,6 +248,7 @@ impl Slots {
                 }
             }
         }
+        *lock(&self.known) = known;
     }
 
     /// Asks the connected nodes, then all known ones, until one answers.
@@ -251,10 +269,13 @@ impl Slots {
     async fn ask_by_address(&self) -> RedisResult<Vec<Shard>> {
         let known = lock(&self.known).clone();
         let mut failed = error::closed_link();
-        for address in known {
-            match self.make.ask(&address).await {
+        let ask = |address: Address| async move { self.make.ask(&address).await };
+        let mut asked = stream::iter(known).map(ask).buffer_unordered(AT_ONCE);
+        while let Some(answer) = asked.next().await {
+            match answer {
                 Ok(shards) => return Ok(shards),
-                Err(error) if error::is_denied(&error) => return Err(error),
+                // It says more than that another node is silent.
+                Err(_) if error::is_denied(&failed) => {}
                 Err(error) => failed = error,
             }
         }

@@ -5,9 +5,13 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, future::join_all, stream};
+use futures_util::{
+    StreamExt,
+    future::{join, join_all},
+    stream,
+};
 use lock_core::{
-    Clock, Error, Reach, Result,
+    Clock, Error, Instant, Reach, Result,
     keep::{due, limits, wait::Waits},
 };
 use redis::{Cmd, RedisError};
@@ -19,6 +23,7 @@ use uuid::Uuid;
 
 use super::{
     Routes, Session,
+    attempt::Attempt,
     book::Book,
     description,
     janitor::ALONE,
@@ -37,9 +42,6 @@ use crate::{
         turns::{Lane, TURNS},
     },
 };
-
-/// Time limit of finding the slots of a cluster.
-const FIND_LIMIT: Duration = Duration::from_secs(3);
 
 impl Session {
     /// Connects, once.
@@ -82,7 +84,7 @@ impl Session {
             (Arc::downgrade(&session), session.due.clone()),
             Duration::ZERO,
             |session: &Self| session.book().next_due(),
-            |session| async move { session.renew_due().await },
+            |session| async move { session.renew_due() },
         ));
         Ok(session)
     }
@@ -108,12 +110,15 @@ impl Session {
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
         let deadline = Clock::Boot.now() + limits::CLOSE;
         let attempts = self.book().attempts.close();
-        attempts.iter().for_each(|attempt| attempt.closed());
-        let released = stream::iter(attempts)
-            .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
-            .buffer_unordered(256)
-            .fold(Ok(()), |all, one| async { all.and(one) })
-            .await;
+        let (asking, known): (Vec<_>, Vec<_>) =
+            attempts.into_iter().partition(|attempt| attempt.is_asking());
+        asking.iter().chain(&known).for_each(|attempt| attempt.closed());
+        let unasked = async {
+            self.until_all_are_answered(deadline).await;
+            self.withdraw_all(asking, deadline).await
+        };
+        let (known, unasked) = join(self.withdraw_all(known, deadline), unasked).await;
+        let released = known.and(unasked);
         let delete = Cmd::del(client_key(&self.id));
         let (op, limit) = (("close", Lane::First), description::WRITE_LIMIT);
         let gone = self.insist(op, &delete, limit, deadline, |_| Some(())).await;
@@ -128,6 +133,27 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Waits for the requests of attempts that were sent before the close. The others find out that
+    /// they have no time any more.
+    async fn until_all_are_answered(&self, deadline: Instant) {
+        let turns = u32::try_from(TURNS).unwrap_or(u32::MAX);
+        let _ = timeout(deadline.since(Clock::Boot.now()), self.turns.acquire_many(turns)).await;
+    }
+
+    async fn withdraw_all(
+        self: &Arc<Self>,
+        attempts: Vec<Arc<Attempt>>,
+        deadline: Instant,
+    ) -> Result<()> {
+        stream::iter(attempts)
+            .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
+            .buffer_unordered(256)
+            .fold(Ok(()), |all, one| async { all.and(one) })
+            .await
+    }
+}
+
 fn connect(error: RedisError) -> Error {
     error::convert("connect", error)
 }
@@ -138,8 +164,7 @@ async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<(Routes,
     let (mode, numbers) = (config.mode, Arc::default());
     if let Target::Cluster { nodes } = &config.target {
         let make = Make { dial, mode, channel, reach, numbers };
-        let slots = timeout(FIND_LIMIT, Slots::find(make, nodes)).await;
-        let slots = slots.unwrap_or_else(|_| Err(error::closed_link())).map_err(connect)?;
+        let slots = Slots::find(make, nodes).await.map_err(connect)?;
         return Ok((Routes::Slots(Arc::new(slots)), None));
     }
     let place = place(config)?;

@@ -1,7 +1,8 @@
 //! Requests that count only when replicas have them, too.
 //!
 //! `WAIT` counts the writes of its own connection, and blocks it. So such a request and its `WAIT`
-//! have a connection for themselves, which serves the next one afterwards.
+//! have a connection for themselves, which serves the next one afterwards. Some are sent at a time,
+//! the others wait in this process.
 
 use std::{io::ErrorKind, sync::Arc, time::Duration};
 
@@ -43,6 +44,8 @@ impl Node {
         asking: bool,
         limit: Duration,
     ) -> Result<(Value, u32), Failure> {
+        // It is never closed.
+        let _permit = self.waited.acquire().await;
         let node = self.connection()?;
         let spare = match self.spare(node.number) {
             Some(spare) => spare,

@@ -36,6 +36,8 @@ pub(crate) enum Seen {
     Gone,
     Waits(Waits),
     Holds(u64),
+    /// The script failed for its name. What became of it is not known.
+    Failed,
 }
 
 pub(crate) fn acquired(value: &Value) -> Option<Acquired> {
@@ -83,6 +85,7 @@ fn seen_in(four: &[i64]) -> Seen {
     match *four {
         [3, token, ..] => Seen::Holds(token.unsigned_abs()),
         [0, ..] => Seen::Gone,
+        [2, ..] => Seen::Failed,
         [state @ ..=1, fence, pttl, first] => {
             let mark = if state < 0 { -state } else { 0 };
             Seen::Waits(waits(fence, pttl, (first == 1).then_some(1), mark))
@@ -114,6 +117,14 @@ pub(crate) fn bytes(value: &Value) -> Option<Vec<u8>> {
         Value::BulkString(bytes) => Some(bytes.clone()),
         Value::SimpleString(text) => Some(text.clone().into_bytes()),
         _ => None,
+    }
+}
+
+/// Reads a text of several lines, as `INFO` gives it.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::VerbatimString { text, .. } => text.clone(),
+        value => String::from_utf8_lossy(&bytes(value).unwrap_or_default()).into_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     future::Future,
+    io,
     pin::pin,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -158,9 +159,7 @@ impl Connector {
     ) -> RedisResult<Connection> {
         let in_cluster = matches!(self.place, Place::Member(_));
         connection.check(self.mode, in_cluster).await?;
-        let mut info = cmd("INFO");
-        let info = connection.send(info.arg("replication")).await;
-        connection.data = Data::read(&connection.address, info.ok().as_ref());
+        connection.data = connection.own_data().await;
         if connection.data.is_replica && matches!(self.place, Place::Sentinel(_)) {
             return Err(crate::error::not_the_primary(&connection.address));
         }
@@ -188,7 +187,13 @@ impl Connector {
             let answers = AtomicU64::default();
             let mut spare =
                 Connection { opened, listener: None, address, data, answers, number, peer: None };
-            spare.peer = spare.own_peer().await;
+            // In one flight.
+            let (data, peer) = join(spare.own_data(), spare.own_peer()).await;
+            if data.is_of_another_server_than(&of.data) {
+                let why = format!("another server answers at {} now", of.address);
+                return Err(io::Error::new(io::ErrorKind::ConnectionReset, why).into());
+            }
+            (spare.data, spare.peer) = (data, peer);
             Ok(spare)
         };
         timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
@@ -255,6 +260,12 @@ impl Connection {
             both().await
         };
         self.patiently(limit, call).await
+    }
+
+    /// Asks which data the server has. It may be forbidden.
+    async fn own_data(&self) -> Data {
+        let answer = self.send(cmd("INFO").arg("replication")).await;
+        Data::read(&self.address, answer.ok().as_ref())
     }
 
     /// Asks how the server calls this connection. It may be forbidden; then a late request ends
@@ -420,5 +431,5 @@ impl Peer {
 }
 
 fn timed_out() -> RedisError {
-    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+    io::Error::from(io::ErrorKind::TimedOut).into()
 }

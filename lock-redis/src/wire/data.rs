@@ -1,6 +1,6 @@
 //! Which data a server has: a server that took over has others than the one before.
 
-use crate::{config::Address, wire::answer::bytes};
+use crate::{config::Address, wire::answer::text};
 
 /// The server of a connection and the history of its data.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -18,13 +18,7 @@ pub(crate) struct Data {
 impl Data {
     /// Reads the answer of `INFO replication`; `None` if it is forbidden.
     pub(crate) fn read(address: &Address, info: Option<&redis::Value>) -> Self {
-        let text = match info {
-            Some(redis::Value::VerbatimString { text, .. }) => text.clone(),
-            other => {
-                let bytes = other.and_then(bytes).unwrap_or_default();
-                String::from_utf8_lossy(&bytes).into_owned()
-            }
-        };
+        let text = info.map(text).unwrap_or_default();
         let field = |name: &str| {
             let fields = text.lines().filter_map(|line| line.trim_end().split_once(':'));
             fields.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).next()
@@ -43,6 +37,11 @@ impl Data {
         // Without its history, only the address tells servers apart.
         let address = if self.id.is_some() { address } else { &self.address };
         Self { address: address.clone(), ..self.clone() }
+    }
+
+    /// Whether this is another server, or one that was promoted meanwhile, as far as both tell.
+    pub(crate) fn is_of_another_server_than(&self, other: &Self) -> bool {
+        self.id.is_some() && other.id.is_some() && self.id != other.id
     }
 
     /// Whether this server took over from the one before: it is another one, or a replica that was

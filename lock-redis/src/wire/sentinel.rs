@@ -1,6 +1,14 @@
 //! Asks sentinels for the primary of their service.
 
-use std::{collections::HashMap, io, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
 use redis::{
@@ -21,6 +29,8 @@ const OTHERS: Duration = Duration::from_millis(50);
 pub(crate) struct Sentinels {
     dial: Dial,
     pub(crate) addresses: Vec<Address>,
+    /// The number of the newest failover that is known.
+    epoch: AtomicU64,
     pub(crate) service: String,
 }
 
@@ -35,7 +45,7 @@ struct Named {
 
 impl Sentinels {
     pub(crate) fn new(dial: Dial, addresses: Vec<Address>, service: String) -> Self {
-        Self { dial, addresses, service }
+        Self { dial, addresses, epoch: AtomicU64::new(0), service }
     }
 
     /// Returns the primary that the newest answer names. Asks all sentinels at the same time.
@@ -44,7 +54,12 @@ impl Sentinels {
     ///
     /// The last error, if no sentinel names a primary.
     pub(crate) async fn primary(&self) -> RedisResult<Address> {
-        self.newest(OTHERS).await.map(|named| named.primary)
+        let named = self.newest(OTHERS).await?;
+        if named.epoch < self.epoch.load(Ordering::Relaxed) {
+            // It has not heard of the last failover, or all sentinels were set up anew.
+            return self.primary_of_all().await;
+        }
+        Ok(self.note(named))
     }
 
     /// Same as [`primary`](Self::primary), with the answer of every sentinel that gives one in time.
@@ -54,7 +69,12 @@ impl Sentinels {
     ///
     /// Same as [`primary`](Self::primary).
     async fn primary_of_all(&self) -> RedisResult<Address> {
-        self.newest(LIMIT).await.map(|named| named.primary)
+        Ok(self.note(self.newest(LIMIT).await?))
+    }
+
+    fn note(&self, named: Named) -> Address {
+        self.epoch.store(named.epoch, Ordering::Relaxed);
+        named.primary
     }
 
     /// Returns how many replicas the sentinels know, dead ones included.

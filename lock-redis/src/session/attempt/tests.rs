@@ -9,10 +9,13 @@ use crate::config::RedisConfig;
 const TTL: Duration = Duration::from_secs(9);
 
 fn attempt() -> Arc<Attempt> {
-    let request = Request::new(LockName::new("orders").unwrap(), TTL);
+    attempt_of(&Request::new(LockName::new("orders").unwrap(), TTL))
+}
+
+fn attempt_of(request: &Request) -> Arc<Attempt> {
     let key = Key::new(&RedisConfig::new("localhost", 6379), &request.name);
     let ticket = Ticket::queued("0123456789abcdef", Uuid::new_v4());
-    Attempt::new(Mode::Queue, key, ticket, &request)
+    Attempt::new(Mode::Queue, key, ticket, request)
 }
 
 fn said(fence: u64) -> Waits {
@@ -106,7 +109,7 @@ fn another_foreign_holder_is_asked_for_as_soon_as_the_first_one_was() {
 fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
-    let _validity = attempt.hold(sent).unwrap();
+    let _validity = attempt.hold(sent, 7).unwrap();
     let later = sent + FENCE_PERIOD;
     attempt.renewed_alone(later - TTL, true);
     assert_eq!(attempt.role(later - Duration::from_secs(1)), Some(Role::Holds));
@@ -126,10 +129,10 @@ fn an_attempt_that_is_gone_ends_at_every_stage() {
     for attempt in [asking, waiting, granted] {
         attempt.gone();
         attempt.pushed(9);
-        assert_eq!(attempt.hold(Clock::Boot.now()).unwrap_err(), End::Gone);
+        assert_eq!(attempt.hold(Clock::Boot.now(), 7).unwrap_err(), End::Gone);
     }
     let held = attempt();
-    let validity = held.hold(Clock::Boot.now()).unwrap();
+    let validity = held.hold(Clock::Boot.now(), 7).unwrap();
     held.gone();
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
@@ -138,7 +141,7 @@ fn an_attempt_that_is_gone_ends_at_every_stage() {
 fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
-    let validity = attempt.hold(sent).unwrap();
+    let validity = attempt.hold(sent, 7).unwrap();
     assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Holds));
     attempt.share(true);
     assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Shares));
@@ -154,7 +157,7 @@ fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
 fn a_late_answer_from_between_two_conversions_loses_nothing() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
-    let validity = attempt.hold(sent).unwrap();
+    let validity = attempt.hold(sent, 7).unwrap();
     attempt.share(true);
     attempt.share(false);
     attempt.renewed_alone(sent, false);
@@ -167,7 +170,7 @@ fn a_late_answer_from_between_two_conversions_loses_nothing() {
 fn a_sign_of_a_failover_leaves_the_time_of_the_renewal_before_the_last() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
-    let validity = attempt.hold(sent).unwrap();
+    let validity = attempt.hold(sent, 7).unwrap();
     // Never renewed: the time of one request.
     attempt.doubt(sent);
     assert_eq!(validity.until(), sent + attempt.patience());
@@ -179,7 +182,7 @@ fn a_sign_of_a_failover_leaves_the_time_of_the_renewal_before_the_last() {
     attempt.doubt(sent + TTL);
     assert_eq!(validity.until(), safe_until(sent + TTL / 3 * 2, TTL));
     // Only the new primary's answers count in full.
-    attempt.taken_over();
+    attempt.taken_over(sent + TTL);
     attempt.renewed_alone(sent + TTL, true);
     attempt.renewed_alone(sent + TTL * 2, true);
     assert_eq!(validity.until(), safe_until(sent + TTL * 2, TTL));
@@ -189,7 +192,7 @@ fn a_sign_of_a_failover_leaves_the_time_of_the_renewal_before_the_last() {
 fn a_suspected_primary_does_not_give_the_whole_time_until_it_is_settled() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
-    let validity = attempt.hold(sent).unwrap();
+    let validity = attempt.hold(sent, 7).unwrap();
     attempt.renewed_alone(sent + TTL / 3, true);
     attempt.doubt(sent + TTL / 2);
     assert_eq!(validity.until(), safe_until(sent, TTL));
@@ -213,9 +216,9 @@ fn only_a_server_that_took_over_makes_a_loss_a_failover() {
     ] {
         let attempt = attempt();
         let sent = Clock::Boot.now();
-        let validity = attempt.hold(sent).unwrap();
+        let validity = attempt.hold(sent, 7).unwrap();
         if taken_over {
-            attempt.taken_over();
+            attempt.taken_over(sent);
         }
         if confirmed {
             attempt.renewed_alone(sent + TTL / 3, true);
@@ -230,14 +233,75 @@ fn only_a_server_that_took_over_makes_a_loss_a_failover() {
 fn a_renewal_by_hand_gives_a_fixed_term_a_whole_ttl() {
     let mut request = Request::new(LockName::new("orders").unwrap(), TTL);
     request.term = Term::Fixed;
-    let key = Key::new(&RedisConfig::new("localhost", 6379), &request.name);
-    let ticket = Ticket::queued("0123456789abcdef", Uuid::new_v4());
-    let attempt = Attempt::new(Mode::Queue, key, ticket, &request);
+    let attempt = attempt_of(&request);
     let ttl = |((_, _, ttl), _): Turn<'_>| ttl;
-    attempt.hold(Instant::default()).unwrap();
+    attempt.hold(Instant::default(), 7).unwrap();
     assert_eq!(ttl(attempt.turn()), Duration::from_millis(1));
     let now = Clock::Boot.now();
     assert_eq!(ttl(attempt.turn_by_hand(now)), TTL);
-    attempt.renewed_by_hand(now);
+    attempt.renewed_by_hand(now, 7);
     assert!(ttl(attempt.turn()) > TTL / 3 * 2);
+}
+
+#[test]
+fn a_young_grant_is_renewed_at_once_when_its_server_is_doubted() {
+    for term in [Term::Renewed, Term::Fixed] {
+        let mut request = Request::new(LockName::new("orders").unwrap(), TTL);
+        request.term = term;
+        let attempt = attempt_of(&request);
+        let sent = Clock::Boot.now();
+        let validity = attempt.hold(sent, 7).unwrap();
+        assert_eq!(attempt.role(sent), None);
+        attempt.doubt(sent);
+        assert!(attempt.role(sent).is_some());
+        attempt.seen(sent + TTL / 100, Seen::Holds(7));
+        // The grant itself counts now, and what confirms it does not yet.
+        assert_eq!(validity.until(), safe_until(sent, TTL));
+        assert_eq!(attempt.role(sent), None);
+    }
+}
+
+#[test]
+fn after_a_reconnect_a_young_hold_is_looked_for() {
+    let attempt = attempt();
+    let sent = Clock::Boot.now();
+    let validity = attempt.hold(sent, 7).unwrap();
+    attempt.check();
+    assert_eq!(attempt.role(sent), Some(Role::Holds));
+    attempt.renewed_alone(sent + TTL / 100, true);
+    assert_eq!(attempt.role(sent + TTL / 100), None);
+    attempt.check();
+    attempt.gone();
+    assert_eq!(validity.loss(), Some(LossReason::EntryGone));
+}
+
+#[test]
+fn a_server_that_took_over_and_only_knows_the_wait_loses_the_hold() {
+    let attempt = attempt();
+    let sent = Clock::Boot.now();
+    let validity = attempt.hold(sent, 7).unwrap();
+    attempt.taken_over(sent + TTL / 3);
+    // Asked at the old server.
+    attempt.seen(sent, Seen::Waits(said(6)));
+    assert_eq!(validity.loss(), None);
+    attempt.seen(sent + TTL / 3, Seen::Waits(said(6)));
+    assert_eq!(validity.loss(), Some(LossReason::Failover));
+}
+
+#[test]
+fn a_server_that_took_over_and_granted_anew_loses_the_hold() {
+    for (taken_over, token, loss) in
+        [(false, 9, None), (true, 7, None), (true, 9, Some(LossReason::Failover))]
+    {
+        let attempt = attempt();
+        let sent = Clock::Boot.now();
+        let validity = attempt.hold(sent, 7).unwrap();
+        if taken_over {
+            attempt.taken_over(sent);
+            // Only this answer tells the token.
+            assert_eq!(attempt.role(sent), Some(Role::Shares));
+        }
+        attempt.seen(sent + TTL / 3, Seen::Holds(token));
+        assert_eq!(validity.loss(), loss);
+    }
 }

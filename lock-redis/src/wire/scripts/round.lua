@@ -3,9 +3,9 @@
 -- how many hold alone, then attempt and TTL in ms of each of these, then attempt, TTL in ms and
 -- turn of each other one. A turn is greater by one in each round. It only updates: a late round
 -- must not revive an attempt that was cancelled. Returns 1 (renewed) or 0 (gone) per attempt that
--- holds alone, four numbers per other one: 0 (gone), 1 (waits), 3 (holds), or less than 0 (waits
--- for a foreign holder, with this mark); fence or token; ms until the obstacle may be gone; 1 if it
--- is the first.
+-- holds alone, four numbers per other one: 0 (gone), 1 (waits), 2 (the script failed for its name,
+-- and not for all), 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or
+-- token; ms until the obstacle may be gone; 1 if it is the first.
 local held, answer = tonumber(ARGV[1]), {}
 for i = 1, held do
   local mine = redis.pcall('GET', KEYS[i]) == ARGV[2 * i]
@@ -93,9 +93,18 @@ local function look(lock, base, attempt, ttl, turn)
     blocked_for(lock, base, attempt, group), first and 1 or 0
 end
 
-for i = 1, (#KEYS - 1 - held) / 2 do
+local others, failed, why = (#KEYS - 1 - held) / 2, 0, nil
+for i = 1, others do
   local key, argument, at = held + 2 * i - 1, 2 * held + 3 * i - 1, held + 4 * i - 3
-  answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = look(
+  local well, state, fence, pttl, first = pcall(look,
     KEYS[key], string.sub(KEYS[key + 1], 1, -6), ARGV[argument], ARGV[argument + 1], ARGV[argument + 2])
+  if not well then
+    failed, why = failed + 1, state
+    state, fence, pttl, first = 2, 0, 0, 0
+  end
+  answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = state, fence, pttl, first
+end
+if held == 0 and failed == others then
+  error(why)
 end
 return answer

@@ -1,0 +1,76 @@
+//! What an attempt makes of a server that may not know it any more.
+
+use std::sync::atomic::Ordering;
+
+use lock_core::{Instant, deadline::safe_until, keep::poison::lock};
+
+use super::{Attempt, Stage};
+
+impl Attempt {
+    /// Takes note of a sign that another server takes over: the last renewal may be lost. A lock
+    /// that was never renewed has the time of one request to be confirmed. Answers to requests that
+    /// were sent before do not count from now on.
+    pub(crate) fn doubt(&self, now: Instant) {
+        self.change(|stage| {
+            if let Stage::Held { validity, note, .. } = stage {
+                let earlier = note.earlier.map(|earlier| safe_until(earlier, self.ttl));
+                validity.shorten(earlier.unwrap_or(now + self.patience()));
+                (note.doubted, note.counts_from) = (true, now);
+            }
+        });
+    }
+
+    /// Takes note that no other server takes over: all that was confirmed counts again.
+    pub(crate) fn settle(&self) {
+        self.change(|stage| {
+            if let Stage::Held { sent, validity, note } = stage
+                && std::mem::take(&mut note.doubted)
+            {
+                validity.extend(safe_until(*sent, self.ttl));
+            }
+        });
+    }
+
+    /// Takes note that another server has taken over, whose answers count.
+    pub(crate) fn taken_over(&self, now: Instant) {
+        *lock(&self.unconfirmed) = Some(now);
+        self.change(|stage| {
+            if let Stage::Held { note, .. } = stage {
+                note.doubted = false;
+            }
+        });
+    }
+
+    /// Whether another server has taken over since the attempt was confirmed.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.unconfirmed().is_some()
+    }
+
+    pub(super) fn unconfirmed(&self) -> Option<Instant> {
+        *lock(&self.unconfirmed)
+    }
+
+    pub(super) fn confirmed(&self) {
+        *lock(&self.unconfirmed) = None;
+        self.unchecked.store(false, Ordering::Release);
+    }
+
+    /// Takes note that its server may have lost it: the next renewal looks for it.
+    pub(crate) fn check(&self) {
+        self.unchecked.store(true, Ordering::Release);
+    }
+
+    /// Whether it held the lock, and has lost it.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.look(
+            |stage| matches!(stage, Stage::Held { validity, .. } if validity.loss().is_some()),
+        )
+    }
+
+    /// Whether one more confirmation makes the grant count while its server is doubted.
+    pub(super) fn is_doubted_grant(&self) -> bool {
+        self.look(|stage| {
+            matches!(stage, Stage::Held { note, .. } if note.doubted && note.earlier.is_none())
+        })
+    }
+}

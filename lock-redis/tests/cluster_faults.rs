@@ -1,0 +1,94 @@
+//! A cluster with nodes that do not answer.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::*;
+use lock_core::{Clock, Kind, Lease};
+use lock_lab::{Proxy, RedisCluster};
+
+async fn cluster(replicas: usize) -> RedisCluster {
+    let builder = RedisCluster::builder().replicas(replicas).appendonly(false);
+    // None is taken for dead while a test has it stand still.
+    builder.node_timeout(Duration::from_secs(60)).start().await.unwrap()
+}
+
+/// A name that this node keeps.
+async fn name_at(redis: &RedisCluster, node: usize) -> String {
+    for number in 0.. {
+        let lock = format!("orders{number}");
+        if redis.owner(RedisCluster::slot_of(lock.as_bytes())).await.unwrap() == node {
+            return lock;
+        }
+    }
+    unreachable!("each node has slots")
+}
+
+#[tokio::test]
+async fn a_node_that_stands_still_holds_up_no_renewal_at_others() {
+    let redis = cluster(0).await;
+    let client = driver(&redis.url()).await;
+    let slow = name_at(&redis, 0).await;
+    let quick = name_at(&redis, 2).await;
+    let far = acquire(&client, &slow, Duration::from_secs(6)).await.unwrap();
+    let near = acquire(&client, &quick, Duration::from_secs(1)).await.unwrap();
+    redis.node(0).stop();
+    let is_over = |lease: &dyn Lease| lease.validity().until() <= Clock::Boot.now();
+    until(async || is_over(&*far)).await;
+    assert!(!is_over(&*near) && near.validity().loss().is_none());
+    redis.node(0).resume();
+    near.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn silent_seeds_do_not_keep_a_client_from_the_cluster() {
+    let redis = cluster(0).await;
+    let mut seeds = Vec::new();
+    let mut silent = Vec::new();
+    for node in redis.nodes() {
+        let proxy = Proxy::start(node.addr()).await.unwrap();
+        proxy.cut();
+        seeds.push(proxy.addr().to_string());
+        silent.push(proxy);
+    }
+    seeds.push(redis.node(0).addr().to_string());
+    let client = within(try_driver(&format!("redis+cluster://{}", seeds.join(",")))).await.unwrap();
+    acquire(&client, "orders", Duration::from_secs(9)).await.unwrap().release().await.unwrap();
+}
+
+/// With one connection for each request, a crowd would use up all that the servers have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_that_replicas_must_have_need_few_connections() {
+    const LOCKS: usize = 300;
+    let redis = cluster(1).await;
+    let client = driver(&format!("{}?wait_replicas=1", redis.url())).await;
+    let ttl = Duration::from_secs(9);
+    let mut held = Vec::new();
+    for number in 0..LOCKS {
+        held.push(acquire(&client, &format!("orders/{number}"), ttl).await.unwrap());
+    }
+    let writer = acquire(&client, "sheet", ttl).await.unwrap();
+    let readers: Vec<_> = (0..LOCKS)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { acquire_as(Kind::Shared, &client, "sheet", ttl).await })
+        })
+        .collect();
+    let owner = redis.owner(RedisCluster::slot_of(b"sheet")).await.unwrap();
+    until(async || queue_length(redis.node(owner), "sheet").await == LOCKS).await;
+    writer.release().await.unwrap();
+    for reader in readers {
+        held.push(within(reader).await.unwrap().unwrap());
+    }
+    let ends: Vec<_> = held.iter().map(|lease| lease.validity().until()).collect();
+    let renewed = || held.iter().zip(&ends).all(|(lease, end)| lease.validity().until() > *end);
+    until(async || renewed()).await;
+    for node in redis.nodes() {
+        let clients = node.command(&[b"CLIENT", b"LIST", b"TYPE", b"normal"]).await.unwrap();
+        assert!(clients.lines().count() < 25, "{}", clients.lines().count());
+    }
+    for lease in held {
+        lease.release().await.unwrap();
+    }
+}

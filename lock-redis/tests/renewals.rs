@@ -1,0 +1,121 @@
+//! Renewals beside what fails: a broken name, a server without its data, a suspected primary.
+
+mod lab;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use lab::*;
+use lock_core::{Clock, DistributedLock, Kind, Lease, LossReason};
+use lock_lab::{Redis, RedisSentinels};
+
+const TTL: Duration = Duration::from_secs(3);
+const LONG: Duration = Duration::from_secs(60);
+
+/// Waits until the lease was renewed as often as this.
+async fn is_renewed(lease: &dyn Lease, times: usize) {
+    for _ in 0..times {
+        let until_now = lease.validity().until();
+        until(async || {
+            assert!(Clock::Boot.now() < lease.validity().until(), "not renewed in time");
+            lease.validity().until() > until_now
+        })
+        .await;
+    }
+    assert_eq!(lease.validity().loss(), None);
+}
+
+#[tokio::test]
+async fn a_name_whose_keys_are_broken_ends_no_other_lock() {
+    let (server, driver) = one_driver().await;
+    let broken = acquire_as(Kind::Shared, &driver, "broken", TTL).await.unwrap();
+    let alone = acquire(&driver, "alone", TTL).await.unwrap();
+    let shared = acquire_as(Kind::Shared, &driver, "shared", TTL).await.unwrap();
+    let permit = acquire_as(permits(1, 2), &driver, "permit", TTL).await.unwrap();
+    let holders = companion("broken", "holders");
+    server.command(&[b"SET", &holders, b"no set"]).await.unwrap();
+    let end = broken.validity().until();
+    join_all([&alone, &shared, &permit].map(|lease| is_renewed(&**lease, 4))).await;
+    assert_eq!(broken.validity().until(), end);
+    server.command(&[b"DEL", &holders]).await.unwrap();
+    for lease in [broken, alone, shared, permit] {
+        lease.release().await.unwrap();
+    }
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_holder_hears_at_once_of_a_restart_that_lost_its_lock() {
+    let server = Redis::builder().appendonly(false).start().await.unwrap();
+    let driver = driver(&server.url()).await;
+    let exclusive = acquire(&driver, "exclusive", LONG).await.unwrap();
+    let shared = acquire_as(Kind::Shared, &driver, "shared", LONG).await.unwrap();
+    let fixed = acquire_fixed(&driver, "fixed", LONG).await.unwrap();
+    server.kill();
+    server.restart().await.unwrap();
+    // A renewal by its time comes after a third of the TTL, and a young hold has none before.
+    for lease in [exclusive, shared, fixed] {
+        until(async || lease.validity().loss() == Some(LossReason::EntryGone)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_holder_hears_at_once_of_a_revoke_while_it_was_cut_off() {
+    let (server, proxy, far, near) = far_and_near().await;
+    let held = acquire(&far, "orders", LONG).await.unwrap();
+    proxy.refuse();
+    let holder = near.inspect(&name("orders")).await.unwrap()[0].attempt.unwrap();
+    near.revoke(&name("orders"), holder).await.unwrap();
+    let next = acquire(&near, "orders", LONG).await.unwrap();
+    proxy.heal();
+    until(async || held.validity().loss().is_some()).await;
+    next.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+/// The sentinels take the primary for dead, and it answers this client all the same.
+#[tokio::test]
+async fn a_young_lock_outlives_the_suspicion_of_a_primary_that_answers() {
+    let builder = RedisSentinels::builder().in_memory().down_after(Duration::from_millis(500));
+    let redis = builder.start().await.unwrap();
+    let primary = redis.node(0);
+    // No failover, whatever the sentinels think.
+    for replica in redis.replicas_of(0) {
+        let never = ["CONFIG", "SET", "replica-priority", "0"].map(str::as_bytes);
+        redis.node(replica).command(&never).await.unwrap();
+    }
+    let user = ["ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"].map(str::as_bytes);
+    primary.command(&user).await.unwrap();
+    let addrs: Vec<_> = redis.sentinel_addrs().iter().map(ToString::to_string).collect();
+    let url = format!("redis+sentinel://app:secret@{}/lab", addrs.join(","));
+    let client = driver(&url).await;
+    let suspected = async |expected: bool| {
+        until(async || {
+            let told = redis.sentinel(0).command(&[b"SENTINEL", b"MASTER", b"lab"]).await.unwrap();
+            told.contains("o_down") == expected
+        })
+        .await;
+    };
+    let held = acquire(&client, "held", LONG).await.unwrap();
+    let fixed = acquire_fixed(&client, "fixed", LONG).await.unwrap();
+    let granted = [held.validity().until(), fixed.validity().until()];
+    let lazy = ["ACL", "SETUSER", "default", "-ping"].map(str::as_bytes);
+    primary.command(&lazy).await.unwrap();
+    suspected(true).await;
+    // The sign has come when the deadline has fallen, and it rises by a request alone.
+    within(async {
+        for (lease, until_then) in [&held, &fixed].into_iter().zip(granted) {
+            until(async || lease.validity().until() == until_then).await;
+        }
+    })
+    .await;
+    let next = acquire(&client, "next", LONG).await.unwrap();
+    assert_eq!((held.validity().loss(), fixed.validity().loss()), (None, None));
+    let again = ["ACL", "SETUSER", "default", "+ping"].map(str::as_bytes);
+    primary.command(&again).await.unwrap();
+    suspected(false).await;
+    for lease in [held, fixed, next] {
+        within(lease.renew()).await.unwrap();
+        lease.release().await.unwrap();
+    }
+}
