@@ -10,7 +10,7 @@ use lock_core::{Clock, FencingToken, Request, deadline::jitter, wall_clock};
 use uuid::Uuid;
 
 use super::{
-    script::{self, Answer},
+    script::Answer,
     store::{Answers, Majority},
     tally::{Tally, Verdict},
     vote::Vote,
@@ -58,6 +58,7 @@ impl Majority {
         }
         // Every round was a near miss.
         self.take_back_everywhere(request, &vote);
+        self.asked.forget(attempt);
         Ok(None)
     }
 
@@ -69,9 +70,7 @@ impl Majority {
         vote: &Vote,
         candidate: u64,
     ) -> (Tally, Answers<Answer>) {
-        let command = script::acquire(&self.key(&request.name), request, vote, candidate);
-        let limit = self.config.request_limit(request.ttl);
-        let mut open = self.ask_all(command, limit, script::voted);
+        let mut open = self.ask_for_votes(0..self.nodes.len(), request, vote, candidate);
         let mut tally = Tally::new(vote.attempt, candidate, self.nodes.len());
         while let Some((node, answer)) = open.next().await {
             tally.count(node, answer);
@@ -103,6 +102,9 @@ impl Majority {
                 "the votes took longer than half of the TTL",
             )),
         };
+        if result.is_ok() {
+            self.asked.forget(vote.attempt);
+        }
         if open.is_empty() {
             return result;
         }
@@ -121,8 +123,11 @@ impl Majority {
         tokio::spawn(self.back(request, vote).run(node));
     }
 
+    /// From all nodes that were asked.
     fn take_back_everywhere(&self, request: &Request, vote: &Vote) {
-        (0..self.nodes.len()).for_each(|node| self.take_back(node, request, vote));
+        let asked = self.asked.nodes(vote.attempt).unwrap_or_default();
+        let nodes = (0..self.nodes.len()).filter(|node| asked.has(*node));
+        nodes.for_each(|node| self.take_back(node, request, vote));
     }
 }
 

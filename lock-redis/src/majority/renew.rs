@@ -31,6 +31,7 @@ impl Majority {
         };
         let renewed = count(|answer| matches!(answer, Renewed::Yes { .. }));
         if renewed >= self.needed() {
+            self.asked.renew(attempt, request.ttl);
             self.vote_anew(request, attempt, &answers).await;
             return Ok(true);
         }
@@ -90,11 +91,9 @@ impl Majority {
         let token = token.max().unwrap_or_default();
         let description = request.holder.to_string();
         let vote = Vote { attempt, ballot: self.next_ballot(), description };
-        let command = script::acquire(&self.key(&request.name), request, &vote, token);
-        let limit = self.config.request_limit(request.ttl);
         // Whatever they say: the majority has the lock. The requests are sent at the first poll, so
         // before those of a later release; a slow node must not delay the holder's deadline.
-        let mut open = self.ask(free, command, limit, script::voted);
+        let mut open = self.ask_for_votes(free, request, &vote, token);
         let answered = timeout(GRACE, open.by_ref().for_each(async |_| {})).await;
         if answered.is_err() {
             tokio::spawn(open.for_each(async |_| {}));

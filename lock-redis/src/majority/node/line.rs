@@ -23,7 +23,7 @@ use crate::wire::dial::Opened;
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// A connection to a node that is ready: the node is known, and has the scripts.
-pub(super) struct Line {
+pub(in super::super) struct Line {
     opened: Opened,
     /// The node's name for this connection, if known.
     pub(super) peer: Option<Peer>,

@@ -1,0 +1,63 @@
+//! Servers that are down or stalled: what they cost, and what they leave behind.
+
+mod majority;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use majority::*;
+
+/// The tasks of this test's runtime.
+fn alive() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+/// Tasks that come and go while a client connects.
+const FEW: usize = 10;
+
+#[tokio::test]
+async fn releases_start_no_tasks_for_a_server_that_is_down() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let lock = locks.lock("orders").unwrap();
+    five.nodes[4].kill();
+    let before = alive();
+    for _ in 0..100 {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    until(async || alive() <= before + FEW).await;
+    five.nodes[4].restart().await.unwrap();
+    five.nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn votes_on_a_stalled_server_are_taken_back_by_one_task() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let before = alive();
+    // It gets all requests, and acts on them later.
+    five.nodes[4].stop();
+    let acquires = (0..100).map(|n| locks.lock(format!("orders-{n}")).unwrap().acquire());
+    let guards = join_all(acquires).await;
+    for released in join_all(guards.into_iter().map(|guard| guard.unwrap().release())).await {
+        released.unwrap();
+    }
+    until(async || alive() <= before + FEW).await;
+    five.nodes[4].resume();
+    five.nothing_is_left_for(TTL).await;
+}
+
+/// What lies in the sockets of stalled servers gives votes with a whole TTL when they go on.
+#[tokio::test]
+async fn servers_that_stall_for_longer_than_a_ttl_keep_no_votes() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let lock = locks.lock("orders").unwrap().ttl(TTL);
+    let stalled = clock();
+    five.nodes[..3].iter().for_each(|node| node.stop());
+    lock.wait(Duration::from_secs(1)).acquire().await.unwrap_err();
+    let over = TTL + Duration::from_secs(3);
+    until(async || clock().since(stalled) > over).await;
+    five.nodes[..3].iter().for_each(|node| node.resume());
+    five.nothing_is_left_for(TTL).await;
+}
