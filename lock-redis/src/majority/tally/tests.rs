@@ -42,6 +42,18 @@ fn a_verdict_comes_as_soon_as_it_is_certain() {
     }
 }
 
+#[test]
+fn a_split_does_not_wait_for_slow_nodes() {
+    for (answers, split) in [
+        (vec![yes(1), yes(1), no(None)], true),
+        (vec![yes(1), yes(1), no(None), no(None)], true),
+        (vec![yes(1), no(None), fault(), fault()], false),
+        (vec![yes(1), yes(1), fault(), fault()], false),
+    ] {
+        assert_eq!(tally(answers.clone()).is_split(), split, "{answers:?}");
+    }
+}
+
 /// The greater token may be on a node that has voted for another.
 #[test]
 fn a_greater_token_anywhere_counts() {
