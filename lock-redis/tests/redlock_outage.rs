@@ -5,7 +5,11 @@ mod majority;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use lock_core::Error;
 use majority::*;
+
+/// Longer than any test, so that nothing expires by itself.
+const LONG: Duration = Duration::from_secs(30);
 
 /// The tasks of this test's runtime.
 fn alive() -> usize {
@@ -59,5 +63,34 @@ async fn servers_that_stall_for_longer_than_a_ttl_keep_no_votes() {
     let over = TTL + Duration::from_secs(3);
     until(async || clock().since(stalled) > over).await;
     five.nodes[..3].iter().for_each(|node| node.resume());
+    five.nothing_is_left_for(TTL).await;
+}
+
+#[tokio::test]
+async fn the_votes_that_a_lost_lock_still_has_are_given_back() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
+    until(async || five.votes("orders").await == 5).await;
+    for node in &five.nodes[..3] {
+        node.command(&[b"FLUSHALL"]).await.unwrap();
+    }
+    assert!(matches!(guard.renew().await, Err(Error::Lost { .. })));
+    five.nothing_is_left_for(TTL).await;
+}
+
+#[tokio::test]
+async fn a_loss_is_told_without_the_slow_servers() {
+    let five = Five::start().await;
+    let far = Far::of(&five).await;
+    let guard = far.locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
+    until(async || five.votes("orders").await == 5).await;
+    far.proxies[3..].iter().for_each(|proxy| proxy.delay(Duration::from_millis(450)));
+    for node in &five.nodes[..3] {
+        node.command(&[b"FLUSHALL"]).await.unwrap();
+    }
+    let before = clock();
+    assert!(matches!(guard.renew().await, Err(Error::Lost { .. })));
+    assert!(clock().since(before) < Duration::from_millis(300), "{:?}", clock().since(before));
     five.nothing_is_left_for(TTL).await;
 }

@@ -76,6 +76,11 @@ impl Majority {
         self.back_by(script::release(&key, vote.attempt, Some(vote.ballot)), request.ttl)
     }
 
+    /// Prepares to take back the votes of all ballots.
+    pub(super) fn back_of_all(&self, request: &Request, attempt: Uuid) -> Back {
+        self.back_by(script::release(&self.key(&request.name), attempt, None), request.ttl)
+    }
+
     fn back_by(&self, command: Cmd, ttl: Duration) -> Back {
         let (nodes, janitors, _under_way) =
             (self.nodes.clone(), self.janitors.clone(), self.begin());
