@@ -94,3 +94,26 @@ async fn a_loss_is_told_without_the_slow_servers() {
     assert!(clock().since(before) < Duration::from_millis(300), "{:?}", clock().since(before));
     five.nothing_is_left_for(TTL).await;
 }
+
+/// Another client loads the scripts between the two sendings.
+#[tokio::test]
+async fn a_request_that_is_sent_again_after_the_release_leaves_no_vote() {
+    const ACQUIRE: &str = include_str!("../src/majority/scripts/acquire.lua");
+    const RELEASE: &str = include_str!("../src/majority/scripts/release.lua");
+    let five = Five::start().await;
+    let far = Far::of(&five).await;
+    let last = &five.nodes[4];
+    far.proxies[4].delay(Duration::from_millis(150));
+    last.command(&[b"SCRIPT", b"FLUSH"]).await.unwrap();
+    let before = last.counters().await.unwrap();
+    let calls = async || last.counters().await.unwrap().since(&before).get("cmd.evalsha");
+    let guard = far.locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
+    until(async || calls().await == 1).await;
+    for script in [ACQUIRE, RELEASE] {
+        last.command(&[b"SCRIPT", b"LOAD", script.as_bytes()]).await.unwrap();
+    }
+    guard.release().await.unwrap();
+    // The release, and the request that is sent again.
+    until(async || calls().await >= 3).await;
+    five.nothing_is_left_for(TTL).await;
+}

@@ -95,7 +95,7 @@ impl Majority {
     /// Too few nodes have confirmed, with the reasons.
     pub(super) async fn release(&self, name: &LockName, attempt: Uuid) -> io::Result<bool> {
         let command = script::release(&self.key(name), attempt, None);
-        let asked = self.asked.nodes(attempt);
+        let asked = self.asked.release(attempt);
         let mut open = self.ask_all(command.clone(), LIMIT, script::released);
         let (mut confirmed, mut was_there, mut faults) = (0, false, Vec::new());
         while let Some((node, answer)) = open.next().await {

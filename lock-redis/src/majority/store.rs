@@ -22,7 +22,7 @@ use super::{
     asked::Asked,
     config::RedlockConfig,
     fault::Fault,
-    janitor::Janitor,
+    janitor::{Debt, Janitor},
     node::Node,
     script::{self, Answer},
     tally::quorum,
@@ -131,6 +131,9 @@ impl Majority {
 
     /// Asks some nodes for their votes, and records which of them may have got the request.
     ///
+    /// A request that is sent again, because the node had lost its scripts, may come after the
+    /// attempt's release. Its vote is taken back.
+    ///
     /// # Cancel safety
     ///
     /// Same as [`ask`](Self::ask).
@@ -141,16 +144,24 @@ impl Majority {
         vote: &Vote,
         candidate: u64,
     ) -> Answers<Answer> {
-        let command = script::acquire(&self.key(&request.name), request, vote, candidate);
-        let (command, limit) = (Arc::new(command), self.config.request_limit(request.ttl));
+        let key = self.key(&request.name);
+        let command = Arc::new(script::acquire(&key, request, vote, candidate));
+        let back = Arc::new(script::release(&key, vote.attempt, Some(vote.ballot)));
+        let limit = self.config.request_limit(request.ttl);
         let (attempt, ttl) = (vote.attempt, request.ttl);
         let ask = |number: usize| -> BoxFuture<'static, _> {
             let (node, command) = (self.nodes[number].clone(), command.clone());
-            let asked = self.asked.clone();
+            let (asked, janitor) = (self.asked.clone(), self.janitors[number].clone());
+            let back = back.clone();
             let vote = async move {
                 let line = node.line()?;
                 asked.record(attempt, number, ttl);
-                let value = node.vote_on(&line, &command, limit).await?;
+                let repeats = line.repeats();
+                let answer = node.vote_on(&line, &command, limit).await;
+                if line.repeats() > repeats && asked.is_over(attempt) {
+                    janitor.owe(Debt::new(back, ttl, &node));
+                }
+                let value = answer?;
                 script::voted(&value).ok_or_else(|| Fault::odd(&value))
             };
             Box::pin(async move { (number, vote.await) })
