@@ -16,6 +16,83 @@ fn alive() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
+/// The times of a connect, and of ten acquires and as many renewals.
+async fn times(five: &Five, name: &str) -> [Duration; 3] {
+    let mut taken = [Duration::ZERO; 3];
+    let before = clock();
+    let locks = five.locks().await;
+    taken[0] = clock().since(before);
+    let lock = locks.lock(name).unwrap().ttl(LONG);
+    for _ in 0..10 {
+        let before = clock();
+        let guard = lock.acquire().await.unwrap();
+        taken[1] += clock().since(before);
+        let before = clock();
+        guard.renew().await.unwrap();
+        taken[2] += clock().since(before);
+        guard.release().await.unwrap();
+    }
+    taken
+}
+
+/// Checks that two servers that are down change nothing but a little of the time.
+async fn nobody_waits(five: &Five, down: &str, up: [Duration; 3]) {
+    let now = times(five, down).await;
+    // For the connect, what a client waits for servers that a majority does not need.
+    let more = [200, 50, 100].map(Duration::from_millis);
+    for ((now, up), more) in now.into_iter().zip(up).zip(more) {
+        assert!(now <= up * 4 + more, "{down}: {now:?}, with five up {up:?}");
+    }
+}
+
+#[tokio::test]
+async fn two_of_five_are_down_or_silent_and_nobody_waits_for_them() {
+    let five = Five::start().await;
+    let up = times(&five, "up").await;
+    let two = [&five.nodes[1], &five.nodes[3]];
+    two.iter().for_each(|node| node.stop());
+    nobody_waits(&five, "silent", up).await;
+    two.iter().for_each(|node| node.kill());
+    nobody_waits(&five, "dead", up).await;
+}
+
+/// A client that has them as connected.
+#[tokio::test]
+async fn two_of_five_fall_silent_while_a_lock_is_held() {
+    let five = Five::start().await;
+    let locks = five.locks().await;
+    let lock = locks.lock("orders").unwrap().ttl(LONG);
+    let guard = lock.acquire().await.unwrap();
+    five.nodes[..2].iter().for_each(|node| node.stop());
+    let before = clock();
+    guard.renew().await.unwrap();
+    guard.release().await.unwrap();
+    lock.acquire().await.unwrap().release().await.unwrap();
+    // Far below the time limit of a request, 1 s.
+    assert!(clock().since(before) < Duration::from_millis(300), "{:?}", clock().since(before));
+    five.nodes[..2].iter().for_each(|node| node.resume());
+    five.nothing_is_left_for(TTL).await;
+}
+
+#[tokio::test]
+async fn a_slow_server_that_is_needed_takes_its_time_and_a_silent_one_the_limit() {
+    let five = Five::start().await;
+    let far = Far::of(&five).await;
+    let lock = far.locks.lock("orders").unwrap().ttl(LONG);
+    far.proxies[3..].iter().for_each(|proxy| proxy.refuse());
+    far.proxies[2].delay(Duration::from_millis(100));
+    let before = clock();
+    let guard = lock.acquire().await.unwrap();
+    let took = clock().since(before);
+    assert!((200..400).contains(&took.as_millis()), "{took:?}");
+    guard.release().await.unwrap();
+    far.proxies[2].cut();
+    let before = clock();
+    lock.try_acquire().await.unwrap_err();
+    let took = clock().since(before);
+    assert!((900..1300).contains(&took.as_millis()), "{took:?}");
+}
+
 /// Tasks that come and go while a client connects.
 const FEW: usize = 10;
 
@@ -31,7 +108,7 @@ async fn releases_start_no_tasks_for_a_server_that_is_down() {
     }
     until(async || alive() <= before + FEW).await;
     five.nodes[4].restart().await.unwrap();
-    five.nothing_is_left().await;
+    five.nothing_is_left_for(TTL).await;
 }
 
 #[tokio::test]
