@@ -38,11 +38,11 @@ async fn times(five: &Five, name: &str) -> [Duration; 3] {
 /// Checks that two servers that are down change nothing but a little of the time.
 async fn nobody_waits(five: &Five, down: &str, up: [Duration; 3]) {
     let now = times(five, down).await;
-    // For the connect, what a client waits for servers that a majority does not need.
-    let more = [200, 50, 100].map(Duration::from_millis);
-    for ((now, up), more) in now.into_iter().zip(up).zip(more) {
-        assert!(now <= up * 4 + more, "{down}: {now:?}, with five up {up:?}");
-    }
+    // A connect waits a moment for servers that a majority does not need. The limit is 3 s for a
+    // connect, and 1 s for each of the ten requests.
+    let more = [800, 300, 300].map(Duration::from_millis);
+    let is_slow = |n: usize| now[n] > up[n] * 4 + more[n];
+    assert!(!(0..3).any(is_slow), "{down}: {now:?}, with five up {up:?}");
 }
 
 #[tokio::test]
@@ -193,4 +193,20 @@ async fn a_request_that_is_sent_again_after_the_release_leaves_no_vote() {
     // The release, and the request that is sent again.
     until(async || calls().await >= 3).await;
     five.nothing_is_left_for(TTL).await;
+}
+
+/// All three servers that are left must have confirmed, also the slow ones.
+#[tokio::test]
+async fn another_client_gets_the_lock_right_after_a_release_beside_two_dead_servers() {
+    let five = Five::start().await;
+    five.nodes[3..].iter().for_each(|node| node.kill());
+    let (far, near) = (Far::of(&five).await, five.locks().await);
+    far.proxies[1..3].iter().for_each(|proxy| proxy.delay(Duration::from_millis(50)));
+    let (one, two) =
+        [&far.locks, &near].map(|locks| locks.lock("orders").unwrap().ttl(LONG)).into();
+    for _ in 0..5 {
+        one.acquire().await.unwrap().release().await.unwrap();
+        let guard = two.try_acquire().await.unwrap().expect("it is free");
+        guard.release().await.unwrap();
+    }
 }

@@ -97,7 +97,7 @@ impl Majority {
         let command = script::release(&self.key(name), attempt, None);
         let asked = self.asked.release(attempt);
         let mut open = self.ask_all(command.clone(), LIMIT, script::released);
-        let (mut confirmed, mut was_there, mut faults) = (0, false, Vec::new());
+        let (mut confirmed, mut never, mut was_there, mut faults) = (0, 0, false, Vec::new());
         while let Some((node, answer)) = open.next().await {
             match answer {
                 Ok(voted) => {
@@ -106,8 +106,7 @@ impl Majority {
                 }
                 // Its vote is gone all the same.
                 Err(fault) if fault.is_young() => confirmed += 1,
-                // It has none.
-                Err(_) if asked.is_some_and(|asked| !asked.has(node)) => confirmed += 1,
+                Err(_) if asked.is_some_and(|asked| !asked.has(node)) => never += 1,
                 Err(fault) => faults.push((node, fault)),
             }
             if confirmed >= self.needed() {
@@ -121,7 +120,8 @@ impl Majority {
             back: self.back_by(command, self.config.longest_ttl()),
         };
         faults.iter().for_each(|(node, fault)| rest.leave(*node, fault));
-        if confirmed < self.needed() {
+        // A node that was never asked has no vote.
+        if confirmed + never < self.needed() {
             return Err(self.outage(faults.iter().map(|(node, fault)| (*node, fault))));
         }
         tokio::spawn(async move {
