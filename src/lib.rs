@@ -97,9 +97,9 @@ pub mod driver;
 mod stores;
 
 pub use lock_core::{
-    ClosedBy, Connect, ConnectionState, Effect, Election, Encryption, Entry, Error, Facts,
-    Fairness, Fencing, FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet, Holder, Kind,
-    Layout, Leader, Leadership, Leading, Lock, LockGuard, LockKind, LockName, LockSet,
+    ClockJumps, ClosedBy, Connect, ConnectionState, Effect, Election, Encryption, Entry, Error,
+    Facts, Fairness, Fencing, FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet, Holder,
+    Kind, Layout, Leader, Leadership, Leading, Lock, LockGuard, LockKind, LockName, LockSet,
     LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Pem, Requirement,
     Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term, Ticket, Timeouts, Tls,
     TokenFloor, Wake, trace,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use distlock::{
-    Deployment, Fairness, Fencing, FencingToken, FixedTerm, Guarantees, LockKind, LossSignal,
-    Overlap, STORES, Store, Survives, TokenFloor, Wake,
+    ClockJumps, Deployment, Fairness, Fencing, FencingToken, FixedTerm, Guarantees, LockKind,
+    LossSignal, Overlap, STORES, Store, Survives, TokenFloor, Wake,
 };
 use lock_core::duration::shown;
 use serde::Serialize;
@@ -46,6 +46,7 @@ struct Promises {
     kinds: &'static [LockKind],
     survives: Survives,
     overlaps: Vec<Overlap>,
+    clock_jumps: Option<ClockJumps>,
     fairness: Fairness,
     wake: Wake,
     /// `strict`, `best_effort` or `none`.
@@ -99,6 +100,7 @@ impl Promises {
             kinds: guarantees.kinds,
             survives: guarantees.survives,
             overlaps: guarantees.overlaps.clone(),
+            clock_jumps: guarantees.clock_jumps,
             fairness: guarantees.fairness,
             wake: guarantees.wake,
             fencing: match guarantees.fencing {
@@ -159,6 +161,10 @@ impl Promises {
             ),
         ]
         .into_iter()
+        .chain(
+            self.clock_jumps
+                .map(|jumps| ("jumps of clocks that let a second holder in", jumps.to_string())),
+        )
         .chain(self.no_other_kinds.map(|why| ("no other kinds, since", why.to_owned())))
         .chain(self.cautions.iter().map(|caution| ("caution", caution.clone())))
         .map(|(label, value)| vec![label.to_owned(), value])

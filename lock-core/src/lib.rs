@@ -91,7 +91,9 @@ pub use crate::{
         entry::{Entry, Holder},
         facts::Facts,
         floor::TokenFloor,
-        guarantees::{Fairness, Fencing, FixedTerm, Guarantees, LossSignal, Survives, Wake},
+        guarantees::{
+            ClockJumps, Fairness, Fencing, FixedTerm, Guarantees, LossSignal, Survives, Wake,
+        },
         layout::Layout,
         leader::{Leader, Observed},
         loss::LossReason,

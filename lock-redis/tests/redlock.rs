@@ -17,27 +17,13 @@ async fn a_lock_is_taken_renewed_and_released_on_all_servers() {
     assert_eq!((holder.len(), holder[0].holder.token), (1, Some(guard.token())));
     assert!(locks.lock("orders").unwrap().try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
-    five.nothing_is_left().await;
+    five.nothing_is_left_for(TTL).await;
     let again = locks.lock("orders").unwrap().acquire().await.unwrap();
     assert!(again.token() > guard_token(&holder));
 }
 
 fn guard_token(entries: &[lock_core::Entry]) -> lock_core::FencingToken {
     entries[0].holder.token.unwrap()
-}
-
-#[tokio::test]
-async fn two_of_five_are_down_and_nobody_waits_for_them() {
-    let five = Five::start().await;
-    let locks = five.locks().await;
-    five.nodes[1].kill();
-    five.nodes[3].kill();
-    let before = clock();
-    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
-    guard.renew().await.unwrap();
-    guard.release().await.unwrap();
-    // Far below one time limit of a request.
-    assert!(clock().since(before) < Duration::from_millis(300), "{:?}", clock().since(before));
 }
 
 #[tokio::test]
@@ -51,7 +37,8 @@ async fn three_of_five_are_down_and_nothing_is_left_when_they_return() {
     let lock = far.locks.lock("orders").unwrap().ttl(TTL);
     let before = clock();
     let error = lock.wait(Duration::from_secs(1)).acquire().await.unwrap_err();
-    assert!(clock().since(before) < Duration::from_secs(3), "{:?}", clock().since(before));
+    // Its limit, and one more second to look who has the lock.
+    assert!(clock().since(before) < Duration::from_millis(2300), "{:?}", clock().since(before));
     let text = error_chain(&error);
     assert!(text.contains("2 of 5 nodes count, and 3 are needed"), "{text}");
     far.proxies.iter().for_each(|proxy| proxy.heal());
@@ -90,7 +77,8 @@ async fn votes_of_a_server_that_restarted_do_not_count() {
     let near = five.locks().await;
     // A holder with the votes of the first three alone.
     far.proxies[3..].iter().for_each(|proxy| proxy.refuse());
-    let lock = far.locks.lock("orders").unwrap().ttl(TTL);
+    // None of its votes expires meanwhile.
+    let lock = far.locks.lock("orders").unwrap().ttl(Duration::from_secs(30));
     let guard = lock.acquire().await.unwrap();
     five.nodes[0].kill();
     five.nodes[0].restart().await.unwrap();
@@ -118,7 +106,7 @@ async fn a_lock_whose_majority_is_gone_is_lost() {
         node.command(&[b"FLUSHALL"]).await.unwrap();
     }
     assert_eq!(within(guard.lost()).await, LossReason::EntryGone);
-    five.nothing_is_left().await;
+    five.nothing_is_left_for(TTL).await;
 }
 
 #[tokio::test]
@@ -135,7 +123,7 @@ async fn a_renewal_wins_back_lost_votes() {
         assert_eq!(five.votes("orders").await, 5);
     }
     guard.release().await.unwrap();
-    five.nothing_is_left().await;
+    five.nothing_is_left_for(TTL).await;
 }
 
 #[tokio::test]
@@ -221,7 +209,7 @@ async fn a_crowd_gets_on() {
     println!("40 of 4 clients in {:?}", clock().since(before));
     let different: HashSet<_> = tokens.iter().collect();
     assert_eq!(different.len(), 40);
-    five.nothing_is_left().await;
+    five.nothing_is_left_for(TTL).await;
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ async fn the_documented_rights_are_enough() {
     }
     within(async { while guard.renew().await.is_err() {} }).await;
     guard.release().await.unwrap();
-    five.nothing_is_left().await;
+    five.nothing_is_left_for(TTL).await;
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn five_servers_with_tls_and_a_login_keep_a_lock() {
     until(async || five.votes("orders").await == 5).await;
     guard.renew().await.unwrap();
     guard.release().await.unwrap();
-    five.nothing_is_left().await;
+    five.nothing_is_left_for(TTL).await;
     for wrong in [url(&other), format!("redlock://app:p455word@{}", five.urls().join(","))] {
         let before = clock();
         let error = try_locks(&wrong).await.unwrap_err();
@@ -163,7 +163,7 @@ async fn a_close_gives_every_lock_back() {
     assert!(guards.iter().all(Result::is_ok));
     until(async || five.left_behind().await.len() == 100).await;
     locks.close().await.unwrap();
-    five.nothing_is_left().await;
+    five.nothing_is_left_for(TTL).await;
     assert!(matches!(locks.lock("x").unwrap().acquire().await, Err(Error::Closed { .. })));
 }
 

@@ -4,7 +4,7 @@ mod majority;
 
 use std::time::Duration;
 
-use lock_core::LossReason;
+use lock_core::{ClockJumps, LossReason};
 use lock_lab::Shift;
 use majority::*;
 
@@ -48,19 +48,36 @@ async fn jumps_until_two_hold_it(votes: usize, renewed: bool) -> usize {
     panic!("no number of jumps breaks it");
 }
 
+async fn breaks_as_promised(votes: usize, jumps: usize) {
+    assert_eq!(jumps_until_two_hold_it(votes, false).await, jumps);
+    assert_eq!(promised().await.that_break(votes), jumps);
+}
+
+/// What the store says about it.
+async fn promised() -> ClockJumps {
+    let five = Five::start().await;
+    five.locks().await.guarantees().clock_jumps.expect("servers vote")
+}
+
+#[tokio::test]
+async fn the_promises_name_the_jumps() {
+    let promised = promised().await;
+    assert_eq!(promised.to_string(), "1 with 3 of 5 votes, 2 with 4, 3 with 5");
+}
+
 #[tokio::test]
 async fn exactly_a_quorum_falls_with_one_jump() {
-    assert_eq!(jumps_until_two_hold_it(3, false).await, 1);
+    breaks_as_promised(3, 1).await;
 }
 
 #[tokio::test]
 async fn one_vote_more_carries_one_jump() {
-    assert_eq!(jumps_until_two_hold_it(4, false).await, 2);
+    breaks_as_promised(4, 2).await;
 }
 
 #[tokio::test]
 async fn all_votes_carry_two_jumps() {
-    assert_eq!(jumps_until_two_hold_it(5, false).await, 3);
+    breaks_as_promised(5, 3).await;
 }
 
 #[tokio::test]

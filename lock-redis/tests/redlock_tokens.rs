@@ -50,29 +50,107 @@ async fn grant(locks: &lock_core::Locks, name: &str) -> FencingToken {
     token
 }
 
+/// Two clients in turns, and what happens to the servers between their grants.
+struct Story {
+    five: Five,
+    clients: [Far; 2],
+    dice: Dice,
+    /// Grants whose majority had exactly one server that knew the last token.
+    met_in_one: usize,
+    restarts: usize,
+}
+
+impl Story {
+    async fn start() -> Self {
+        let five = Five::start().await;
+        // The votes of a server that restarts count soon.
+        let client = async || Far::with(&five, "?max_ttl=1s").await;
+        let clients = [client().await, client().await];
+        Self { five, clients, dice: Dice(34), met_in_one: 0, restarts: 0 }
+    }
+
+    async fn knowing(&self, name: &str, token: u64) -> Vec<usize> {
+        let mut knowing = Vec::new();
+        for node in 0..5 {
+            if self.five.knows(node, name, token).await {
+                knowing.push(node);
+            }
+        }
+        knowing
+    }
+
+    /// Up to two servers lose their data, sometimes by a restart. A majority keeps the last token.
+    async fn lose(&mut self, name: &str, last: u64) {
+        for _ in 0..self.dice.roll(3) {
+            let (lost, restart) = (self.dice.roll(5), self.dice.roll(60) == 0);
+            let mut others = self.knowing(name, last).await;
+            others.retain(|node| *node != lost);
+            if others.len() < 3 {
+                continue;
+            }
+            let node = &self.five.nodes[lost];
+            if restart {
+                node.kill();
+                node.restart().await.unwrap();
+                self.restarts += 1;
+            }
+            node.command(&[b"FLUSHALL"]).await.unwrap();
+        }
+    }
+
+    /// One of the clients gets the lock, mostly without two of the servers that know the last token.
+    async fn grant(&mut self, name: &str, last: u64) -> u64 {
+        let mut knowing = self.knowing(name, last).await;
+        let far = &self.clients[self.dice.roll(2)];
+        if self.dice.roll(4) > 0 {
+            for _ in 0..2 {
+                let refused = knowing.swap_remove(self.dice.roll(knowing.len() as u64));
+                far.proxies[refused].refuse();
+            }
+        }
+        let token = self.take(far, name).await;
+        self.met_in_one += usize::from(knowing.len() == 1);
+        far.proxies.iter().for_each(|proxy| proxy.heal());
+        token
+    }
+
+    async fn take(&self, far: &Far, name: &str) -> u64 {
+        let lock = far.locks.lock(name).unwrap();
+        let guard = within(async {
+            loop {
+                match lock.acquire().await {
+                    Ok(guard) => return guard,
+                    // A server that is needed has restarted.
+                    Err(error) => assert!(error.is_unavailable(), "{error}"),
+                }
+            }
+        })
+        .await;
+        let token = guard.token().value();
+        guard.release().await.unwrap();
+        // What is known of the token does not change any more.
+        until(async || self.five.left_behind().await.is_empty()).await;
+        token
+    }
+}
+
 #[tokio::test]
 async fn tokens_rise_in_50_sequences_of_losses_that_leave_a_majority_of_the_data() {
-    let five = Five::start().await;
-    let locks = five.locks().await;
-    let mut dice = Dice(34);
+    let mut story = Story::start().await;
     for sequence in 0..50 {
         let name = format!("orders-{sequence}");
         let mut last = far_ahead();
-        five.set_tokens(&name, last).await;
+        story.five.set_tokens(&name, last).await;
         for _ in 0..8 {
-            let lost = dice.roll(5);
-            let mut others = 0;
-            for node in (0..5).filter(|node| *node != lost) {
-                others += usize::from(five.knows(node, &name, last).await);
-            }
-            if others >= 3 {
-                five.nodes[lost].command(&[b"FLUSHALL"]).await.unwrap();
-            }
-            let token = grant(&locks, &name).await.value();
+            story.lose(&name, last).await;
+            let token = story.grant(&name, last).await;
             assert!(token > last, "sequence {sequence}: {token} after {last}");
             last = token;
         }
     }
+    println!("{} met in one server, {} restarts", story.met_in_one, story.restarts);
+    assert!(story.met_in_one >= 20, "{}", story.met_in_one);
+    assert!(story.restarts >= 3, "{}", story.restarts);
 }
 
 /// What the promise excludes: a majority has lost its data, and the clock of this machine is an

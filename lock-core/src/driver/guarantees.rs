@@ -25,6 +25,9 @@ pub struct Guarantees {
     pub survives: Survives,
     /// In which ways a holder may notice its loss only after the next grant.
     pub overlaps: Vec<Overlap>,
+    /// How many jumps of clocks let a second holder in, if several servers vote for a holder and each
+    /// ends its vote by its own clock. Then [`Overlap::ClockJump`] takes that many.
+    pub clock_jumps: Option<ClockJumps>,
     /// In which order waiters are served.
     pub fairness: Fairness,
     /// How a waiter learns that it is its turn.
@@ -64,13 +67,14 @@ impl Guarantees {
     ///
     /// Defaults: survives nothing, every overlap, no order, polling, no fencing, tokens below 2^63,
     /// loss by deadline only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no
-    /// slack, no names at once, no detaching, no cautions.
+    /// slack, no names at once, no detaching, no votes, no cautions.
     pub fn least(store: &'static str) -> Self {
         Self {
             store,
             kinds: &[LockKind::Exclusive],
             survives: Survives::default(),
             overlaps: Overlap::ALL.to_vec(),
+            clock_jumps: None,
             fairness: Fairness::None,
             wake: Wake::Poll,
             fencing: Fencing::None,
@@ -190,7 +194,11 @@ impl fmt::Display for Guarantees {
             f,
             "{store}: {kinds}; {order}, {wake}; {fencing}; a held lock survives {survives}; \
              TTL {least} to {most}"
-        )
+        )?;
+        match self.clock_jumps {
+            Some(jumps) => write!(f, "; jumps of clocks that let a second holder in: {jumps}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -205,6 +213,50 @@ pub struct Survives {
     /// Any one node dies and another takes over, with every write that was confirmed. Needs at
     /// least three nodes.
     pub failover: bool,
+}
+
+/// How many servers' clocks must jump forward before a second holder can get in, where servers vote
+/// for a holder. Each jump ends a vote early, and a second holder needs a majority of votes.
+///
+/// `Display` lists the numbers: `1 with 3 of 5 votes, 2 with 4, 3 with 5`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct ClockJumps {
+    /// The number of servers.
+    pub servers: usize,
+    /// The number of votes that a holder needs.
+    pub quorum: usize,
+}
+
+impl ClockJumps {
+    /// Servers that vote, and the number of votes that a holder needs.
+    pub const fn new(servers: usize, quorum: usize) -> Self {
+        Self { servers, quorum }
+    }
+
+    /// Returns the number of jumps that break a lock with this many votes. One jump breaks a lock
+    /// with exactly a quorum if the number of servers is odd; each vote beyond it carries one more.
+    ///
+    /// ```
+    /// use lock_core::ClockJumps;
+    ///
+    /// let five = ClockJumps::new(5, 3);
+    /// assert_eq!([3, 4, 5].map(|votes| five.that_break(votes)), [1, 2, 3]);
+    /// ```
+    pub const fn that_break(&self, votes: usize) -> usize {
+        // A second holder can have the votes that the first one lacks without any jump.
+        (votes + self.quorum).saturating_sub(self.servers)
+    }
+}
+
+impl fmt::Display for ClockJumps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (least, of) = (self.quorum, self.servers);
+        write!(f, "{} with {least} of {of} votes", self.that_break(least))?;
+        let mut more = least + 1..=of;
+        more.try_for_each(|votes| write!(f, ", {} with {votes}", self.that_break(votes)))
+    }
 }
 
 /// In which order waiters are served.

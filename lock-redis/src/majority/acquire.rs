@@ -7,19 +7,24 @@ use std::{
 
 use futures_util::StreamExt;
 use lock_core::{Clock, FencingToken, Request, deadline::jitter, wall_clock};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{
-    script::{self, Answer},
+    script::Answer,
     store::{Answers, Majority},
     tally::{Tally, Verdict},
     vote::Vote,
 };
 
 /// How often a try asks again before it gives up: for a greater token, or in a split.
-const ROUNDS: usize = 6;
+const ROUNDS: u32 = 6;
 /// The longest pause before the attempt that leads a split asks again.
 const SPLIT: Duration = Duration::from_millis(4);
+/// A split waits this much longer for slow nodes, and as long again as it took so far. Four times as
+/// long in each further round: votes that stay, of a holder that has crashed, leave the decision to
+/// slow nodes.
+const GRACE: Duration = Duration::from_millis(5);
 
 impl Majority {
     /// Takes the lock if a majority of nodes votes for this attempt; otherwise takes all votes
@@ -37,19 +42,21 @@ impl Majority {
         let vote = Vote { attempt, ballot: self.next_ballot(), description };
         let (sent, mut candidate) = (Clock::Boot.now(), micros());
         for round in 0..ROUNDS {
-            let (tally, open) = self.round(request, &vote, candidate).await;
-            match tally.verdict() {
+            let grace = GRACE * 4_u32.pow(round);
+            let (tally, open) = self.round(request, &vote, candidate, grace).await;
+            // Without a verdict, the votes are split, and the rest of the nodes is slow.
+            match tally.verdict().unwrap_or(Verdict::Contended) {
                 // A grant that has used up half of its TTL is of little use.
                 _ if Clock::Boot.now().since(sent) > request.ttl / 2 => {
                     return self.give_up(request, &vote, (tally, open), round);
                 }
-                Some(Verdict::Elected) => {
+                Verdict::Elected => {
                     // Further votes carry the lock through more faults.
                     tokio::spawn(open.for_each(async |_| {}));
                     return Ok(Some(FencingToken::new(candidate)));
                 }
-                Some(Verdict::Again(next)) => candidate = next,
-                Some(Verdict::Contended) if tally.leads_a_split() => {
+                Verdict::Again(next) => candidate = next,
+                Verdict::Contended if tally.leads_a_split() => {
                     candidate += 1;
                     Clock::Boot.sleep_until(Clock::Boot.now() + jitter(SPLIT)).await;
                 }
@@ -58,25 +65,29 @@ impl Majority {
         }
         // Every round was a near miss.
         self.take_back_everywhere(request, &vote);
+        self.asked.forget(attempt);
         Ok(None)
     }
 
-    /// Asks all nodes, and counts until the result is certain. The answers that are open then come
-    /// along.
+    /// Asks all nodes, and counts until the result is certain, or the votes are split and the nodes
+    /// that could decide are slow. The answers that are open then come along.
     async fn round(
         &self,
         request: &Request,
         vote: &Vote,
         candidate: u64,
+        grace: Duration,
     ) -> (Tally, Answers<Answer>) {
-        let command = script::acquire(&self.key(&request.name), request, vote, candidate);
-        let limit = self.config.request_limit(request.ttl);
-        let mut open = self.ask_all(command, limit, script::voted);
+        let mut open = self.ask_for_votes(0..self.nodes.len(), request, vote, candidate);
         let mut tally = Tally::new(vote.attempt, candidate, self.nodes.len());
-        while let Some((node, answer)) = open.next().await {
+        let (sent, mut wait) = (Clock::Boot.now(), Duration::MAX);
+        while let Ok(Some((node, answer))) = timeout(wait, open.next()).await {
             tally.count(node, answer);
             if tally.verdict().is_some() {
                 break;
+            }
+            if tally.is_split() {
+                wait = wait.min(Clock::Boot.now().since(sent) + grace);
             }
         }
         (tally, open)
@@ -88,7 +99,7 @@ impl Majority {
         request: &Request,
         vote: &Vote,
         (tally, mut open): (Tally, Answers<Answer>),
-        round: usize,
+        round: u32,
     ) -> io::Result<Option<FencingToken>> {
         match round {
             0 => tally.placed().for_each(|node| self.take_back(node, request, vote)),
@@ -96,13 +107,16 @@ impl Majority {
             _ => self.take_back_everywhere(request, vote),
         }
         let result = match tally.verdict() {
-            Some(Verdict::Contended) => Ok(None),
+            Some(Verdict::Contended) | None => Ok(None),
             Some(Verdict::Unknown) => Err(self.outage(tally.faults())),
             _ => Err(io::Error::new(
                 io::ErrorKind::TimedOut,
                 "the votes took longer than half of the TTL",
             )),
         };
+        if result.is_ok() {
+            self.asked.forget(vote.attempt);
+        }
         if open.is_empty() {
             return result;
         }
@@ -121,8 +135,11 @@ impl Majority {
         tokio::spawn(self.back(request, vote).run(node));
     }
 
+    /// From all nodes that were asked.
     fn take_back_everywhere(&self, request: &Request, vote: &Vote) {
-        (0..self.nodes.len()).for_each(|node| self.take_back(node, request, vote));
+        let asked = self.asked.nodes(vote.attempt).unwrap_or_default();
+        let nodes = (0..self.nodes.len()).filter(|node| asked.has(*node));
+        nodes.for_each(|node| self.take_back(node, request, vote));
     }
 }
 

@@ -14,6 +14,8 @@ use crate::{
 pub(super) struct Fault {
     kind: Kind,
     why: Arc<str>,
+    /// Whether there was a connection for the request.
+    was_sent: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,20 +38,21 @@ enum Kind {
 
 impl Fault {
     fn new(kind: Kind, why: impl fmt::Display) -> Self {
-        Self { kind, why: why.to_string().into() }
+        Self { kind, why: why.to_string().into(), was_sent: true }
     }
 
     /// The request cannot be sent, for the reason of an earlier fault.
     pub(super) fn down(self) -> Self {
-        match self.kind {
-            Kind::Unknown | Kind::Silent => Self { kind: Kind::Down, ..self },
-            _ => self,
-        }
+        let kind = match self.kind {
+            Kind::Unknown | Kind::Silent => Kind::Down,
+            kind => kind,
+        };
+        Self { kind, was_sent: false, ..self }
     }
 
     /// There was no connection yet, or it is closed.
     pub(super) fn not_connected() -> Self {
-        Self::new(Kind::Down, "not connected yet")
+        Self::new(Kind::Down, "not connected yet").down()
     }
 
     /// The node has not answered in time.
@@ -94,7 +97,13 @@ impl Fault {
 
     /// Whether the request may have reached the node.
     pub(super) fn was_sent(&self) -> bool {
-        matches!(self.kind, Kind::Unknown | Kind::Silent | Kind::Young | Kind::Refused)
+        let may = matches!(self.kind, Kind::Unknown | Kind::Silent | Kind::Young | Kind::Refused);
+        self.was_sent && may
+    }
+
+    /// Whether the node has answered.
+    pub(super) fn is_answer(&self) -> bool {
+        self.was_sent && !matches!(self.kind, Kind::Unknown | Kind::Silent)
     }
 
     /// Whether the connection must be made anew.
@@ -137,5 +146,21 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_could_not_be_used_got_no_request() {
+        let unfit = Fault::unfit("it is a replica");
+        assert!(unfit.was_sent() && unfit.is_answer(), "the answer to a request");
+        let down = unfit.down();
+        assert!(!down.was_sent() && !down.is_answer(), "the reason why there is no connection");
+        let silent = Fault::silent(Duration::from_secs(1));
+        assert!(silent.was_sent() && !silent.is_answer());
+        assert!(!Fault::not_connected().was_sent() && !Fault::not_connected().is_answer());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Fencing, FencingToken, FixedTerm, Guarantees, Overlap, Survives};
+use lock_core::{ClockJumps, Fencing, FencingToken, FixedTerm, Guarantees, Overlap, Survives};
 
 use super::{
     config::RedlockConfig,
@@ -31,6 +31,8 @@ pub(super) fn guarantees(config: &RedlockConfig) -> Guarantees {
     (survives.restart, survives.failover) = (true, true);
     guarantees.survives = survives;
     guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted, Overlap::ClockJump];
+    let servers = config.nodes.len();
+    guarantees.clock_jumps = Some(ClockJumps::new(servers, quorum(servers)));
     guarantees.fencing = Fencing::BestEffort(FENCING);
     // A number in a script is a double.
     guarantees.greatest_token = FencingToken::new((1 << 53) - 1);

@@ -43,7 +43,8 @@ const REVOCATIONS: usize = 4;
 /// exactly 3 votes can be granted to a second holder after **one** such jump. Each further vote
 /// carries one more: a lock with 4 votes falls with two jumps, one with 5 votes with three. A
 /// renewed lock asks nodes without a vote for theirs with each renewal, so it has all votes that it
-/// can get. The first holder hears of it when nodes without its vote leave it no majority: at its
+/// can get: while other attempts wait, one of them may have such a vote for some milliseconds.
+/// [`Guarantees::clock_jumps`] has the numbers for each deployment. The first holder hears of it when nodes without its vote leave it no majority: at its
 /// next renewal, within an eighth of a TTL, if it reaches them; at its deadline otherwise.
 ///
 /// ```no_run

@@ -3,53 +3,68 @@
 use std::{io, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use lock_core::{Clock, Instant, LockName, Request, keep::backoff::Backoff};
+use lock_core::{LockName, Request};
 use redis::Cmd;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{node::Node, script, store::Majority, vote::Vote};
+use super::{
+    asked::Asked,
+    fault::Fault,
+    janitor::{Debt, Janitor, LIMIT},
+    node::Node,
+    script,
+    store::Majority,
+    vote::Vote,
+};
 
-/// The time limit of one request.
-const LIMIT: Duration = Duration::from_secs(1);
-/// The pauses before a request is sent again.
-const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(1);
-
-/// Takes votes back, one node at a time, until a node has confirmed or the vote has expired.
-///
-/// It does not matter whether the node was connected when it was asked: it may have the vote of an
-/// earlier round or renewal, whose answer was lost with the connection. So it is asked for as long as a vote can last, a TTL, and not
-/// longer. Until then it costs a sleeping task, and no request while there is no connection.
+/// Takes votes back, one node at a time. What a node does not confirm at once is left to its
+/// janitor: the request for the vote may lie in a socket of a server that is stalled.
 #[derive(Clone)]
 pub(super) struct Back {
     nodes: Vec<Arc<Node>>,
+    janitors: Arc<[Arc<Janitor>]>,
     command: Arc<Cmd>,
-    until: Instant,
+    ttl: Duration,
     /// A close waits for its first request.
-    under_way: watch::Receiver<()>,
+    _under_way: watch::Receiver<()>,
 }
 
 impl Back {
-    /// Takes the vote of one node back.
+    /// Takes the vote of one node back, which may have it.
     pub(super) async fn run(self, number: usize) {
-        let Self { nodes, command, until, under_way } = self;
-        let node = &nodes[number];
-        if node.call(&command, LIMIT).await.is_ok() {
-            return;
+        let node = &self.nodes[number];
+        if node.call(&self.command, LIMIT).await.is_err() {
+            self.leave(number);
         }
-        drop(under_way);
-        let mut backoff = Backoff::new(FIRST, LONGEST);
-        loop {
-            let left = until.since(Clock::Boot.now());
-            if left.is_zero() || node.is_closed() {
-                return;
-            }
-            backoff.wait().await;
-            node.connected(left).await;
-            if node.call(&command, LIMIT).await.is_ok() {
-                return;
-            }
+    }
+
+    /// Leaves the vote of one node to its janitor.
+    fn leave(&self, number: usize) {
+        let debt = Debt::new(self.command.clone(), self.ttl, &self.nodes[number]);
+        self.janitors[number].owe(debt);
+    }
+}
+
+/// What a release must do about the nodes that have not confirmed it.
+struct Rest {
+    attempt: Uuid,
+    asked: Arc<Asked>,
+    /// Whether the attempt is this client's.
+    is_own: bool,
+    back: Back,
+}
+
+impl Rest {
+    /// A node has not confirmed.
+    fn leave(&self, node: usize, fault: &Fault) {
+        let may = match self.is_own {
+            true => self.asked.owes(self.attempt, node),
+            // A minority is of no use to it, and its client takes it back.
+            false => fault.was_sent(),
+        };
+        if may {
+            self.back.leave(node);
         }
     }
 }
@@ -61,22 +76,28 @@ impl Majority {
         self.back_by(script::release(&key, vote.attempt, Some(vote.ballot)), request.ttl)
     }
 
+    /// Prepares to take back the votes of all ballots.
+    pub(super) fn back_of_all(&self, request: &Request, attempt: Uuid) -> Back {
+        self.back_by(script::release(&self.key(&request.name), attempt, None), request.ttl)
+    }
+
     fn back_by(&self, command: Cmd, ttl: Duration) -> Back {
-        let until = Clock::Boot.now() + ttl;
-        let (nodes, under_way) = (self.nodes.clone(), self.begin());
-        Back { nodes, command: Arc::new(command), until, under_way }
+        let (nodes, janitors, _under_way) =
+            (self.nodes.clone(), self.janitors.clone(), self.begin());
+        Back { nodes, janitors, command: Arc::new(command), ttl, _under_way }
     }
 
     /// Takes all votes of an attempt back. Returns when a majority has confirmed, so that others
-    /// can get the lock; further nodes are asked in the background for as long as a vote can last.
+    /// can get the lock; the others of those that were asked for their votes confirm later.
     ///
     /// # Errors
     ///
     /// Too few nodes have confirmed, with the reasons.
     pub(super) async fn release(&self, name: &LockName, attempt: Uuid) -> io::Result<bool> {
         let command = script::release(&self.key(name), attempt, None);
+        let asked = self.asked.release(attempt);
         let mut open = self.ask_all(command.clone(), LIMIT, script::released);
-        let (mut confirmed, mut was_there, mut faults) = (0, false, Vec::new());
+        let (mut confirmed, mut never, mut was_there, mut faults) = (0, 0, false, Vec::new());
         while let Some((node, answer)) = open.next().await {
             match answer {
                 Ok(voted) => {
@@ -85,25 +106,31 @@ impl Majority {
                 }
                 // Its vote is gone all the same.
                 Err(fault) if fault.is_young() => confirmed += 1,
+                Err(_) if asked.is_some_and(|asked| !asked.has(node)) => never += 1,
                 Err(fault) => faults.push((node, fault)),
             }
             if confirmed >= self.needed() {
                 break;
             }
         }
-        if confirmed < self.needed() {
+        let rest = Rest {
+            attempt,
+            asked: self.asked.clone(),
+            is_own: asked.is_some(),
+            back: self.back_by(command, self.config.longest_ttl()),
+        };
+        faults.iter().for_each(|(node, fault)| rest.leave(*node, fault));
+        // A node that was never asked has no vote.
+        if confirmed + never < self.needed() {
             return Err(self.outage(faults.iter().map(|(node, fault)| (*node, fault))));
-        }
-        let back = self.back_by(command, self.config.longest_ttl());
-        for (node, _) in faults {
-            tokio::spawn(back.clone().run(node));
         }
         tokio::spawn(async move {
             while let Some((node, answer)) = open.next().await {
-                if answer.is_err() {
-                    tokio::spawn(back.clone().run(node));
+                if let Err(fault) = answer {
+                    rest.leave(node, &fault);
                 }
             }
+            rest.asked.forget(attempt);
         });
         Ok(was_there)
     }

@@ -31,11 +31,13 @@ impl Majority {
         };
         let renewed = count(|answer| matches!(answer, Renewed::Yes { .. }));
         if renewed >= self.needed() {
+            self.asked.renew(attempt, request.ttl);
             self.vote_anew(request, attempt, &answers).await;
             return Ok(true);
         }
         let gone = count(|answer| !matches!(answer, Renewed::Yes { .. }));
         if gone > self.nodes.len() - self.needed() {
+            self.give_rest_back(request, attempt, &answers);
             return Ok(false);
         }
         let faults = answers.iter().filter_map(|(node, a)| Some((*node, a.as_ref().err()?)));
@@ -47,7 +49,28 @@ impl Majority {
         Err(self.outage_of(&had, faults))
     }
 
-    /// Asks all nodes. Waits for a majority, and a little longer for the others.
+    /// Takes back, in the background, the votes that a lost lock may still have.
+    fn give_rest_back(
+        &self,
+        request: &Request,
+        attempt: Uuid,
+        answers: &[(usize, Result<Renewed, Fault>)],
+    ) {
+        let asked = self.asked.nodes(attempt);
+        let has_none = |node: usize| {
+            let known = answers.iter().find(|(number, _)| *number == node);
+            known.is_some_and(|(_, answer)| matches!(answer, Ok(Renewed::Free | Renewed::Other)))
+        };
+        let may = |node: &usize| asked.is_none_or(|asked| asked.has(*node)) && !has_none(*node);
+        let back = self.back_of_all(request, attempt);
+        for node in (0..self.nodes.len()).filter(may) {
+            tokio::spawn(back.clone().run(node));
+        }
+        self.asked.forget(attempt);
+    }
+
+    /// Asks all nodes. Waits until a majority has renewed or cannot any more; in the first case a
+    /// little longer for the others.
     async fn renewals(
         &self,
         request: &Request,
@@ -56,11 +79,15 @@ impl Majority {
         let command = script::renew(&self.key(&request.name), attempt, request.ttl);
         let limit = self.config.request_limit(request.ttl);
         let mut open = self.ask_all(command, limit, script::renewed);
-        let (sent, mut answers, mut yes) = (Clock::Boot.now(), Vec::new(), 0);
+        let (sent, mut answers, mut yes, mut gone) = (Clock::Boot.now(), Vec::new(), 0, 0);
         let mut wait = limit * 2;
         while let Ok(Some((node, answer))) = timeout(wait, open.next()).await {
             yes += usize::from(matches!(answer, Ok(Renewed::Yes { .. })));
+            gone += usize::from(matches!(answer, Ok(Renewed::Free | Renewed::Other)));
             answers.push((node, answer));
+            if gone > self.nodes.len() - self.needed() {
+                break;
+            }
             if yes >= self.needed() {
                 wait = wait.min(Clock::Boot.now().since(sent) + GRACE);
             }
@@ -90,11 +117,9 @@ impl Majority {
         let token = token.max().unwrap_or_default();
         let description = request.holder.to_string();
         let vote = Vote { attempt, ballot: self.next_ballot(), description };
-        let command = script::acquire(&self.key(&request.name), request, &vote, token);
-        let limit = self.config.request_limit(request.ttl);
         // Whatever they say: the majority has the lock. The requests are sent at the first poll, so
         // before those of a later release; a slow node must not delay the holder's deadline.
-        let mut open = self.ask(free, command, limit, script::voted);
+        let mut open = self.ask_for_votes(free, request, &vote, token);
         let answered = timeout(GRACE, open.by_ref().for_each(async |_| {})).await;
         if answered.is_err() {
             tokio::spawn(open.for_each(async |_| {}));

@@ -18,7 +18,16 @@ use redis::{Cmd, Value};
 use tokio::{sync::watch, time::timeout};
 use uuid::Uuid;
 
-use super::{config::RedlockConfig, fault::Fault, node::Node, tally::quorum};
+use super::{
+    asked::Asked,
+    config::RedlockConfig,
+    fault::Fault,
+    janitor::{Debt, Janitor},
+    node::Node,
+    script::{self, Answer},
+    tally::quorum,
+    vote::Vote,
+};
 use crate::{RedisConfig, layout::key::Key};
 
 /// A close waits this long for what is under way: an acquire, and then its take-backs.
@@ -28,6 +37,9 @@ const CLOSING: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct Majority {
     pub(super) nodes: Vec<Arc<Node>>,
+    /// One for each node.
+    pub(super) janitors: Arc<[Arc<Janitor>]>,
+    pub(super) asked: Arc<Asked>,
     pub(super) config: RedlockConfig,
     /// Prefix and layout of keys.
     pub(super) keys: RedisConfig,
@@ -46,9 +58,10 @@ impl Majority {
         config: RedlockConfig,
         guarantees: Guarantees,
     ) -> Self {
+        let (janitors, asked) = (nodes.iter().map(Janitor::new).collect(), Arc::default());
         let keys = config.keys();
         let (ballots, under_way) = (AtomicU64::new(0), watch::Sender::new(()));
-        Self { nodes, config, keys, guarantees, ballots, under_way }
+        Self { nodes, janitors, asked, config, keys, guarantees, ballots, under_way }
     }
 
     /// The number of nodes that must agree.
@@ -114,6 +127,46 @@ impl Majority {
         read: fn(&Value) -> Option<T>,
     ) -> Answers<T> {
         self.ask(0..self.nodes.len(), command, limit, read)
+    }
+
+    /// Asks some nodes for their votes, and records which of them may have got the request.
+    ///
+    /// A request that is sent again, because the node had lost its scripts, may come after the
+    /// attempt's release. Its vote is taken back.
+    ///
+    /// # Cancel safety
+    ///
+    /// Same as [`ask`](Self::ask).
+    pub(super) fn ask_for_votes(
+        &self,
+        nodes: impl IntoIterator<Item = usize>,
+        request: &Request,
+        vote: &Vote,
+        candidate: u64,
+    ) -> Answers<Answer> {
+        let key = self.key(&request.name);
+        let command = Arc::new(script::acquire(&key, request, vote, candidate));
+        let back = Arc::new(script::release(&key, vote.attempt, Some(vote.ballot)));
+        let limit = self.config.request_limit(request.ttl);
+        let (attempt, ttl) = (vote.attempt, request.ttl);
+        let ask = |number: usize| -> BoxFuture<'static, _> {
+            let (node, command) = (self.nodes[number].clone(), command.clone());
+            let (asked, janitor) = (self.asked.clone(), self.janitors[number].clone());
+            let back = back.clone();
+            let vote = async move {
+                let line = node.line()?;
+                asked.record(attempt, number, ttl);
+                let repeats = line.repeats();
+                let answer = node.vote_on(&line, &command, limit).await;
+                if line.repeats() > repeats && asked.is_over(attempt) {
+                    janitor.owe(Debt::new(back, ttl, &node));
+                }
+                let value = answer?;
+                script::voted(&value).ok_or_else(|| Fault::odd(&value))
+            };
+            Box::pin(async move { (number, vote.await) })
+        };
+        nodes.into_iter().map(ask).collect()
     }
 
     /// Returns the error of a request that too few nodes have answered.

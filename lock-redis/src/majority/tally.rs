@@ -81,6 +81,13 @@ impl Tally {
         (yes + no + open < needed).then_some(Verdict::Unknown)
     }
 
+    /// Returns whether a majority has answered, and not all for this attempt: another one has votes,
+    /// too.
+    pub(super) fn is_split(&self) -> bool {
+        let (votes, answers) = (self.votes().count(), self.answers().count());
+        votes < answers && answers >= quorum(self.answers.len())
+    }
+
     /// Judges the token of a majority: each of its nodes keeps a candidate above its last token. A
     /// greater token of a node outside the majority counts, too: it may be the only one that still
     /// knows the last token.

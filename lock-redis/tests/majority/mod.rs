@@ -81,14 +81,10 @@ impl Five {
         left
     }
 
-    pub async fn nothing_is_left(&self) {
-        until(async || self.left_behind().await.is_empty()).await;
-    }
-
     /// Fails unless everything is gone much earlier than it would expire.
     pub async fn nothing_is_left_for(&self, ttl: Duration) {
         let before = clock();
-        self.nothing_is_left().await;
+        until(async || self.left_behind().await.is_empty()).await;
         let took = clock().since(before);
         assert!(took < ttl / 2, "{took:?}");
     }
@@ -103,12 +99,17 @@ pub struct Far {
 
 impl Far {
     pub async fn of(five: &Five) -> Self {
+        Self::with(five, "").await
+    }
+
+    /// With options in its URL.
+    pub async fn with(five: &Five, options: &str) -> Self {
         let mut proxies = Vec::new();
         for addr in five.nodes.addrs() {
             proxies.push(Proxy::start(addr).await.unwrap());
         }
         let hosts: Vec<_> = proxies.iter().map(|proxy| proxy.addr().to_string()).collect();
-        let locks = try_locks(&format!("redlock://{}", hosts.join(","))).await.unwrap();
+        let locks = try_locks(&format!("redlock://{}{options}", hosts.join(","))).await.unwrap();
         Self { locks, proxies }
     }
 }

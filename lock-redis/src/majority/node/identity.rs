@@ -29,9 +29,11 @@ impl Identity {
             let rest = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(':')?.to_owned());
             info.lines().find_map(rest)
         };
+        // Negative if its clock was set back.
+        let uptime: i64 = field("uptime_in_seconds")?.parse().ok()?;
         Some(Self {
             run: field("run_id")?,
-            uptime: Duration::from_secs(field("uptime_in_seconds")?.parse().ok()?),
+            uptime: Duration::from_secs(u64::try_from(uptime).unwrap_or_default()),
             is_replica: field("role").is_some_and(|role| role != "master"),
             is_of_a_cluster: field("redis_mode").is_some_and(|mode| mode == "cluster"),
             evicts: field("maxmemory_policy").filter(|policy| policy != "noeviction"),
@@ -79,5 +81,11 @@ mod tests {
             assert!(refused.contains(word), "{refused}");
         }
         assert_eq!(Identity::read("run_id:abc\r\n"), None);
+    }
+
+    #[test]
+    fn a_server_whose_clock_was_set_back_has_just_started() {
+        let identity = Identity::read("run_id:abc\r\nuptime_in_seconds:-3599\r\n").unwrap();
+        assert_eq!(identity.uptime, Duration::ZERO);
     }
 }

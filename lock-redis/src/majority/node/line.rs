@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,7 +26,7 @@ use crate::wire::dial::Opened;
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// A connection to a node that is ready: the node is known, and has the scripts.
-pub(super) struct Line {
+pub(in super::super) struct Line {
     opened: Opened,
     /// The node's name for this connection, if known.
     pub(super) peer: Option<Peer>,
@@ -31,6 +34,8 @@ pub(super) struct Line {
     pub(super) counts_from: Instant,
     /// Since when a request waits while no request has been answered.
     unanswered: Arc<Mutex<Option<Instant>>>,
+    /// How many requests were sent again because the node had lost their scripts.
+    repeats: AtomicU64,
 }
 
 /// A connection as the node names it. The id alone is not enough: a restarted server counts anew.
@@ -48,8 +53,8 @@ impl fmt::Debug for Line {
 
 impl Line {
     pub(super) fn new(opened: Opened) -> Self {
-        let (peer, unanswered) = (None, Arc::default());
-        Self { opened, peer, counts_from: Instant::NEVER, unanswered }
+        let (peer, unanswered, repeats) = Default::default();
+        Self { opened, peer, counts_from: Instant::NEVER, unanswered, repeats }
     }
 
     /// Loads the scripts, asks who the node is, and lets it end the `previous` connection: so no
@@ -106,6 +111,7 @@ impl Line {
             let Some(script) = lacks.then(|| script::called(command)).flatten() else {
                 return answer;
             };
+            self.repeats.fetch_add(1, Ordering::Relaxed);
             let load = script.load();
             // In one flight.
             let (loaded, answer) = join(self.send(&load), self.send(command)).await;
@@ -115,6 +121,12 @@ impl Line {
             Ok(answer) => answer.map_err(|error| Fault::of(&error)),
             Err(_) => Err(Fault::silent(limit)),
         }
+    }
+
+    /// How many requests were sent again so far. Such a request takes effect after requests that were
+    /// sent meanwhile.
+    pub(in super::super) fn repeats(&self) -> u64 {
+        self.repeats.load(Ordering::Relaxed)
     }
 
     /// Whether the node has answered nothing for so long that a new connection is better.

@@ -6,14 +6,20 @@ mod keeper;
 mod line;
 mod runs;
 
-use std::{sync::Arc, sync::Mutex, time::Duration};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use lock_core::{Clock, keep::poison::lock};
 use redis::{Cmd, ProtocolVersion, Value};
 use tokio::{sync::watch, time::timeout};
 
-use self::line::{Line, Peer};
-pub(super) use self::{identity::Identity, runs::Runs};
+use self::line::Peer;
+pub(super) use self::{identity::Identity, line::Line, runs::Runs};
 use super::fault::Fault;
 use crate::{config::Address, wire::dial::Dial};
 
@@ -25,6 +31,8 @@ pub(super) struct Node {
     dial: Dial,
     runs: Arc<Runs>,
     link: watch::Sender<Link>,
+    /// How many connections were made so far.
+    connections: AtomicU64,
     /// The latest connection, which the node ends when there is a new one.
     previous: Mutex<Option<Peer>>,
     /// What the server said about itself at the latest connection.
@@ -42,8 +50,8 @@ impl Node {
     /// The node with this number in the list, not connected yet.
     pub(super) fn new(address: Address, number: usize, dial: Dial, runs: Arc<Runs>) -> Arc<Self> {
         let link = watch::Sender::new(Link::Down(Fault::not_connected()));
-        let (previous, identity) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { address, number, dial, runs, link, previous, identity })
+        let (connections, previous, identity) = Default::default();
+        Arc::new(Self { address, number, dial, runs, link, connections, previous, identity })
     }
 
     /// Keeps the node connected until it is dropped or closed.
@@ -85,6 +93,7 @@ impl Node {
         line.counts_from = self.runs.enter(self.number, &identity.run, identity.uptime)?;
         *lock(&self.identity) = Some(identity);
         lock(&self.previous).clone_from(&line.peer);
+        self.connections.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(line))
     }
 
@@ -113,6 +122,29 @@ impl Node {
         matches!(*self.link.borrow(), Link::Closed)
     }
 
+    /// Whether there is a connection.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(*self.link.borrow(), Link::Up(_))
+    }
+
+    /// How many connections were made so far. Each has ended the one before it.
+    pub(super) fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Returns the connection.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is none.
+    pub(super) fn line(&self) -> Result<Arc<Line>, Fault> {
+        match &*self.link.borrow() {
+            Link::Up(line) => Ok(line.clone()),
+            Link::Down(fault) => Err(fault.clone()),
+            Link::Closed => Err(Fault::not_connected()),
+        }
+    }
+
     /// Sends one command and waits for its answer. Fails at once if there is no connection.
     ///
     /// # Errors
@@ -124,34 +156,42 @@ impl Node {
     /// When the future is dropped, the command may or may not be sent. If it is, then before every
     /// later one.
     pub(super) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Fault> {
-        self.answer(command, limit).await.map(|(_, answer)| answer)
+        self.answer(&self.line()?, command, limit).await
     }
 
     /// Same as [`call`](Self::call), for an answer that counts as a vote: the answers of a node
     /// that may have forgotten its votes do not.
     pub(super) async fn vote(&self, command: &Cmd, limit: Duration) -> Result<Value, Fault> {
-        let (line, answer) = self.answer(command, limit).await?;
+        self.vote_on(&self.line()?, command, limit).await
+    }
+
+    /// Same as [`vote`](Self::vote), on this connection.
+    pub(super) async fn vote_on(
+        &self,
+        line: &Arc<Line>,
+        command: &Cmd,
+        limit: Duration,
+    ) -> Result<Value, Fault> {
+        let answer = self.answer(line, command, limit).await?;
         match line.counts_from.since(Clock::Boot.now()) {
             left if left.is_zero() => Ok(answer),
             left => Err(Fault::young(left)),
         }
     }
 
-    async fn answer(&self, command: &Cmd, limit: Duration) -> Result<(Arc<Line>, Value), Fault> {
-        let line = match &*self.link.borrow() {
-            Link::Up(line) => line.clone(),
-            Link::Down(fault) => return Err(fault.clone()),
-            Link::Closed => return Err(Fault::not_connected()),
-        };
-        match line.call(command, limit).await {
-            Ok(answer) => Ok((line, answer)),
-            Err(fault) => {
-                if fault.breaks() || line.is_silent() {
-                    self.give_up(&line, &fault);
-                }
-                Err(fault)
-            }
+    async fn answer(
+        &self,
+        line: &Arc<Line>,
+        command: &Cmd,
+        limit: Duration,
+    ) -> Result<Value, Fault> {
+        let answer = line.call(command, limit).await;
+        if let Err(fault) = &answer
+            && (fault.breaks() || line.is_silent())
+        {
+            self.give_up(line, fault);
         }
+        answer
     }
 
     /// Marks a connection as broken, unless there is a new one already.
