@@ -72,8 +72,9 @@ pub struct ZkConfig {
     pub layout: Layout,
     /// Which logins may touch our nodes. Default: [`Access::Open`].
     pub access: Access,
-    /// The servers' `tickTime`, if they do not tell it. A tick that is too long costs time, one
-    /// that is too short costs safety. Default: as told, or guessed from the timeouts.
+    /// The servers' `tickTime`, up to 1 min, if they do not tell a longer one. A tick that is too
+    /// long costs time, one that is too short costs safety. Default: as told, or guessed from the
+    /// timeouts.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub tick: Option<Duration>,
     /// A connector of the caller's, with its own logins.

@@ -104,7 +104,7 @@
 //!   timeout is ten times the shortest, as it is by default. This guess is too short only if
 //!   `minSessionTimeout` and `maxSessionTimeout` are both set to less than their defaults. It is
 //!   far too long if only `maxSessionTimeout` is set, and to much more. In both cases give the
-//!   option `tick`.
+//!   option `tick`. It does not make a tick shorter that the servers tell.
 //! - **All servers must grant the same timeouts.** A session that moves to a server with a lower
 //!   `maxSessionTimeout` is cut to it, and the client is not told.
 //! - **Observers that follow an observer master** (`observerMasterPort`): the leader learns of
@@ -149,7 +149,7 @@
 //! | `prefix` | directory of the locks, below the chroot | `/locks` |
 //! | `layout` | `escaped`: one directory per name, percent-encoded; `native`: the name is a path | `escaped` |
 //! | `ttl` | TTL of a lock whose builder sets none | 15 s, or what the server grants for it |
-//! | `tick` | `tickTime` of the servers, if they do not tell it | as told, or guessed from the timeouts |
+//! | `tick` | `tickTime` of the servers, if they do not tell a longer one | as told, or guessed from the timeouts |
 //! | `acl` | `open`: any login may touch our nodes; `creator`: our login only | `open` |
 //! | `password_file`, `password_env` | where the password of `user@` is | none |
 //! | `tls` | `verify`: TLS with a verified certificate (Linux); `off` | `off` |

@@ -127,7 +127,7 @@ impl ZkLock {
 /// the usual multiples of the tick count as their timeouts.
 async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
     match (config.plain_hosts().as_slice(), config.tick) {
-        ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick }),
+        ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick, told: false }),
         ([], None) => {
             let allowed = "the tickTime of the servers, which cannot be asked by TLS";
             Err(invalid("tick", "none", allowed))
@@ -154,7 +154,7 @@ fn other_ttl(default: Duration, granted: &RangeInclusive<Duration>) -> String {
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let route = Route::open(&config).await?;
     let timing = timing(&config, &route).await?;
-    let tick = config.tick.unwrap_or(timing.tick);
+    let (tick, shorter) = timing.tick(config.tick);
     let (least, most) = timing.timeouts.into_inner();
     let least = least.max(SHORTEST_TTL);
     let narrowed = config.ttl.is_none() && !(least..=most).contains(&DEFAULT_TTL);
@@ -186,7 +186,8 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.names_at_once = NAMES_AT_ONCE;
     guarantees.ttl = least..=most;
     guarantees.default_ttl = default_ttl;
-    guarantees.cautions = facts.cautions(members);
+    guarantees.cautions = facts.cautions(members, tick);
+    guarantees.cautions.extend(shorter);
     if narrowed {
         guarantees.cautions.push(other_ttl(default_ttl, &guarantees.ttl));
     }
