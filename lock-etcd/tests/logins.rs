@@ -168,6 +168,27 @@ async fn a_slow_check_of_the_password_is_waited_for() {
     connect("30s").await.unwrap();
 }
 
+/// The round trips of the login take more than half of the limit of connecting.
+#[tokio::test]
+async fn a_new_login_has_as_much_time_as_the_first_one() {
+    let (etcd, file) = (etcd_with("first", &[]).await, PasswordFile::new("first"));
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let limits = "request_timeout=10s&connect_timeout=3s";
+    let url = url(&proxy, &file.path()).replace("ttl=6s", "ttl=30s");
+    let ours = locks(&format!("{url}&{limits}")).await;
+    hold(&ours, "job").await.release().await.unwrap();
+    // The token is void from now on.
+    etcd.set_password("me", "first").await.unwrap();
+    proxy.delay(Duration::from_secs(1));
+    let began = Clock::Boot.now();
+    let acquired = soon(ours.lock("job").unwrap().acquire()).await.unwrap();
+    let took = Clock::Boot.now().since(began);
+    proxy.delay(Duration::ZERO);
+    acquired.release().await.unwrap();
+    // A refused request, a login, and the request again, of 2 s each.
+    assert!(took < Duration::from_secs(11), "{took:?}: the first login was given up");
+}
+
 #[tokio::test]
 async fn a_password_comes_from_the_url_the_environment_or_a_file() {
     // It is set for every test.
