@@ -69,6 +69,8 @@
 //!   its waiters end with `Denied`, and nothing else of the client is disturbed. Its holders keep
 //!   the lock, and *do not learn* if it is deleted or taken away meanwhile (event `unwatched`). The
 //!   watch is tried again every 5 s.
+//! - If etcd refuses the password itself, and the password is in a file or a variable, waiters keep
+//!   their places until etcd was silent for their TTL: the new password may be on its way there.
 //! - Current versions of etcd deny a *keep-alive* if any key of the lease may not be written any
 //!   more (3.4.42, 3.5.28, 3.6.9 and newer), and the newest (3.4.44, 3.5.30, 3.6.12) every put with
 //!   that lease, too. A client's locks with the same TTL share a lease: if a login loses the right
@@ -80,7 +82,7 @@
 //!   that it does nothing, however late it arrives: it makes no entry, and neither removes nor
 //!   changes a later one. A refused upgrade does not happen later.
 //! - A removal that etcd refuses because a right was taken away is tried again after 1 s, and then
-//!   every 2 to 30 s. Other grants of the session go on. No attempt begins in the session any more,
+//!   every 2 to 30 s, and with each new login at once. Other grants of the session go on. No attempt begins in the session any more,
 //!   and the entry goes with its last grant.
 //! - etcd does not end a session if the login may not write one of its keys any more. Its other
 //!   entries are then removed by key when the client closes or the session has expired. That key,

@@ -46,7 +46,7 @@ pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 /// All members, and the one in use.
 pub(crate) struct Connection {
     pub(super) endpoints: Endpoints,
-    pub(super) source: Source,
+    pub(crate) source: Source,
     pub(crate) limits: Limits,
     pub(super) member: RwLock<Arc<Member>>,
     pub(super) changes: watch::Sender<u64>,
@@ -248,6 +248,11 @@ impl Connection {
     /// Closes the connection: nothing is tried again from now on.
     pub(crate) fn close(&self) {
         self.closed.cancel();
+    }
+
+    /// Waits until the connection is closed.
+    pub(crate) async fn until_closed(&self) {
+        self.closed.cancelled().await;
     }
 
     /// Notes that a request was answered.
