@@ -47,7 +47,8 @@ impl EtcdLock {
     ///
     /// [`Error::Unavailable`](lock_core::Error::Unavailable) if no member answers within the limit
     /// (4 s by default), or no encrypted connection comes about; it names the cause,
-    /// [`Error::Denied`](lock_core::Error::Denied) if the login is refused,
+    /// [`Error::Denied`](lock_core::Error::Denied) if the login is refused, or if no member's
+    /// certificate is accepted, or the client's by none,
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the default TTL is shorter than
     /// what etcd grants, a limit is out of its range, or a file has no certificate.
     ///

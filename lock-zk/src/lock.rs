@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
-    Request, Result, TokenFloor, Wake, Wish, duration::shown, keep::limits::DEFAULT_TTL,
+    Request, Result, TokenFloor, Wake, Wish,
+    duration::shown,
+    keep::{errors::denied, limits::DEFAULT_TTL},
     only_exclusive,
 };
 use tokio::sync::mpsc;
@@ -32,6 +34,7 @@ use crate::{
     wire::{
         probe::{self, Timing},
         route::Route,
+        tls_error::is_certificate_refused,
     },
 };
 
@@ -81,7 +84,8 @@ impl ZkLock {
     /// # Errors
     ///
     /// [`Unavailable`](lock_core::Error::Unavailable) within 4 s if no server answers,
-    /// [`Denied`](lock_core::Error::Denied) if the login may not read the locks' directory,
+    /// [`Denied`](lock_core::Error::Denied) if the login may not read the locks' directory, or if
+    /// no server's certificate is accepted, or the client's by none,
     /// [`InvalidOption`](lock_core::Error::InvalidOption) if the server does not grant the TTL of
     /// the URL, [`Rejected`](lock_core::Error::Rejected) if the chroot does not exist.
     ///
@@ -134,7 +138,10 @@ async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
         }
         (plain, _) => {
             let told = probe::timing(plain, &route.dialer).await;
-            told.map_err(|error| error::unavailable("connect", Effect::None, error))
+            told.map_err(|error| match is_certificate_refused(&error) {
+                true => denied(STORE, "connect", error),
+                false => error::unavailable("connect", Effect::None, error),
+            })
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::{
 use crate::wire::{
     dial::{Dialer, Stream, speaks_tls},
     route::Route,
-    tls_error::explained,
+    tls_error::{certificate_refused, explained, is_certificate_refused},
 };
 
 const CLOSE_SESSION: i32 = -11;
@@ -85,11 +85,13 @@ impl Timing {
 ///
 /// # Errors
 ///
-/// Why the last host did not answer.
+/// Why the last host did not answer. It says that a certificate is not accepted only if that is so
+/// with all of them.
 pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timing> {
     let share = dialer.limit / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
     let limit = share.max(HOST_LIMIT);
     let mut failure = io::Error::other("no host to connect to");
+    let mut certificates = !hosts.is_empty();
     for host in hosts {
         let answer = timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|_| {
             let silent = format!("no answer in {}", shown(limit));
@@ -97,10 +99,13 @@ pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timi
         });
         match answer {
             Ok(timing) => return Ok(timing),
-            Err(error) => failure = io::Error::new(error.kind(), format!("{host}: {error}")),
+            Err(error) => {
+                certificates &= is_certificate_refused(&error);
+                failure = io::Error::new(error.kind(), format!("{host}: {error}"));
+            }
         }
     }
-    Err(failure)
+    Err(if certificates { certificate_refused(failure.to_string()) } else { failure })
 }
 
 /// Asks for the timeouts; without TLS it also finds out that the server speaks nothing else.
