@@ -56,13 +56,14 @@ impl EtcdLock {
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
-        let (default_ttl, keys) = (config.default_ttl(), config.keys());
+        let (default_ttl, keys, open) = (config.default_ttl(), config.keys(), config.open_login());
         config.check()?;
         let (mut connection, (shortest, probe, server)) =
             Connection::open(config.source(), config.limits(), first_round)
                 .await
                 .map_err(|failure| failure.into_error("connect", false))?;
-        let guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
+        let mut guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
+        guarantees.cautions.extend(open);
         if let Err(error) = guarantees.check_ttl(default_ttl) {
             drop(probe.await);
             return Err(error);
