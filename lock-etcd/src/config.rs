@@ -184,6 +184,21 @@ impl EtcdConfig {
         Keys { prefix: self.prefix.clone(), native: self.layout == Layout::Native }
     }
 
+    /// Says that the password goes through a network as it is, if it does.
+    pub(crate) fn open_login(&self) -> Option<String> {
+        let is_here = |host: &String| {
+            let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+            name.starts_with("127.") || matches!(name, "localhost" | "[::1]")
+        };
+        let is_open = self.given.is_none()
+            && self.tls.mode == Encryption::Off
+            && !self.hosts.iter().all(is_here);
+        (self.user.is_some() && is_open).then(|| {
+            "the password is sent in plain text; use tls=verify where others see the network"
+                .to_owned()
+        })
+    }
+
     /// Refuses values that a URL cannot have, and files that are no certificates.
     pub(crate) fn check(&self) -> Result<()> {
         whole_seconds("ttl", self.default_ttl())?;
@@ -284,6 +299,19 @@ mod tests {
         assert_eq!((config.ttl, config.layout), (Some(Duration::from_secs(7)), Layout::Native));
         let shown = format!("{config:?}");
         assert!(shown.contains("me") && !shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn a_password_in_plain_text_to_another_machine_is_told() {
+        for (url, told) in [
+            ("etcd://me:secret@10.0.0.1", true),
+            ("etcd://me:secret@localhost,etcd.lab:2379", true),
+            ("etcd://me:secret@localhost,127.0.0.1:2379,[::1]:2379", false),
+            ("etcds://me:secret@10.0.0.1", false),
+            ("etcd://10.0.0.1", false),
+        ] {
+            assert_eq!(config(url).unwrap().open_login().is_some(), told, "{url}");
+        }
     }
 
     #[cfg(feature = "serde")]

@@ -98,6 +98,11 @@ impl Failure {
         Self { kind: FailureKind::LoggedOut, ..self }
     }
 
+    /// The same failure, which trying again does not mend.
+    pub(crate) fn denied(self) -> Self {
+        Self { kind: FailureKind::Denied, ..self }
+    }
+
     /// Whether it is of this kind and has these words.
     fn says(&self, kind: FailureKind, words: &str) -> bool {
         self.kind == kind && self.source.to_string().contains(words)

@@ -69,6 +69,8 @@
 //!   its waiters end with `Denied`, and nothing else of the client is disturbed. Its holders keep
 //!   the lock, and *do not learn* if it is deleted or taken away meanwhile (event `unwatched`). The
 //!   watch is tried again every 5 s.
+//! - If etcd refuses the password itself, and the password is in a file or a variable, waiters keep
+//!   their places until etcd was silent for their TTL: the new password may be on its way there.
 //! - Current versions of etcd deny a *keep-alive* if any key of the lease may not be written any
 //!   more (3.4.42, 3.5.28, 3.6.9 and newer), and the newest (3.4.44, 3.5.30, 3.6.12) every put with
 //!   that lease, too. A client's locks with the same TTL share a lease: if a login loses the right
@@ -80,8 +82,8 @@
 //!   that it does nothing, however late it arrives: it makes no entry, and neither removes nor
 //!   changes a later one. A refused upgrade does not happen later.
 //! - A removal that etcd refuses because a right was taken away is tried again after 1 s, and then
-//!   every 2 to 30 s. Other grants of the session go on. No attempt begins in the session any more,
-//!   and the entry goes with its last grant.
+//!   every 2 to 30 s, and with each new login at once. Other grants of the session go on. No
+//!   attempt begins in the session any more, and the entry goes with its last grant.
 //! - etcd does not end a session if the login may not write one of its keys any more. Its other
 //!   entries are then removed by key when the client closes or the session has expired. That key,
 //!   and the entry of a request that arrives only then, end with the lease, at most a TTL later.
@@ -136,6 +138,8 @@
 //! | `prefix` | start of all keys, verbatim, as in `locks/` | nothing |
 //! | `layout` | `escaped`: any name; `native`: names as foreign clients write them | `escaped` |
 //!
+//! `etcds://` means `tls=verify`, and refuses `tls=off`.
+//!
 //! A password from a file or a variable is read anew for each login. If etcd refuses a login, the
 //! client tries what is there by then, and after that the password that worked last. So a password
 //! may be replaced in any order, and locks that are held stay. Certificates are read anew for each
@@ -143,19 +147,20 @@
 //!
 //! # Store set-up and rights
 //!
-//! etcd 3.4 and newer (tested on 3.4.23). `docs/stores/etcd.md` lists the faults of its versions that
-//! concern locks; each is one of `Guarantees::cautions`. The main ones:
+//! etcd 3.4 and newer (tested on 3.4.23). Take 3.5.14 or newer. `docs/stores/etcd.md` lists the
+//! faults of its versions that concern locks; each is one of `Guarantees::cautions`. The main ones:
 //!
 //! - Up to 3.4.30 and 3.5.12 a leader that stalled may revoke living leases after it stepped down,
 //!   and confirm keep-alives that the new leader never saw (etcd#15247). Take 3.4.31, 3.5.13 or
 //!   newer.
-//! - Up to 3.4.37, 3.5.22 and 3.6.4 a keep-alive may be confirmed although the lease has just been
-//!   revoked (etcd pull request 20616). The watch of the key reports the loss.
 //! - Up to 3.4.31 and 3.5.13 the revision may go *back* after a crash during a compaction
 //!   (etcd#17780): fencing tokens then repeat. Take 3.4.32, 3.5.14 or newer.
 //! - 3.4 measures leases by the leader's *wall clock*. If the clock is set back, a dead holder's
 //!   lock stays for that much longer (a release still works at once). If it is set forward, leases
 //!   end early, and holders learn of it from the watch. 3.5 and newer do not.
+//!
+//! Up to 3.4.37, 3.5.22 and 3.6.4 a keep-alive may be confirmed although the lease has just been
+//! revoked (etcd pull request 20616). This is no caution: the watch of the key reports the loss.
 //!
 //! The server's own Lock RPC is not used: 3.4 grants it to waiters whose lease has expired
 //! (etcd#11456).

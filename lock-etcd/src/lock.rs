@@ -47,7 +47,8 @@ impl EtcdLock {
     ///
     /// [`Error::Unavailable`](lock_core::Error::Unavailable) if no member answers within the limit
     /// (4 s by default), or no encrypted connection comes about; it names the cause,
-    /// [`Error::Denied`](lock_core::Error::Denied) if the login is refused,
+    /// [`Error::Denied`](lock_core::Error::Denied) if the login is refused, or if no member's
+    /// certificate is accepted, or the client's by none,
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the default TTL is shorter than
     /// what etcd grants, a limit is out of its range, or a file has no certificate.
     ///
@@ -55,13 +56,14 @@ impl EtcdLock {
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
-        let (default_ttl, keys) = (config.default_ttl(), config.keys());
+        let (default_ttl, keys, open) = (config.default_ttl(), config.keys(), config.open_login());
         config.check()?;
         let (mut connection, (shortest, probe, server)) =
             Connection::open(config.source(), config.limits(), first_round)
                 .await
                 .map_err(|failure| failure.into_error("connect", false))?;
-        let guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
+        let mut guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
+        guarantees.cautions.extend(open);
         if let Err(error) = guarantees.check_ttl(default_ttl) {
             drop(probe.await);
             return Err(error);

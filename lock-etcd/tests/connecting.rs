@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lock_core::{Clock, Error, StoreUrl};
+use lock_core::{Clock, Effect, Error, StoreUrl};
 use support::*;
 
 async fn refusal(url: &str) -> Error {
@@ -78,6 +78,20 @@ async fn connecting_skips_a_dead_first_member() {
     let etcd = etcd().await;
     let locks = locks(&format!("etcd://127.0.0.1:1,{}", etcd.addr())).await;
     locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_learner_is_left_for_a_member_that_votes() {
+    let etcd = etcd().await;
+    let learner = etcd.start_learner().await.unwrap();
+    let error = refusal(&format!("etcd://{}", learner.addr())).await;
+    assert!(error.to_string().contains("learner"), "{error}");
+    assert!(matches!(error, Error::Unavailable { effect: Effect::None, .. }), "{error:?}");
+    // Each client has an order of its own.
+    for _ in 0..6 {
+        let locks = locks(&format!("etcd://{},{}", learner.addr(), etcd.addr())).await;
+        locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+    }
 }
 
 #[tokio::test]

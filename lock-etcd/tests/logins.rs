@@ -46,6 +46,11 @@ fn url(proxy: &Proxy, file: &Path) -> String {
     format!("etcd://me@{}?prefix=locks/&ttl=6s&password_file={file}", proxy.addr())
 }
 
+/// A client of the user `root`, whose password stays.
+async fn root(etcd: &Etcd) -> Locks {
+    locks(&format!("etcd://root:{}@{}?prefix=locks/", etcd.root_password(), etcd.addr())).await
+}
+
 async fn hold(locks: &Locks, name: &str) -> LockGuard {
     soon(locks.lock(name).unwrap().acquire()).await.unwrap()
 }
@@ -95,6 +100,89 @@ async fn no_lock_is_lost_and_no_place_when_the_password_is_replaced() {
     until_renewed(&held).await;
     held.release().await.unwrap();
     soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// Waits until etcd refuses the login of these locks, and for this long after that.
+async fn locked_out(locks: &Locks, time: Duration) {
+    let refused = async || locks.lock("job").unwrap().try_acquire().await;
+    let is_denied = async || matches!(refused().await, Err(Error::Denied { .. }));
+    until("the login is refused", is_denied).await;
+    let end = Clock::Boot.now() + time;
+    until("time passes", async || {
+        assert!(refused().await.is_err(), "the login is not refused any more");
+        Clock::Boot.now() > end
+    })
+    .await;
+}
+
+/// Waits until these locks have a login again.
+async fn let_in(locks: &Locks) {
+    until("it has a login", async || locks.lock("job").unwrap().try_acquire().await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn a_waiter_keeps_its_place_while_etcd_has_the_new_password_and_the_file_has_not() {
+    let (etcd, file) = (etcd_with("first", &[]).await, PasswordFile::new("first"));
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let ours = locks(&url(&proxy, &file.path())).await;
+    let theirs = root(&etcd).await;
+    let held = hold(&theirs, "held").await;
+    let waiting = tokio::spawn(ours.lock("held").unwrap().acquire());
+    until_queued(&theirs, "held", 2).await;
+    etcd.set_password("me", "second").await.unwrap();
+    proxy.reset();
+    locked_out(&ours, Duration::from_secs(2)).await;
+    assert!(!waiting.is_finished(), "{:?}", waiting.await);
+    file.write("second");
+    held.release().await.unwrap();
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+
+    // A password that cannot be replaced is not waited for.
+    let held = hold(&theirs, "held").await;
+    let fixed = locks(&format!("etcd://me:second@{}?prefix=locks/&ttl=6s", proxy.addr())).await;
+    let waiting = tokio::spawn(fixed.lock("held").unwrap().acquire());
+    until_queued(&theirs, "held", 2).await;
+    etcd.set_password("me", "third").await.unwrap();
+    proxy.reset();
+    let error = soon(waiting).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    held.release().await.unwrap();
+}
+
+/// Releases while etcd refuses the login, `beside` another lock of the same lease or alone.
+async fn release_is_done_with_the_next_login(beside: bool) {
+    let (etcd, file) = (etcd_with("first", &[]).await, PasswordFile::new("first"));
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let ours = locks(&url(&proxy, &file.path()).replace("ttl=6s", "ttl=30s")).await;
+    let root = root(&etcd).await;
+    let held = hold(&ours, "held").await;
+    let other = if beside { Some(hold(&ours, "other").await) } else { None };
+    etcd.set_password("me", "second").await.unwrap();
+    let error = soon(held.release()).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    // The janitor tries after 1 s and 3 s, and would try again after 7 s.
+    locked_out(&ours, Duration::from_millis(3500)).await;
+    assert_eq!(root.inspect("held").await.unwrap().len(), 1);
+    file.write("second");
+    let_in(&ours).await;
+    let began = Clock::Boot.now();
+    until("it is removed", async || root.inspect("held").await.unwrap().is_empty()).await;
+    let took = Clock::Boot.now().since(began);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    if let Some(other) = other {
+        assert!(other.is_valid());
+        other.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_refused_release_beside_another_lock_is_done_with_the_next_login() {
+    release_is_done_with_the_next_login(true).await;
+}
+
+#[tokio::test]
+async fn a_refused_release_of_the_last_lock_is_done_with_the_next_login() {
+    release_is_done_with_the_next_login(false).await;
 }
 
 #[tokio::test]
@@ -166,6 +254,27 @@ async fn a_slow_check_of_the_password_is_waited_for() {
     let refused = connect("300ms").await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "the check is too fast: {refused:?}");
     connect("30s").await.unwrap();
+}
+
+/// The round trips of the login take more than half of the limit of connecting.
+#[tokio::test]
+async fn a_new_login_has_as_much_time_as_the_first_one() {
+    let (etcd, file) = (etcd_with("first", &[]).await, PasswordFile::new("first"));
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let limits = "request_timeout=10s&connect_timeout=3s";
+    let url = url(&proxy, &file.path()).replace("ttl=6s", "ttl=30s");
+    let ours = locks(&format!("{url}&{limits}")).await;
+    hold(&ours, "job").await.release().await.unwrap();
+    // The token is void from now on.
+    etcd.set_password("me", "first").await.unwrap();
+    proxy.delay(Duration::from_secs(1));
+    let began = Clock::Boot.now();
+    let acquired = soon(ours.lock("job").unwrap().acquire()).await.unwrap();
+    let took = Clock::Boot.now().since(began);
+    proxy.delay(Duration::ZERO);
+    acquired.release().await.unwrap();
+    // A refused request, a login, and the request again, of 2 s each.
+    assert!(took < Duration::from_secs(11), "{took:?}: the first login was given up");
 }
 
 #[tokio::test]

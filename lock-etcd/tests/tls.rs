@@ -23,12 +23,25 @@ async fn etcd_for(authority: &Authority, host: &str) -> Etcd {
 }
 
 /// Returns why a client cannot connect, and checks that it takes less than 5 s.
-async fn refusal(url: &str) -> String {
+async fn error(url: &str) -> Error {
     let started = Clock::Boot.now();
     let config = EtcdConfig::from_url(&StoreUrl::parse(url).unwrap()).unwrap();
     let error = EtcdLock::connect(config).await.unwrap_err();
     let took = Clock::Boot.now().since(started);
     assert!(took < Duration::from_secs(5), "{took:?}: {error}");
+    error
+}
+
+/// Same as [`error`], for a certificate that is not accepted: trying again changes nothing.
+async fn refusal(url: &str) -> String {
+    let error = error(url).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    error.to_string()
+}
+
+/// Same as [`error`], for a server that may serve later.
+async fn outage(url: &str) -> String {
+    let error = error(url).await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     error.to_string()
 }
@@ -128,13 +141,24 @@ async fn an_untrusted_an_expired_and_another_hosts_certificate_are_refused_with_
 }
 
 #[tokio::test]
+async fn one_member_whose_certificate_is_trusted_is_enough() {
+    let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+    let (trusted, strange) = (etcd_for(&authority, HOST).await, etcd_for(&other, HOST).await);
+    let options = format!("tls=verify&ca={}", path(authority.file()));
+    let both = format!("etcd://{},{}?{options}", strange.addr(), trusted.addr());
+    locks(&both).await.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+    // One that is away may have a certificate that is trusted.
+    outage(&format!("etcd://{},127.0.0.1:1?{options}", strange.addr())).await;
+}
+
+#[tokio::test]
 async fn tls_to_a_plain_port_and_the_reverse_are_told_apart_from_an_outage() {
     let authority = Authority::new().unwrap();
     let plain = etcd().await;
-    let said = refusal(&format!("{}?tls=verify&ca={}", plain.url(), path(authority.file()))).await;
+    let said = outage(&format!("{}?tls=verify&ca={}", plain.url(), path(authority.file()))).await;
     assert!(said.contains("does not speak TLS"), "{said}");
     let encrypted = etcd_for(&authority, HOST).await;
-    let said = refusal(&encrypted.url()).await;
+    let said = outage(&encrypted.url()).await;
     assert!(said.contains("expects TLS"), "{said}");
 }
 
@@ -171,7 +195,11 @@ async fn replaced_certificates_are_used_from_the_next_connection_on_and_no_lock_
 
     std::fs::write(&ca, other.certificate()).unwrap();
     proxy.reset();
-    let refused = async || ours.inspect("held").await.err().map(|error| error.to_string());
+    let refused = async || {
+        let error = ours.inspect("held").await.err()?;
+        assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+        Some(error.to_string())
+    };
     let is_read = async || refused().await.is_some_and(|said| said.contains("not trusted"));
     until("the new file is read", is_read).await;
     std::fs::write(&ca, authority.certificate()).unwrap();

@@ -5,7 +5,7 @@ mod logins;
 mod metrics;
 mod options;
 
-use std::{net::SocketAddr, ops::Deref};
+use std::{net::SocketAddr, ops::Deref, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -228,6 +228,27 @@ impl Etcd {
         self.post("auth/enable", json!({})).await?;
         self.logins.set_demanded();
         Ok(())
+    }
+
+    /// Starts another etcd that has the data of this one and no vote: a learner. This one must be
+    /// alone and without TLS.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`start`](Self::start) and [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the learner, which may stay on the list of members.
+    pub async fn start_learner(&self) -> Result<Self, LabError> {
+        let mut builder = Self::builder().in_memory();
+        builder.options.learns_from = Some(format!("http://{}", self.last_addr()));
+        let Builder { common, options } = builder;
+        let server = Server::create(common, Arc::new(options.clone()), None)?;
+        let peers = [format!("http://{}", server.last_addr())];
+        self.post("cluster/member/add", json!({ "peerURLs": peers, "isLearner": true })).await?;
+        server.restart().await?;
+        Ok(Self::new(server, options))
     }
 
     async fn add_user(&self, user: &str, password: &str, role: &str) -> Result<(), LabError> {

@@ -2,7 +2,9 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls};
+use lock_core::{
+    Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls, duration::shown,
+};
 use zookeeper_client::{Acls, Connector};
 
 use crate::{
@@ -12,6 +14,8 @@ use crate::{
 };
 
 const DEFAULT_PREFIX: &str = "/locks";
+/// Longer than the tick of any server in use. Deadlines are computed from multiples of it.
+const LONGEST_TICK: Duration = Duration::from_secs(60);
 
 /// Which logins may touch the nodes that this client creates.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -68,8 +72,9 @@ pub struct ZkConfig {
     pub layout: Layout,
     /// Which logins may touch our nodes. Default: [`Access::Open`].
     pub access: Access,
-    /// The servers' `tickTime`, if they do not tell it. A tick that is too long costs time, one
-    /// that is too short costs safety. Default: as told, or guessed from the timeouts.
+    /// The servers' `tickTime`, up to 1 min, if they do not tell a longer one. A tick that is too
+    /// long costs time, one that is too short costs safety. Default: as told, or guessed from the
+    /// timeouts.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub tick: Option<Duration>,
     /// A connector of the caller's, with its own logins.
@@ -89,6 +94,7 @@ impl ZkConfig {
         let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
         let layout = options.choice("layout", Layout::CHOICES)?.unwrap_or_default();
         let (ttl, tick) = (options.duration("ttl")?, options.duration("tick")?);
+        check_tick(tick)?;
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
         let password = Secret::from_url(url, &mut options)?;
@@ -229,6 +235,7 @@ impl ZkConfig {
         if self.access == Access::Creator && self.user.is_none() && self.given.is_none() {
             return Err(invalid("access", "creator", "open, without a user and a password"));
         }
+        check_tick(self.tick)?;
         self.tls.check()?;
         self.timeouts.check()?;
         for host in &mut self.hosts {
@@ -241,6 +248,13 @@ impl ZkConfig {
             true => Err(invalid("hosts", "none", "at least one")),
             false => Ok(self),
         }
+    }
+}
+
+fn check_tick(tick: Option<Duration>) -> Result<()> {
+    match tick.filter(|tick| tick.is_zero() || *tick > LONGEST_TICK) {
+        Some(tick) => Err(invalid("tick", shown(tick).to_string(), "more than 0, up to 1m")),
+        None => Ok(()),
     }
 }
 
@@ -311,6 +325,15 @@ mod tests {
     }
 
     #[test]
+    fn a_tick_that_no_url_can_have_is_refused() {
+        for tick in [Duration::ZERO, Duration::MAX, LONGEST_TICK + Duration::from_nanos(1)] {
+            let error = ZkConfig::default().tick(tick).checked().unwrap_err().to_string();
+            assert!(error.contains("up to 1m"), "{error}");
+        }
+        ZkConfig::default().tick(LONGEST_TICK).checked().unwrap();
+    }
+
+    #[test]
     fn a_bad_url_is_refused_with_the_reason() {
         for (url, expected) in [
             ("zookeeper://h?ttl=soon", "ttl"),
@@ -319,6 +342,8 @@ mod tests {
             ("zookeeper://h/a/", "path"),
             ("zookeeper://h?layout=own", "layout"),
             ("zookeeper://h?acl=all", "acl"),
+            ("zookeeper://h?tick=61s", "up to 1m"),
+            ("zookeeper://h?tick=5124095576030431h", "up to 1m"),
             ("zookeeper://h?acl=creator", "user:password"),
             ("zookeeper://me@h", "user:password"),
             ("zookeeper://h?holder=me", "holder"),

@@ -59,9 +59,11 @@ pub(crate) fn may_succeed_later(error: &ZkError) -> bool {
     matches!(meaning(error), Meaning::Unanswered | Meaning::NotNow)
 }
 
-/// Whether the server answered with this error, and so received the request.
+/// Whether the server answered with this error, and so received the request. Of a write, the leader
+/// has then found the session alive: it looks for the session first, and for permissions after that
+/// (`PrepRequestProcessor`). A majority confirms its refusals, too.
 pub(crate) fn is_an_answer(error: &ZkError) -> bool {
-    meaning(error) == Meaning::Answered
+    meaning(error) == Meaning::Answered || matches!(error, ZkError::NoAuth)
 }
 
 /// Our error for a failed request that changes nothing.
@@ -136,8 +138,11 @@ mod tests {
     fn a_transaction_that_is_refused_because_the_session_is_over_is_no_answer() {
         let refused = |source| ZkError::from(MultiWriteError::OperationFailed { index: 0, source });
         assert!(is_an_answer(&refused(ZkError::NoNode)));
+        assert!(is_an_answer(&refused(ZkError::NoAuth)));
         assert!(!is_an_answer(&refused(ZkError::SessionExpired)));
         assert_eq!(meaning(&refused(ZkError::SessionExpired)), Meaning::Over);
+        // The connection ends with it.
+        assert!(!is_an_answer(&ZkError::AuthFailed));
     }
 
     #[test]

@@ -86,11 +86,13 @@
 //! counted before. A proof takes three answered requests: any request, then a write that is sent at
 //! least a tick after the first answer, and then a write that is sent after the second answer. They
 //! prove that the leader was told of the first request. The deadline is the send time of the first
-//! request plus the TTL. A renewal is such a write: a transaction that checks that `/` exists and
-//! changes nothing. A standalone server counts from each request, so there any answer proves its
-//! send time, and a renewal is a read. A server counts as standalone only if it says so (`srvr`)
-//! and has no members in its configuration; before 3.5, or if either is forbidden, it is treated
-//! like an ensemble. A program model in `tests/model` tries this rule, and weaker ones.
+//! request plus the TTL. A renewal is such a write: a transaction that asks for the locks'
+//! directory and changes nothing. A refusal proves as much: the leader looks for the session before
+//! it looks for permissions, and a majority confirms its refusal. A standalone server counts from
+//! each request, so there any answer proves its send time, and a renewal is a read. A server counts
+//! as standalone only if it says so (`srvr`) and has no members in its configuration; before 3.5,
+//! or if either is forbidden, it is treated like an ensemble. A program model in `tests/model`
+//! tries this rule, and weaker ones.
 //!
 //! - **A deadline is a tick and two renewals older than the last answer.** With the usual tick of 2
 //!   s, a lock of 15 s has about 9 s or more left, and a lock of four ticks about two ticks. An
@@ -103,7 +105,7 @@
 //!   timeout is ten times the shortest, as it is by default. This guess is too short only if
 //!   `minSessionTimeout` and `maxSessionTimeout` are both set to less than their defaults. It is
 //!   far too long if only `maxSessionTimeout` is set, and to much more. In both cases give the
-//!   option `tick`.
+//!   option `tick`. It does not make a tick shorter that the servers tell.
 //! - **All servers must grant the same timeouts.** A session that moves to a server with a lower
 //!   `maxSessionTimeout` is cut to it, and the client is not told.
 //! - **Observers that follow an observer master** (`observerMasterPort`): the leader learns of
@@ -148,7 +150,7 @@
 //! | `prefix` | directory of the locks, below the chroot | `/locks` |
 //! | `layout` | `escaped`: one directory per name, percent-encoded; `native`: the name is a path | `escaped` |
 //! | `ttl` | TTL of a lock whose builder sets none | 15 s, or what the server grants for it |
-//! | `tick` | `tickTime` of the servers, if they do not tell it | as told, or guessed from the timeouts |
+//! | `tick` | `tickTime` of the servers, if they do not tell a longer one | as told, or guessed from the timeouts |
 //! | `acl` | `open`: any login may touch our nodes; `creator`: our login only | `open` |
 //! | `password_file`, `password_env` | where the password of `user@` is | none |
 //! | `tls` | `verify`: TLS with a verified certificate (Linux); `off` | `off` |
@@ -169,20 +171,21 @@
 //!
 //! ## Passwords
 //!
-//! A password from a file or from the environment is read anew for each session, and when the server
-//! refuses a request: the session then logs in with it, too, and repeats the request. So nodes may
-//! be given to a new password while locks are held. ZooKeeper knows no wrong password: with it, a
-//! client is another user, who is [`Denied`](lock_core::Error::Denied) where the nodes belong to the
-//! right one.
+//! A password from a file or from the environment is read anew for each session, and when the
+//! server refuses a request: the session then logs in with it, too, and repeats the request. So
+//! nodes may be given to a new password while locks are held. ZooKeeper knows no wrong password:
+//! with it, a client is another user, who is [`Denied`](lock_core::Error::Denied) where the nodes
+//! belong to the right one.
 //!
 //! # Store set-up and rights
 //!
 //! ZooKeeper 3.5 or newer. The chroot must exist; the driver makes the directory of the locks. A
-//! login must be allowed to read, create and delete below that, and to read `<prefix>/%floor` and
-//! `/`. The four-letter commands `conf` and `srvr` (`4lw.commands.whitelist`) tell the driver the
-//! tick and whether the server stands alone; without them it assumes the safe case. `mntr` tells
-//! whether the servers write to the disk. All servers must have the same session timeouts.
-//! [`cautions`](lock_core::Guarantees::cautions) has what was found at connect.
+//! login must be allowed to read, create and delete below that, and to read `<prefix>/%floor`. It
+//! need not be able to read `/`. The four-letter commands `conf` and `srvr`
+//! (`4lw.commands.whitelist`) tell the driver the tick and whether the server stands alone; without
+//! them it assumes the safe case. `mntr` tells whether the servers write to the disk. All servers
+//! must have the same session timeouts. [`cautions`](lock_core::Guarantees::cautions) has what was
+//! found at connect.
 //!
 //! # Implementation
 //!

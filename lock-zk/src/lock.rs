@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
-    Request, Result, TokenFloor, Wake, Wish, duration::shown, keep::limits::DEFAULT_TTL,
+    Request, Result, TokenFloor, Wake, Wish,
+    duration::shown,
+    keep::{errors::denied, limits::DEFAULT_TTL},
     only_exclusive,
 };
 use tokio::sync::mpsc;
@@ -32,6 +34,7 @@ use crate::{
     wire::{
         probe::{self, Timing},
         route::Route,
+        tls_error::is_certificate_refused,
     },
 };
 
@@ -81,7 +84,8 @@ impl ZkLock {
     /// # Errors
     ///
     /// [`Unavailable`](lock_core::Error::Unavailable) within 4 s if no server answers,
-    /// [`Denied`](lock_core::Error::Denied) if the login may not read the locks' directory,
+    /// [`Denied`](lock_core::Error::Denied) if the login may not read the locks' directory, or if
+    /// no server's certificate is accepted, or the client's by none,
     /// [`InvalidOption`](lock_core::Error::InvalidOption) if the server does not grant the TTL of
     /// the URL, [`Rejected`](lock_core::Error::Rejected) if the chroot does not exist.
     ///
@@ -127,14 +131,17 @@ impl ZkLock {
 /// the usual multiples of the tick count as their timeouts.
 async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
     match (config.plain_hosts().as_slice(), config.tick) {
-        ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick }),
+        ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick, told: false }),
         ([], None) => {
             let allowed = "the tickTime of the servers, which cannot be asked by TLS";
             Err(invalid("tick", "none", allowed))
         }
         (plain, _) => {
             let told = probe::timing(plain, &route.dialer).await;
-            told.map_err(|error| error::unavailable("connect", Effect::None, error))
+            told.map_err(|error| match is_certificate_refused(&error) {
+                true => denied(STORE, "connect", error),
+                false => error::unavailable("connect", Effect::None, error),
+            })
         }
     }
 }
@@ -154,7 +161,7 @@ fn other_ttl(default: Duration, granted: &RangeInclusive<Duration>) -> String {
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let route = Route::open(&config).await?;
     let timing = timing(&config, &route).await?;
-    let tick = config.tick.unwrap_or(timing.tick);
+    let (tick, shorter) = timing.tick(config.tick);
     let (least, most) = timing.timeouts.into_inner();
     let least = least.max(SHORTEST_TTL);
     let narrowed = config.ttl.is_none() && !(least..=most).contains(&DEFAULT_TTL);
@@ -186,7 +193,8 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.names_at_once = NAMES_AT_ONCE;
     guarantees.ttl = least..=most;
     guarantees.default_ttl = default_ttl;
-    guarantees.cautions = facts.cautions(members);
+    guarantees.cautions = facts.cautions(members, tick);
+    guarantees.cautions.extend(shorter);
     if narrowed {
         guarantees.cautions.push(other_ttl(default_ttl, &guarantees.ttl));
     }

@@ -78,6 +78,19 @@ async fn wrong_urls_are_refused() {
 }
 
 #[tokio::test]
+async fn a_tick_is_not_made_shorter_than_what_the_servers_tell() {
+    let server = shared().await;
+    let told = open(&server.url()).await;
+    let wished = open(&format!("{}?tick=100ms", server.url())).await;
+    let (told, wished) = (told.guarantees(), wished.guarantees());
+    assert_eq!(wished.expiry_slack, told.expiry_slack);
+    let has = |cautions: &[String]| cautions.iter().any(|caution| caution.contains("tick=100ms"));
+    assert!(has(&wished.cautions) && !has(&told.cautions), "{:?}", wished.cautions);
+    let longer = open(&format!("{}?tick=2s", server.url())).await;
+    assert!(longer.guarantees().expiry_slack > told.expiry_slack);
+}
+
+#[tokio::test]
 async fn a_chroot_holds_all_locks() {
     let server = shared().await;
     let (raw, root) = (raw(server).await, fresh("root"));

@@ -20,6 +20,12 @@ const WORKERS: usize = 4;
 /// The longest that the servers grant, so that no session's time passes during an election.
 const TTL: &str = "10s";
 const KEPT: usize = 5;
+/// A grant of a dead leader may be on its way for a moment.
+const IN_FLIGHT: Duration = Duration::from_millis(50);
+/// After this a client leaves a server that is silent: two fifths of the TTL.
+const SILENCE: Duration = Duration::from_secs(4);
+/// What a busy machine takes besides.
+const BUSY: Duration = Duration::from_secs(2);
 
 /// What all workers see of one lock.
 #[derive(Default)]
@@ -114,6 +120,13 @@ async fn until_they_go_on(seen: &Seen, moment: Instant) -> Duration {
     }
 }
 
+/// The least, the median, and the greatest.
+fn spread(mut times: Vec<Duration>) -> String {
+    times.sort();
+    let [least, median, most] = [0, times.len() / 2, times.len() - 1].map(|n| times[n].as_millis());
+    format!("{least}, {median}, {most} ms (least, median, most)")
+}
+
 async fn cluster(network: &Network) -> Result<ZooKeeperCluster, Box<dyn Error>> {
     let builder = ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1");
     Ok(builder.start_cluster(network).await?)
@@ -127,15 +140,20 @@ async fn ten_leaders_are_killed_and_no_lock_is_lost() -> Result<(), Box<dyn Erro
     for n in 0..2 {
         clients.push(Client::start(&network, &url, n, &seen).await?);
     }
-    for kill in 1..=KILLS {
+    let (mut elections, mut grants) = (Vec::new(), Vec::new());
+    for _ in 0..KILLS {
         let leader = cluster.leader().await?;
         let killed = Clock::Boot.now();
         cluster.node(leader).kill();
-        // A grant of the dead leader may be on its way for a moment.
-        let took = until_they_go_on(&seen, killed + Duration::from_millis(50)).await;
-        println!("kill {kill}: the next grant {} ms after it", took.as_millis() + 50);
+        cluster.leader_after(leader).await?;
+        let elected = Clock::Boot.now().since(killed);
+        let granted = until_they_go_on(&seen, killed + IN_FLIGHT).await + IN_FLIGHT;
+        assert!(granted < elected + SILENCE + BUSY, "{granted:?} with a leader after {elected:?}");
+        elections.push(elected);
+        grants.push(granted);
         cluster.node(leader).restart().await?;
     }
+    println!("a leader after {}; the next grant after {}", spread(elections), spread(grants));
     seen.done.store(true, Relaxed);
     for client in clients {
         client.end().await?;

@@ -38,15 +38,29 @@ impl Secure {
     }
 }
 
-/// Connects in vain, in less than 5 s, and returns the error's text.
-async fn refused(url: &str) -> String {
+/// Connects in vain, in less than 5 s.
+async fn failure(url: &str) -> Error {
     let start = Clock::Boot.now();
     let error = driver(url).await.expect_err(url);
     let took = Clock::Boot.now().since(start);
     assert!(took < Duration::from_secs(5), "{took:?}: {error}");
     let text = format!("{error} {error:?}");
     assert!(!text.contains(PASSWORD), "{text}");
-    println!("{took:?}: {error}");
+    error
+}
+
+/// Connects in vain because of a certificate, and returns the error's text: trying again changes
+/// nothing.
+async fn refused(url: &str) -> String {
+    let error = failure(url).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    error.to_string()
+}
+
+/// Connects in vain to a server that may serve later, and returns the error's text.
+async fn unavailable(url: &str) -> String {
+    let error = failure(url).await;
+    assert!(is_unavailable(&error), "{error:?}");
     error.to_string()
 }
 
@@ -111,10 +125,10 @@ async fn a_client_certificate_is_shown_or_demanded() {
 #[tokio::test]
 async fn plain_text_and_tls_are_not_mistaken_for_each_other() {
     let (secure, plain) = (Secure::shared().await, shared().await);
-    let error = refused(&format!("zookeeper://{}", secure.server.secure_addr())).await;
+    let error = unavailable(&format!("zookeeper://{}", secure.server.secure_addr())).await;
     assert!(error.contains("speaks TLS") && error.contains("tls=verify"), "{error}");
     let ca = secure.authority.file().display();
-    let error = refused(&format!("zookeeper://{}?tls=verify&ca={ca}", plain.addr())).await;
+    let error = unavailable(&format!("zookeeper://{}?tls=verify&ca={ca}", plain.addr())).await;
     assert!(error.contains("plain text"), "{error}");
 }
 
@@ -127,6 +141,42 @@ async fn a_wrong_password_is_denied_at_connect() {
         let text = format!("{error} {error:?}");
         assert!(text.contains("password") && !text.contains("wr0ng"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn one_server_whose_certificate_is_trusted_is_enough() {
+    let (secure, other) = (Secure::shared().await, Authority::new().unwrap());
+    let issued = other.server(&["127.0.0.1"]).unwrap();
+    let strange = lab().tls(issued.certificate(), issued.key()).start().await.unwrap();
+    let (trusted, strange) = (secure.server.secure_addr(), strange.secure_addr());
+    let login = format!("zookeeper://me:{PASSWORD}@");
+    let options = format!("tls=verify&ca={}", secure.authority.file().display());
+    open(&format!("{login}{strange},{trusted}?{options}")).await.close().await.unwrap();
+    // One that is away may have a certificate that is trusted.
+    unavailable(&format!("{login}{strange},127.0.0.1:1?{options}")).await;
+}
+
+/// An authority that is replaced for a while is no end: the client goes on trying.
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_for_a_while_costs_no_lock() {
+    let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+    let issued = authority.server(&["127.0.0.1"]).unwrap();
+    let server = lab().tls(issued.certificate(), issued.key()).start().await.unwrap();
+    let proxy = lock_lab::Proxy::start(server.secure_addr()).await.unwrap();
+    let ca = authority.file().with_file_name("trusted.pem");
+    std::fs::write(&ca, authority.certificate()).unwrap();
+    let url = format!("zookeeper://{}?tls=verify&ca={}&ttl=10s", proxy.addr(), ca.display());
+    let locks = open(&url).await;
+    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    std::fs::write(&ca, other.certificate()).unwrap();
+    let before = proxy.stats().connections_total;
+    proxy.reset();
+    eventually("it is tried twice", || async { proxy.stats().connections_total > before + 1 })
+        .await;
+    std::fs::write(&ca, authority.certificate()).unwrap();
+    locks.lock("b").unwrap().acquire().await.unwrap().release().await.unwrap();
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]

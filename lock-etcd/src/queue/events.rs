@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse};
-use lock_core::{Clock, trace};
+use lock_core::{Clock, Instant, trace};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -129,6 +129,16 @@ impl Names {
     pub(crate) fn watch_again(&mut self, queue: &Arc<str>) {
         if self.watched.get(queue).is_some_and(|watched| watched.watch.is_none()) {
             self.set_due(queue, Some(Clock::Boot.now() + WATCH_LOGINS));
+        }
+    }
+
+    /// Watches a queue again later although etcd refuses the login, unless etcd has been silent for
+    /// the TTL of its waiters: then their session is over, and they fail for this reason.
+    pub(crate) fn watch_later(&mut self, queue: &Arc<str>, heard: Instant, reason: &str) {
+        let ttl = self.watched.get(queue).and_then(|watched| watched.poll).unwrap_or(LINGER);
+        match Clock::Boot.now() < heard + ttl {
+            true => self.watch_again(queue),
+            false => self.deny(queue, reason),
         }
     }
 

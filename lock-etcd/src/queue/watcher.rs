@@ -100,7 +100,7 @@ async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
     for Doubt { queue, reason, generation } in doubted {
         // A refused login is refused for all names: it is tried once.
         if let Some(refused) = &refused {
-            watcher.side().deny(&queue, refused);
+            locked_out(watcher, &queue, refused);
             continue;
         }
         let may_read = match reads::check_right(&watcher.connection, &queue).await {
@@ -109,7 +109,7 @@ async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
         };
         match may_read {
             Err(failure) if failure.is_login_refused() => {
-                watcher.side().deny(&queue, &failure.to_string());
+                locked_out(watcher, &queue, &failure.to_string());
                 refused = Some(failure.to_string());
             }
             Err(failure) if failure.kind == FailureKind::Denied => {
@@ -117,5 +117,15 @@ async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
             }
             _ => watcher.side().watch_again(&queue),
         }
+    }
+}
+
+/// Handles a queue that cannot be watched because etcd refuses the login. If the password may be
+/// replaced, etcd may know the next one already, and the waiters keep their places meanwhile.
+fn locked_out(watcher: &Watcher, queue: &Arc<str>, reason: &str) {
+    let connection = &watcher.connection;
+    match connection.source.may_have_other_password() {
+        true => watcher.side().watch_later(queue, connection.heard(), reason),
+        false => watcher.side().deny(queue, reason),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lock_core::Clock;
+
 use crate::{
     error::{Failure, FailureKind},
     session::{Session, leftover::Stake},
@@ -27,6 +29,24 @@ pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result
     }
     session.set_gone();
     Ok(())
+}
+
+/// Same as [`revoke`], and again with each new login, as long as etcd refuses and the lease may
+/// still stand.
+pub(super) async fn revoke_in_time(connection: &Connection, session: &Session) {
+    let mut changes = connection.changes();
+    changes.mark_unchanged();
+    loop {
+        match revoke(connection, session).await {
+            Err(failure) if failure.kind == FailureKind::Denied => {}
+            _ => return,
+        }
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = connection.until_closed() => return,
+            () = Clock::Boot.sleep_until(session.over_at()) => return,
+        }
+    }
 }
 
 /// Removes the entries of a session that has ended, as far as etcd lets the login do so.

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Clock, Result};
+use lock_core::{Clock, Instant, Result};
 
 use crate::{
     error::{Failure, FailureKind},
@@ -150,8 +150,10 @@ impl Janitor<'_> {
 
 async fn run(store: Arc<Store>, session: Arc<Session>) {
     let (janitor, left) = (Janitor { store: &store, session: &session }, &session.left);
+    let mut changes = store.connection.changes();
+    changes.mark_unchanged();
+    let mut due = left.take(Clock::Boot.now());
     while !session.ended.is_cancelled() {
-        let due = left.take(Clock::Boot.now());
         let mut refused = janitor.remove_all(due.new).await;
         refused.extend(janitor.one_by_one(due.again).await);
         if !refused.is_empty() {
@@ -165,10 +167,18 @@ async fn run(store: Arc<Store>, session: Arc<Session>) {
             tokio::select! {
                 () = session.ended.cancelled() => {}
                 () = left.wait() => {}
+                // A new login may be allowed what the one before was not.
+                _ = changes.changed() => {
+                    due = left.take(Instant::NEVER);
+                    // The pauses begin anew.
+                    left.refused(Vec::new(), Clock::Boot.now());
+                    continue;
+                }
             }
         } else if left.rest() {
             return;
         }
+        due = left.take(Clock::Boot.now());
     }
     left.clear();
 }

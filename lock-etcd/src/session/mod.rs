@@ -165,7 +165,12 @@ impl Session {
     /// Whether the lease is gone from etcd: etcd said so, or it was not renewed for so long that
     /// even a leader elected meanwhile has let it expire.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_gone() || Clock::Boot.now() > self.state().renewed + self.ttl * 2 + ANSWER_LIMIT
+        self.is_gone() || Clock::Boot.now() > self.over_at()
+    }
+
+    /// Returns when even a leader elected meanwhile has let the lease expire.
+    pub(crate) fn over_at(&self) -> Instant {
+        self.state().renewed + self.ttl * 2 + ANSWER_LIMIT
     }
 
     /// Whether etcd said that the lease is gone.

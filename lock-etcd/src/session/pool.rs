@@ -233,7 +233,7 @@ impl Sessions {
         self.pool.forget(session);
         if first && !session.is_gone() {
             let (connection, session) = (self.connection.clone(), session.clone());
-            tokio::spawn(async move { drop(end::revoke(&connection, &session).await) });
+            tokio::spawn(async move { end::revoke_in_time(&connection, &session).await });
         }
     }
 

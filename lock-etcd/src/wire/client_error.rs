@@ -37,6 +37,12 @@ fn kind_of_status(status: &Status) -> FailureKind {
         // The client's error when no connection could be made, and so nothing was sent.
         Code::Unavailable if is_unconnected(status) => FailureKind::Refused,
         Code::Unavailable if says("tcp connect error") || says("dns error") => FailureKind::Refused,
+        // This member serves no locks, but another one does. Earlier versions say so as Unavailable.
+        Code::FailedPrecondition | Code::Unavailable
+            if says("not supported for learner") || says("not capable") =>
+        {
+            FailureKind::Refused
+        }
         Code::ResourceExhausted if says("too many requests") => FailureKind::Busy,
         Code::NotFound if says("lease not found") => FailureKind::LeaseGone,
         // The client crate logs in again by itself, but not for this error.
@@ -101,6 +107,9 @@ mod tests {
             (C::Unavailable, "etcdserver: no leader", F::Broken),
             (C::Unavailable, "etcdserver: request timed out", F::Broken),
             (C::Unavailable, "etcdserver: leader changed", F::Broken),
+            (C::FailedPrecondition, "etcdserver: rpc not supported for learner", F::Refused),
+            (C::Unavailable, "etcdserver: rpc not supported for learner", F::Refused),
+            (C::FailedPrecondition, "etcdserver: not capable", F::Refused),
             (C::Unknown, "h2 protocol error", F::Broken),
             (C::Cancelled, "Timeout expired", F::Broken),
             (C::DeadlineExceeded, "context deadline exceeded", F::Broken),

@@ -29,6 +29,7 @@ use crate::{
         endpoints::Endpoints,
         limits::Limits,
         member::Member,
+        tls_error,
         turns::{Turn, Turns, unsent},
     },
 };
@@ -46,7 +47,7 @@ pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 /// All members, and the one in use.
 pub(crate) struct Connection {
     pub(super) endpoints: Endpoints,
-    pub(super) source: Source,
+    pub(crate) source: Source,
     pub(crate) limits: Limits,
     pub(super) member: RwLock<Arc<Member>>,
     pub(super) changes: watch::Sender<u64>,
@@ -80,7 +81,10 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// The error of the last member, or of the first one that refused the login.
+    /// The error of the last member, or of the first one that refused the login. It is
+    /// [`Denied`](FailureKind::Denied) if no member's certificate was accepted, or the client's by
+    /// none: trying again changes nothing. Later connections are tried again all the same, since
+    /// the files may be replaced.
     pub(crate) async fn open<T, F: Future<Output = Answer<T>>>(
         source: Source,
         limits: Limits,
@@ -89,7 +93,8 @@ impl Connection {
         let endpoints = Endpoints::shuffled(&source.endpoints());
         let to_try = endpoints.to_try();
         let (limit, request) = (limits.of_each(to_try.len()), limits.request);
-        let mut failure = Failure::senseless("no endpoints");
+        let (mut failure, mut certificates) =
+            (Failure::senseless("no endpoints"), !to_try.is_empty());
         for endpoint in to_try {
             let attempt = async {
                 let member = source.dial(&endpoint, 0, true, limit.min(request)).await?;
@@ -107,11 +112,12 @@ impl Connection {
                 Err(_) => failure = Failure::silent(limit),
             }
             if !failure.kind.is_passing() {
-                break;
+                return Err(failure);
             }
+            certificates &= tls_error::is_about_a_certificate(&failure.to_string());
             endpoints.failed(&endpoint);
         }
-        Err(failure)
+        Err(if certificates { failure.denied() } else { failure })
     }
 
     fn new(endpoints: Endpoints, source: Source, limits: Limits, member: Arc<Member>) -> Self {
@@ -248,6 +254,11 @@ impl Connection {
     /// Closes the connection: nothing is tried again from now on.
     pub(crate) fn close(&self) {
         self.closed.cancel();
+    }
+
+    /// Waits until the connection is closed.
+    pub(crate) async fn until_closed(&self) {
+        self.closed.cancelled().await;
     }
 
     /// Notes that a request was answered.

@@ -53,6 +53,14 @@ impl Source {
         }
     }
 
+    /// Whether the password is where it may be replaced.
+    pub(crate) fn may_have_other_password(&self) -> bool {
+        match self {
+            Self::Own(own) => own.login.as_ref().is_some_and(Login::can_change),
+            _ => false,
+        }
+    }
+
     /// Returns the failure of the first connection with its cause, if another connection shows it.
     pub(crate) async fn explain(
         &self,

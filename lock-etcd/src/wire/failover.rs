@@ -107,6 +107,8 @@ impl Connection {
         }
         let mut to_try = self.endpoints.to_try();
         if same {
+            // Not twice: the limit is shared by all that are tried.
+            to_try.retain(|endpoint| !Arc::ptr_eq(endpoint, &old.endpoint));
             to_try.insert(0, old.endpoint.clone());
         }
         let (limit, request) = (self.limits.of_each(to_try.len()), self.limits.request);

@@ -80,6 +80,11 @@ impl Login {
         is_same.then(|| refusal.failure.clone())
     }
 
+    /// Whether the password may be replaced while the client runs.
+    pub(crate) fn can_change(&self) -> bool {
+        self.secret.can_change()
+    }
+
     /// Whether the password is another one than that in use, and worth a try.
     pub(crate) fn has_other_password(&self) -> bool {
         let Ok(password) = self.secret.read() else { return false };

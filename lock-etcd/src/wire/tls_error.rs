@@ -26,6 +26,24 @@ const CAUSES: [(&str, &str); 9] = [
     ("received fatal alert", "the server refuses the certificate of the client, or its TLS"),
 ];
 
+/// What the TLS library says when it does not accept the server's certificate, and the alerts of a
+/// server that does not accept the client's.
+const CERTIFICATES: [&str; 8] = [
+    "invalid peer certificate",
+    "CertificateRequired",
+    "alert: BadCertificate",
+    "alert: CertificateUnknown",
+    "alert: CertificateExpired",
+    "alert: CertificateRevoked",
+    "alert: UnsupportedCertificate",
+    "alert: UnknownCA",
+];
+
+/// Whether an error says that one side does not accept the other one's certificate.
+pub(super) fn is_about_a_certificate(text: &str) -> bool {
+    CERTIFICATES.iter().any(|words| text.contains(words))
+}
+
 /// Adds the meaning to an error of an encrypted connection, in front of its own words.
 pub(super) fn explained(text: String) -> String {
     match CAUSES.iter().find(|(words, _)| text.contains(words)) {
@@ -44,5 +62,7 @@ mod tests {
         let said = explained(text.to_owned());
         assert!(said.contains("not trusted") && said.ends_with(text), "{said}");
         assert_eq!(explained("tcp connect error".to_owned()), "tcp connect error");
+        assert!(is_about_a_certificate(&said));
+        assert!(!is_about_a_certificate("received fatal alert: ProtocolVersion"));
     }
 }

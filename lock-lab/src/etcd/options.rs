@@ -36,6 +36,8 @@ pub struct EtcdOptions {
     pub(super) is_3_5: bool,
     /// Its number and the places of all nodes, if it is one of a cluster.
     member: Option<(usize, Vec<Place>)>,
+    /// The URL for nodes of the one that it learns from, if it is a learner.
+    pub(super) learns_from: Option<String>,
     pub(super) tls: Option<Tls>,
     /// The authority of the certificates that clients must have.
     pub(super) client_authority: Option<String>,
@@ -84,6 +86,9 @@ impl EtcdOptions {
 
     /// Returns its name, and the names and URLs of all nodes.
     fn names(&self, own: &str) -> (String, String) {
+        if let Some(other) = &self.learns_from {
+            return ("learner".to_owned(), format!("lab={other},learner={own}"));
+        }
         let Some((index, places)) = &self.member else {
             return ("lab".to_owned(), format!("lab={own}"));
         };
@@ -130,6 +135,9 @@ impl Store for EtcdOptions {
             ("--initial-cluster", &cluster),
         ];
         command.extend(options.iter().flat_map(|(name, value)| [name.into(), value.into()]));
+        if self.learns_from.is_some() {
+            command.extend(["--initial-cluster-state".into(), "existing".into()]);
+        }
         command.extend(["--data-dir".into(), home.join("data").into()]);
         command.extend(self.tls(home)?);
         command.extend(common.args.iter().cloned());

@@ -62,7 +62,8 @@ async fn may_create(session: &Session) -> Result<()> {
         let options = CreateMode::Persistent.with_acls(session.config.access.acls());
         let mut multi = exchange.transaction();
         let added = multi.add_create(path, b"", &options);
-        let added = added.and_then(|()| multi.add_check_version("/", NEVER));
+        // Not of the root, which this login need not be able to read.
+        let added = added.and_then(|()| multi.add_check_version(path, NEVER));
         added.map_err(|error| error::read_failed("connect", error))?;
         match exchange.commit(multi).await {
             // The directory above it does not exist either.

@@ -30,7 +30,7 @@ pub(crate) struct Facts {
     /// Whether all of them say that they stand alone.
     pub(crate) alone: bool,
     versions: Vec<Version>,
-    timeouts: Vec<RangeInclusive<Duration>>,
+    timings: Vec<Timing>,
     /// How often each has written its log to the disk.
     writes: Vec<u64>,
 }
@@ -59,13 +59,14 @@ impl Facts {
         Self {
             alone: probe::says_alone(modes),
             versions: modes.iter().flatten().filter_map(|answer| version(answer)).collect(),
-            timeouts: settings.iter().flatten().filter_map(timing).map(timeouts).collect(),
+            timings: settings.iter().flatten().filter_map(timing).collect(),
             writes: numbers.iter().flatten().filter_map(|answer| writes(answer)).collect(),
         }
     }
 
-    /// Returns what is to be told about these servers, of which so many vote (0: a single one).
-    pub(crate) fn cautions(&self, members: Option<usize>) -> Vec<String> {
+    /// Returns what is to be told about these servers, of which so many vote (0: a single one), to a
+    /// client that counts with this tick.
+    pub(crate) fn cautions(&self, members: Option<usize>, tick: Duration) -> Vec<String> {
         let mut cautions = Vec::new();
         if self.alone && members == Some(0) {
             let why = "this is a single server: while it is away, no lock can be taken; run three";
@@ -82,6 +83,15 @@ impl Facts {
                  lock may end early when its session moves; configure them alike"
             ));
         }
+        if let Some(longer) = self.timings.iter().map(|timing| timing.tick).max()
+            && longer > tick
+        {
+            let longer = shown(longer);
+            cautions.push(format!(
+                "a server has a tickTime of {longer} and another one has less, so that a holder \
+                 may hear of its loss too late; configure them alike, or set tick={longer}"
+            ));
+        }
         // A session's creation is written by a majority before the server answers.
         let unwritten = self.writes.iter().filter(|writes| **writes == 0).count();
         if unwritten * 2 > members.unwrap_or(usize::MAX / 2).max(1) {
@@ -93,17 +103,14 @@ impl Facts {
     }
 
     fn different_timeouts(&self) -> Option<(String, String)> {
-        let first = self.timeouts.first()?;
-        let other = self.timeouts.iter().find(|other| *other != first)?;
+        let mut all = self.timings.iter().map(|timing| &timing.timeouts);
+        let first = all.next()?;
+        let other = all.find(|other| *other != first)?;
         let text = |range: &RangeInclusive<Duration>| {
             format!("{} to {}", shown(*range.start()), shown(*range.end()))
         };
         Some((text(first), text(other)))
     }
-}
-
-fn timeouts(timing: Timing) -> RangeInclusive<Duration> {
-    timing.timeouts
 }
 
 /// Reads the version from the answer to `srvr`: `Zookeeper version: 3.8.0-..`.
@@ -141,6 +148,8 @@ mod tests {
         Ok(format!("zk_version\t3.8.0\nzk_cnt_fsynctime\t{writes}\n"))
     }
 
+    const TICK: Duration = Duration::from_millis(2000);
+
     fn conf(least: u64) -> io::Result<String> {
         Ok(format!("tickTime=2000\nminSessionTimeout={least}\nmaxSessionTimeout=40000\n"))
     }
@@ -162,18 +171,18 @@ mod tests {
             ("3.10.0", None),
         ] {
             let facts = Facts::of(&[srvr(version, "leader"), srvr(version, "follower")], &[], &[]);
-            let cautions = facts.cautions(Some(3)).concat();
+            let cautions = facts.cautions(Some(3), TICK).concat();
             assert_eq!(cautions.is_empty(), bug.is_none(), "{version}: {cautions}");
             assert!(cautions.contains(bug.unwrap_or_default()), "{version}: {cautions}");
         }
         let unreadable = [Ok("srvr is not executed".to_owned()), Err(io::Error::other("x"))];
-        assert!(Facts::of(&unreadable, &[], &[]).cautions(Some(3)).is_empty());
+        assert!(Facts::of(&unreadable, &[], &[]).cautions(Some(3), TICK).is_empty());
     }
 
     #[test]
     fn a_single_server_is_told_instead_of_the_bugs_of_ensembles() {
         let facts = Facts::of(&[srvr("3.8.0", "standalone")], &[], &[mntr(7)]);
-        let cautions = facts.cautions(Some(0));
+        let cautions = facts.cautions(Some(0), TICK);
         assert!(cautions.len() == 1 && cautions[0].contains("single server"), "{cautions:?}");
     }
 
@@ -181,7 +190,7 @@ mod tests {
     fn servers_that_do_not_write_to_the_disk_are_told_if_they_are_a_majority() {
         let told = |writes: &[u64], members| {
             let numbers: Vec<_> = writes.iter().map(|writes| mntr(*writes)).collect();
-            !Facts::of(&[], &[], &numbers).cautions(members).is_empty()
+            !Facts::of(&[], &[], &numbers).cautions(members, TICK).is_empty()
         };
         assert!(told(&[0], Some(0)) && told(&[0, 0, 5], Some(3)));
         assert!(!told(&[0, 4, 5], Some(3)) && !told(&[0, 0], None) && !told(&[3], Some(0)));
@@ -190,8 +199,16 @@ mod tests {
     #[test]
     fn different_session_timeouts_are_told() {
         let facts = Facts::of(&[], &[conf(4000), conf(4000), conf(6000)], &[]);
-        let cautions = facts.cautions(Some(3)).concat();
+        let cautions = facts.cautions(Some(3), TICK).concat();
         assert!(cautions.contains("4s to 40s and 6s to 40s"), "{cautions}");
-        assert!(Facts::of(&[], &[conf(4000), conf(4000)], &[]).cautions(Some(3)).is_empty());
+        assert!(Facts::of(&[], &[conf(4000), conf(4000)], &[]).cautions(Some(3), TICK).is_empty());
+    }
+
+    #[test]
+    fn a_tick_that_is_longer_than_that_in_use_is_told() {
+        let facts = Facts::of(&[], &[conf(4000), conf(4000)], &[]);
+        assert!(facts.cautions(Some(3), TICK).is_empty());
+        let cautions = facts.cautions(Some(3), TICK / 2).concat();
+        assert!(cautions.contains("set tick=2s"), "{cautions}");
     }
 }

@@ -27,14 +27,20 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write).await } else { None };
         let Some(alive) = session.upgrade() else { return };
-        if let Some(Err(error)) = answer {
-            trace::renewal_failed(STORE, &error);
-            alive.hear_of_end(&error);
-            if error::meaning(&error) == Meaning::Denied {
-                alive.log_in_anew().await;
+        match answer {
+            // A refusal counts like any other answer. Another password may be there by now.
+            Some(Err(error)) if error::is_an_answer(&error) => {
+                if error::meaning(&error) == Meaning::Denied {
+                    alive.log_in_anew().await;
+                }
             }
-            // A request that is sent while the connection is down waits for the next connection.
-            pause = alive.ttl() / 100;
+            Some(Err(error)) => {
+                trace::renewal_failed(STORE, &error);
+                alive.hear_of_end(&error);
+                // A request that is sent while the connection is down waits for the next one.
+                pause = alive.ttl() / 100;
+            }
+            Some(Ok(())) | None => {}
         }
         alive.renew_all();
         drop(alive);
@@ -44,16 +50,19 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
 
 /// Sends a renewal; returns `None` if the session's last moment passed before the answer.
 ///
+/// It asks for the locks' directory, which the login can read: the root may belong to others.
+///
 /// Holds no reference to the session while it waits: a count of references must not take it for a
 /// user.
 async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>> {
     let alive = session.upgrade()?;
     let (deadline, exchange) = (alive.deadline.clone(), alive.begin().ok()?);
+    let config = alive.config.clone();
     drop(alive);
     let answer = async {
         match write {
-            true => exchange.confirm("/").await,
-            false => exchange.stat("/").await.map(drop),
+            true => exchange.confirm(&config.prefix).await,
+            false => exchange.stat(&config.prefix).await.map(drop),
         }
     };
     tokio::select! {

@@ -10,7 +10,7 @@ mod peer;
 pub(crate) mod probe;
 pub(crate) mod requests;
 pub(crate) mod route;
-mod tls_error;
+pub(crate) mod tls_error;
 mod tunnel;
 pub(crate) mod turns;
 pub(crate) mod watches;

@@ -17,7 +17,7 @@ use tokio::{
 use crate::wire::{
     dial::{Dialer, Stream, speaks_tls},
     route::Route,
-    tls_error::explained,
+    tls_error::{certificate_refused, explained, is_certificate_refused},
 };
 
 const CLOSE_SESSION: i32 = -11;
@@ -48,16 +48,36 @@ pub(crate) struct Timing {
     pub(crate) timeouts: RangeInclusive<Duration>,
     /// Its tick, or longer.
     pub(crate) tick: Duration,
+    /// Whether the server has told its tick.
+    pub(crate) told: bool,
 }
 
 impl Timing {
+    /// Returns the tick to count with, and a caution if it is not the one that was `wished`: a tick
+    /// that is too short makes deadlines too late, so a server that tells a longer one is believed.
+    pub(crate) fn tick(&self, wished: Option<Duration>) -> (Duration, Option<String>) {
+        let Some(wished) = wished.filter(|wished| *wished != self.tick) else {
+            return (self.tick, None);
+        };
+        if !self.told || wished > self.tick {
+            return (wished, None);
+        }
+        let caution = format!(
+            "the option tick={} is shorter than the tickTime of the servers, {}, which counts; \
+             remove the option",
+            shown(wished),
+            shown(self.tick)
+        );
+        (self.tick, Some(caution))
+    }
+
     /// Guesses the tick. Unless configured otherwise, timeouts are 2 to 20 ticks. Bounds of another
     /// ratio were configured: one of them may still tell the tick, or neither, so the guess is not
     /// shorter than a server's own default.
     fn of_timeouts(least: Duration, most: Duration) -> Self {
         let guess = (least / 2).max(most / 20);
         let tick = if most == least * 10 { guess } else { guess.max(USUAL_TICK) };
-        Self { timeouts: least..=most, tick }
+        Self { timeouts: least..=most, tick, told: false }
     }
 }
 
@@ -65,11 +85,13 @@ impl Timing {
 ///
 /// # Errors
 ///
-/// Why the last host did not answer.
+/// Why the last host did not answer. It says that a certificate is not accepted only if that is so
+/// with all of them.
 pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timing> {
     let share = dialer.limit / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
     let limit = share.max(HOST_LIMIT);
     let mut failure = io::Error::other("no host to connect to");
+    let mut certificates = !hosts.is_empty();
     for host in hosts {
         let answer = timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|_| {
             let silent = format!("no answer in {}", shown(limit));
@@ -77,10 +99,13 @@ pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timi
         });
         match answer {
             Ok(timing) => return Ok(timing),
-            Err(error) => failure = io::Error::new(error.kind(), format!("{host}: {error}")),
+            Err(error) => {
+                certificates &= is_certificate_refused(&error);
+                failure = io::Error::new(error.kind(), format!("{host}: {error}"));
+            }
         }
     }
-    Err(failure)
+    Err(if certificates { certificate_refused(failure.to_string()) } else { failure })
 }
 
 /// Asks for the timeouts; without TLS it also finds out that the server speaks nothing else.
@@ -174,7 +199,7 @@ pub(crate) fn parse_conf(answer: &str) -> Option<Timing> {
         Some(Duration::from_millis(millis))
     };
     let (least, most) = (millis("minSessionTimeout")?, millis("maxSessionTimeout")?);
-    Some(Timing { timeouts: least..=most, tick: millis("tickTime")? })
+    Some(Timing { timeouts: least..=most, tick: millis("tickTime")?, told: true })
 }
 
 /// Opens a session with the wished timeout, ends it, and returns the timeout that was granted.
@@ -249,7 +274,8 @@ mod tests {
         let conf = "clientPort=2181\ntickTime=2000\nminSessionTimeout=1000\n\
                     maxSessionTimeout=60000\nserverId=1\n";
         let timeouts = millis(1000)..=millis(60_000);
-        assert_eq!(parse_conf(conf), Some(Timing { timeouts, tick: millis(2000) }));
+        let told = Timing { timeouts, tick: millis(2000), told: true };
+        assert_eq!(parse_conf(conf), Some(told));
         assert_eq!(parse_conf("conf is not executed because it is not in the whitelist."), None);
         for (least, most, tick) in [
             (4000, 40_000, 2000),
@@ -261,6 +287,24 @@ mod tests {
             let guess = Timing::of_timeouts(millis(least), millis(most));
             assert_eq!(guess.tick, millis(tick), "{least} to {most}");
         }
+    }
+
+    #[test]
+    fn a_tick_that_a_server_tells_is_not_made_shorter() {
+        let millis = Duration::from_millis;
+        let timeouts = millis(4000)..=millis(40_000);
+        let told = Timing { timeouts: timeouts.clone(), tick: millis(3000), told: true };
+        let (tick, caution) = told.tick(Some(millis(100)));
+        let caution = caution.unwrap();
+        assert_eq!(tick, millis(3000));
+        assert!(caution.contains("tick=100ms") && caution.contains("3s"), "{caution}");
+        for wished in [None, Some(millis(3000))] {
+            assert_eq!(told.tick(wished), (millis(3000), None));
+        }
+        // For observers that follow an observer master.
+        assert_eq!(told.tick(Some(millis(6000))), (millis(6000), None));
+        let guessed = Timing { timeouts, tick: millis(3000), told: false };
+        assert_eq!(guessed.tick(Some(millis(100))), (millis(100), None));
     }
 
     #[test]

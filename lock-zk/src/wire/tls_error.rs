@@ -1,6 +1,6 @@
 //! Says why TLS failed, and what to do.
 
-use std::io;
+use std::{fmt, io};
 
 use tokio_rustls::rustls::{AlertDescription as Alert, CertificateError as Bad, Error as Tls};
 
@@ -8,9 +8,34 @@ use tokio_rustls::rustls::{AlertDescription as Alert, CertificateError as Bad, E
 const CLOSED: &str = "the server closed the connection in the TLS handshake: \
                       it may speak plain text at this port (secureClientPort is another one)";
 
+/// One side does not accept the other one's certificate: trying again changes nothing.
+#[derive(Debug)]
+struct CertificateRefused(String);
+
+impl fmt::Display for CertificateRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CertificateRefused {}
+
+/// The error of a connection whose certificates are not accepted.
+pub(crate) fn certificate_refused(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, CertificateRefused(text))
+}
+
+/// Whether one side does not accept the other one's certificate.
+pub(crate) fn is_certificate_refused(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<CertificateRefused>())
+}
+
 /// Returns the error with a text for people. It has the text of the original, too.
 pub(crate) fn explained(error: io::Error) -> io::Error {
     let text = match error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()) {
+        Some(tls) if is_about_a_certificate(tls) => {
+            return certificate_refused(format!("TLS: {}", cause(tls)));
+        }
         Some(tls) => format!("TLS: {}", cause(tls)),
         None if is_broken(error.kind()) => CLOSED.to_owned(),
         None => return error,
@@ -21,6 +46,14 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
 fn is_broken(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(kind, UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
+}
+
+fn is_about_a_certificate(error: &Tls) -> bool {
+    match error {
+        Tls::InvalidCertificate(_) => true,
+        Tls::AlertReceived(alert) => is_about_ours(*alert),
+        _ => false,
+    }
 }
 
 fn cause(error: &Tls) -> String {
@@ -71,7 +104,9 @@ mod tests {
     use super::*;
 
     fn text(error: Tls) -> String {
-        explained(io::Error::new(io::ErrorKind::InvalidData, error)).to_string()
+        let explained = explained(io::Error::new(io::ErrorKind::InvalidData, error));
+        assert!(is_certificate_refused(&explained), "{explained}");
+        explained.to_string()
     }
 
     #[test]
@@ -89,5 +124,6 @@ mod tests {
         assert!(closed.contains("plain text"), "{closed}");
         let refused = explained(io::ErrorKind::ConnectionRefused.into());
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(!is_certificate_refused(&refused));
     }
 }

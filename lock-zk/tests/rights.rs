@@ -1,0 +1,64 @@
+//! Three servers whose root belongs to an operator, and clients that may use the locks alone.
+
+mod support;
+
+use std::error::Error;
+
+use lock_core::Clock;
+use lock_lab::{Network, ZooKeeper, ZooKeeperCluster, network_tests};
+use lock_zk::client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
+use support::{SHORT, opened, soon};
+
+const OPERATOR: &str = "operator:s3cret";
+
+type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+
+/// Lets other logins do no more than this in the root.
+async fn close_root(url: String, others: Permission) -> Outcome {
+    let hosts = url.trim_start_matches("zookeeper://");
+    let connector = Client::connector().with_auth("digest", OPERATOR.as_bytes());
+    let operator = connector.connect(hosts).await?;
+    let ours = Acl::new(Permission::ALL, AuthId::new("auth", ""));
+    let acls = [ours, Acl::new(others, AuthId::anyone())];
+    let acls = if others == Permission::NONE { &acls[..1] } else { &acls[..] };
+    operator.set_acl("/", acls, None).await?;
+    let visitor = Client::connect(hosts).await?;
+    assert!(visitor.list_children("/").await.is_err(), "the root can be read");
+    Ok(())
+}
+
+/// Holds a lock for three TTLs.
+async fn keep(url: String) -> Outcome {
+    let locks = opened(&url).await;
+    let guard = soon("it is granted", locks.lock("kept")?.ttl(SHORT).acquire()).await?;
+    let granted = Clock::Boot.now();
+    tokio::select! {
+        reason = guard.lost() => {
+            let after = Clock::Boot.now().since(granted);
+            return Err(format!("lost after {after:?}: {reason}").into());
+        }
+        () = tokio::time::sleep(SHORT * 3) => {}
+    }
+    guard.release().await?;
+    Ok(())
+}
+
+async fn a_root_that_cannot_be_read_costs_no_lock() -> Outcome {
+    let network = Network::new()?;
+    let builder = ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1");
+    let cluster: ZooKeeperCluster = builder.start_cluster(&network).await?;
+    let (side, url) = (network.side()?, cluster.url());
+
+    // The directory of the locks does not exist, but may be created.
+    side.run(close_root(url.clone(), Permission::CREATE)).await?;
+    side.run(keep(format!("{url}?prefix=/own"))).await?;
+
+    let raw_hosts = url.trim_start_matches("zookeeper://").to_owned();
+    let open = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let made = async move { Client::connect(&raw_hosts).await?.mkdir("/locks", &open).await };
+    side.run(made).await?;
+    side.run(close_root(url.clone(), Permission::NONE)).await?;
+    side.run(keep(url)).await
+}
+
+network_tests!(a_root_that_cannot_be_read_costs_no_lock);
