@@ -42,6 +42,14 @@ fn refused(error: &Error) {
 driver!(memory, "memory", memory::{MemoryConfig, MemoryLock}, "memory:configs");
 driver!(etcd, "etcd", etcd::{EtcdConfig, EtcdLock}, "etcd://me:s3cret@127.0.0.1:1");
 driver!(redis, "redis", redis::{RedisConfig, RedisLock}, "redis://me:s3cret@127.0.0.1:1");
+driver!(sentinel, "redis", redis::{RedisConfig, RedisLock}, "redis+sentinel://me:s3cret@127.0.0.1:1/s");
+driver!(cluster, "redis", redis::{RedisConfig, RedisLock}, "redis+cluster://me:s3cret@127.0.0.1:1");
+driver!(
+    redlock,
+    "redis",
+    redis::{RedlockConfig, Redlock},
+    "redlock://me:s3cret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
+);
 driver!(zookeeper, "zookeeper", zookeeper::{ZkConfig, ZkLock}, "zookeeper://me:s3cret@127.0.0.1:1");
 driver!(sqlite, "sqlite", sql::{SqlConfig, SqlLock}, "sqlite:configs-of-no-file.db");
 driver!(postgres, "postgres", sql::{SqlConfig, SqlLock}, "postgres://me:s3cret@127.0.0.1:1/db");
@@ -97,7 +105,7 @@ mod files {
     use super::*;
 
     macro_rules! file {
-        ($test:ident, $feature:literal, $driver:ident::$Config:ident, $url:literal, $file:literal) => {
+        ($test:ident, $feature:literal, $driver:ident::$Config:ident, $url:expr, $file:expr) => {
             #[cfg(feature = $feature)]
             #[test]
             fn $test() {
@@ -130,6 +138,37 @@ mod files {
         r#"{"target":{"server":"h:7000"},"database":2,"user":"me","password":"pw","ttl":"7s","mode":"simple"}"#
     );
     file!(
+        sentinel,
+        "redis",
+        redis::RedisConfig,
+        "redis+sentinel://me@s1,s2:26380/main/3?wait_replicas=2&sentinel_user=watch\
+         &sentinel_password_file=/watch&password_env=PASSWORD&tls=verify&ca=/ca&server_name=locks",
+        r#"{"target":{"sentinel":{"sentinels":["s1:26379","s2:26380"],"service":"main"}},"database":3,
+            "user":"me","password":{"env":"PASSWORD"},"wait_replicas":2,
+            "sentinel_user":"watch","sentinel_password":{"file":"/watch"},
+            "tls":{"mode":"verify","ca":"/ca","server_name":"locks"}}"#
+    );
+    file!(
+        cluster,
+        "redis",
+        redis::RedisConfig,
+        "redis+cluster://me@n1,n2:7001?wait_replicas=1&prefix=p:&password_file=/secret\
+         &connect_timeout=2s&request_timeout=700ms&tls=verify&cert=/cert&key=/key",
+        r#"{"target":{"cluster":{"nodes":["n1","n2:7001"]}},"user":"me","password":{"file":"/secret"},
+            "wait_replicas":1,"prefix":"p:","timeouts":{"connect":"2s","request":"700ms"},
+            "tls":{"mode":"verify","cert":"/cert","key":"/key"}}"#
+    );
+    file!(
+        redlock,
+        "redis",
+        redis::RedlockConfig,
+        "redlock://me@n1,n2:7001,n3/2?ttl=7s&max_ttl=20s&prefix=p:&layout=native&password_file=/secret\
+         &connect_timeout=2s&request_timeout=700ms&tls=verify&ca=/ca",
+        r#"{"nodes":["n1","n2:7001","n3"],"user":"me","password":{"file":"/secret"},"database":2,
+            "ttl":"7s","max_ttl":"20s","prefix":"p:","layout":"native",
+            "timeouts":{"connect":"2s","request":"700ms"},"tls":{"mode":"verify","ca":"/ca"}}"#
+    );
+    file!(
         zookeeper,
         "zookeeper",
         zookeeper::ZkConfig,
@@ -157,4 +196,107 @@ mod files {
         "mysql://h/db",
         r#"{"target":{"mysql":{"hosts":["h:3306"],"database":"db"}}}"#
     );
+
+    /// Text in a file for the options of a connection, which every driver with a server has. Not
+    /// every driver's text shows the password.
+    macro_rules! secured {
+        ($test:ident, $feature:literal, $driver:ident::$Config:ident, $url:literal, $file:literal) => {
+            #[cfg(feature = $feature)]
+            #[test]
+            fn $test() {
+                use distlock::{Secret, $driver::$Config};
+
+                const URL: &str = concat!(
+                    $url,
+                    "?ttl=7s&password_file=/secret&connect_timeout=2s&request_timeout=700ms",
+                    "&tls=verify&ca=/ca&cert=/cert&key=/key&server_name=h"
+                );
+                const FILE: &str = concat!(
+                    $file,
+                    r#","password":{"file":"/secret"},
+                    "timeouts":{"connect":"2s","request":"700ms"},
+                    "tls":{"mode":"verify","ca":"/ca","cert":"/cert","key":"/key","server_name":"h"}"#,
+                    "}"
+                );
+                let by_url = $Config::from_url(&StoreUrl::parse(URL).unwrap()).unwrap();
+                let read: $Config = serde_json::from_str(FILE).unwrap();
+                assert_eq!(format!("{read:?}"), format!("{by_url:?}"));
+                assert_eq!((&read.password, &read.tls), (&by_url.password, &by_url.tls));
+                assert_eq!(read.password, Some(Secret::file("/secret")));
+            }
+        };
+    }
+
+    secured!(
+        secured_etcd,
+        "etcd",
+        etcd::EtcdConfig,
+        "etcd://me@h",
+        r#"{"ttl":"7s","user":"me","hosts":["h:2379"]"#
+    );
+    secured!(
+        secured_redis,
+        "redis",
+        redis::RedisConfig,
+        "redis://me@h",
+        r#"{"ttl":"7s","user":"me","target":{"server":"h"}"#
+    );
+    secured!(
+        secured_zookeeper,
+        "zookeeper",
+        zookeeper::ZkConfig,
+        "zookeeper://me@h",
+        r#"{"ttl":"7s","user":"me","hosts":["h:2181"]"#
+    );
+
+    /// The same in the part of a database's server.
+    macro_rules! secured_database {
+        ($test:ident, $feature:literal, $url:literal, $host:literal) => {
+            file!(
+                $test,
+                $feature,
+                sql::SqlConfig,
+                concat!(
+                    $url,
+                    "?ttl=7s&failover=managed&password_env=PASSWORD&connect_timeout=2s",
+                    "&request_timeout=700ms&tls=verify&ca=/ca&cert=/cert&key=/key"
+                ),
+                concat!(
+                    r#"{"ttl":"7s","target":{""#,
+                    $feature,
+                    r#"":{"hosts":["h:"#,
+                    $host,
+                    r#"","i:1"],"user":"me","database":"db","password":{"env":"PASSWORD"},
+                    "failover":"managed","timeouts":{"connect":"2s","request":"700ms"},
+                    "tls":{"mode":"verify","ca":"/ca","cert":"/cert","key":"/key"}}}}"#
+                )
+            );
+        };
+    }
+
+    secured_database!(secured_postgres, "postgres", "postgres://me@h,i:1/db", "5432");
+    secured_database!(secured_mysql, "mysql", "mysql://me@h,i:1/db", "3306");
+
+    /// What a file must not show, and what is refused there as in a URL.
+    #[cfg(feature = "redis")]
+    #[test]
+    fn a_wrong_configuration_is_refused_without_its_secret() {
+        use distlock::redis::{RedisConfig, RedlockConfig};
+
+        let secret = r#"{"password":{"fiel":"s3cret"}}"#;
+        let error = serde_json::from_str::<RedisConfig>(secret).unwrap_err().to_string();
+        assert!(!error.contains("s3cret"), "{error}");
+        for wrong in [
+            r#"{"target":{"sentinel":{"sentinels":["a"]}}}"#,
+            r#"{"target":{"cluster":{"nodes":["a:no"]}}}"#,
+            r#"{"wait_replicas":-1}"#,
+            r#"{"tls":{"mode":"perhaps"}}"#,
+            r#"{"timeouts":{"connect":"soon"}}"#,
+        ] {
+            assert!(serde_json::from_str::<RedisConfig>(wrong).is_err(), "{wrong}");
+        }
+        for wrong in [r#"{"wait_replicas":1}"#, r#"{"nodes":["a"],"mode":"simple"}"#] {
+            assert!(serde_json::from_str::<RedlockConfig>(wrong).is_err(), "{wrong}");
+        }
+    }
 }

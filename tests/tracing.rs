@@ -87,6 +87,44 @@ async fn every_state_change_is_traced() {
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
+/// Records the level, the message and the fields of each event.
+#[cfg(feature = "redis")]
+#[derive(Clone, Default)]
+struct Words(Arc<Mutex<Vec<String>>>);
+
+#[cfg(feature = "redis")]
+impl<S: Subscriber> Layer<S> for Words {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut words = event.metadata().level().to_string();
+        let mut add = |field: &Field, value: &dyn Debug| {
+            words.push_str(&format!(" {}={value:?}", field.name()));
+        };
+        if event.metadata().target() == "distlock" {
+            event.record(&mut add);
+            self.0.lock().unwrap().push(words);
+        }
+    }
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn a_connect_warns_of_settings_that_weaken_locks() {
+    let builder = lock_lab::Redis::builder().appendonly(false);
+    let server = builder.arg("--maxmemory-policy").arg("allkeys-lru").start().await.unwrap();
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let locks = distlock::connect(server.url()).await.unwrap();
+    let seen = words.0.lock().unwrap().clone();
+    let cautions: Vec<_> = seen.iter().filter(|event| event.contains("message=caution")).collect();
+    let told: Vec<_> = locks.guarantees().cautions.iter().collect();
+    assert_eq!((cautions.len(), told.len()), (2, 2), "{seen:?}");
+    for ((event, why), word) in cautions.iter().zip(told).zip(["maxmemory-policy", "appendonly"]) {
+        let is_whole = event.starts_with("WARN ") && event.contains("store=\"redis\"");
+        assert!(is_whole && why.contains(word) && event.contains(&format!("why={why}")), "{event}");
+    }
+    locks.close().await.unwrap();
+}
+
 /// Records the name of each event's span.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<Option<&'static str>>>>);

@@ -20,6 +20,7 @@ use lock_core::StoreUrl;
 use tokio::time::timeout;
 
 use crate::{
+    arguments,
     choice::{Choice, missing_file},
     opt::Opt,
     plain::Plain,
@@ -52,7 +53,7 @@ pub(crate) fn answer() -> Option<ExitCode> {
     env::var_os(VARIABLE)?;
     let folder = env::current_dir().ok();
     let complete = CompleteEnv::with_factory(program).var(VARIABLE);
-    match complete.try_complete(env::args_os(), folder.as_deref()) {
+    match complete.try_complete(arguments::given(), folder.as_deref()) {
         Ok(true) => Some(ExitCode::SUCCESS),
         Ok(false) => None,
         // The user is typing: no complaint.
@@ -122,7 +123,8 @@ fn ask<T>(question: impl AsyncFnOnce(&Locks, &ArgMatches) -> Option<T>) -> Optio
 
 /// The words before the cursor, the program's name first.
 fn words() -> Vec<OsString> {
-    let mut words: Vec<_> = env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let given = arguments::given().into_iter();
+    let mut words: Vec<_> = given.skip_while(|word| word != "--").skip(1).collect();
     let cursor = env::var(CURSOR).ok().and_then(|cursor| cursor.parse().ok());
     words.truncate(cursor.unwrap_or(words.len().saturating_sub(1)));
     words

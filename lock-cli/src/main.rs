@@ -3,6 +3,7 @@
 //! One file per command. `opt` is the command line, `choice` finds the store, `exit` has the exit
 //! codes, and `supervise` runs between `run` and its command.
 
+mod arguments;
 #[cfg(target_os = "linux")]
 mod check;
 mod choice;
@@ -62,6 +63,9 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Some(role) = supervise::Role::of_this_process() {
         return role.play().unwrap_or_else(Failure::report);
+    }
+    if let Err(failure) = arguments::hide() {
+        return failure.report();
     }
     if let Some(code) = complete::answer() {
         return code;

@@ -379,8 +379,8 @@ async fn a_full_memory_is_an_error_and_stops_no_hand_over() {
 #[tokio::test]
 async fn a_user_with_few_permissions_is_enough() {
     let server = server().await;
-    let user = "ACL SETUSER few on >pass ~app:* ~{app:* &distlock:* -@all +@read +@write \
-                +@scripting +@transaction +@connection +time +publish +subscribe -client";
+    let user = "ACL SETUSER few on >pass ~app:* ~{app:* resetchannels &distlock:* -@all \
+                +@read +@write +@scripting +@transaction +@connection +time +publish +subscribe -client";
     let words: Vec<_> = user.split_whitespace().map(str::as_bytes).collect();
     server.command(&words).await.unwrap();
     let url = format!("redis://few:pass@{}?prefix=app:", server.addr());

@@ -109,6 +109,46 @@ async fn elections_sets_and_operators_see_all_primaries() {
     drop(all);
 }
 
+#[tokio::test]
+async fn a_set_within_a_slot_is_one_request() {
+    let redis = cluster().await;
+    let locks = locks(&format!("{}?layout=native", redis.url())).await;
+    let set = locks.all((0..10).map(|number| format!("{{u}}{number}"))).unwrap().ttl(TTL);
+    // The scripts go to the node once.
+    set.acquire().await.unwrap().release().await.unwrap();
+    for turn in 0..5 {
+        let evals = calls(&redis, "evalsha").await + calls(&redis, "eval").await;
+        let held = set.acquire().await.unwrap();
+        let spent = calls(&redis, "evalsha").await + calls(&redis, "eval").await - evals;
+        assert_eq!((held.tokens().count(), spent), (10, 1), "turn {turn}");
+        held.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_set_across_slots_goes_in_the_order_of_the_names() {
+    let redis = cluster().await;
+    let url = format!("{}?layout=native", redis.url());
+    let (one, two) = (locks(&url).await, driver(&url).await);
+    let ordered = ["a", "b", "c", "d"];
+    let slots: BTreeSet<_> =
+        ordered.iter().map(|lock| RedisCluster::slot_of(lock.as_bytes())).collect();
+    assert_eq!(slots.len(), ordered.len());
+    let busy = acquire(&two, "c", TTL).await.unwrap();
+    let set = one.all(["d", "c", "a", "b"]).unwrap().ttl(TTL);
+    let waiting = tokio::spawn(set.acquire());
+    until(async || two.inspect(&name("c")).await.unwrap().len() == 2).await;
+    for (lock, holders) in [("a", 1), ("b", 1), ("c", 1), ("d", 0)] {
+        let queue = two.inspect(&name(lock)).await.unwrap();
+        assert_eq!(queue.iter().filter(|entry| entry.holds).count(), holders, "{lock}");
+    }
+    busy.release().await.unwrap();
+    let held = within(waiting).await.unwrap().unwrap();
+    let names: Vec<_> = held.tokens().map(|(name, _)| name.as_str().to_owned()).collect();
+    assert_eq!(names, ordered);
+    held.release().await.unwrap();
+}
+
 /// One more than the single server would need: the redirection that nobody needs is not there.
 #[tokio::test]
 async fn a_lock_costs_two_requests_and_idle_time_one_round_per_slot() {

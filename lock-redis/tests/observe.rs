@@ -208,7 +208,7 @@ async fn closing_and_dropping_a_client_ends_its_observers() {
 #[tokio::test]
 async fn a_client_without_the_right_to_observe_is_denied() {
     let server = server().await;
-    let user = "ACL SETUSER few on >pass ~* &distlock:* +@all";
+    let user = "ACL SETUSER few on >pass ~* resetchannels &distlock:* +@all";
     let words: Vec<_> = user.split_whitespace().map(str::as_bytes).collect();
     server.command(&words).await.unwrap();
     let driver = driver(&format!("redis://few:pass@{}", server.addr())).await;

@@ -71,7 +71,7 @@ async fn the_login_and_the_database_of_a_client_count() {
     assert_eq!(server.command(&[b"EXISTS", b"orders"]).await.unwrap(), "0");
     works(&client, "data").await;
     let connections = server.command(&[b"CLIENT", b"LIST"]).await.unwrap();
-    let ours = connections.lines().filter(|line| line.contains(" resp=3"));
+    let ours = connections.lines().filter(|line| line.contains(" sub=1 "));
     let ours: Vec<_> = ours.collect();
     assert_eq!(ours.len(), 2, "{connections}");
     let mine = |line: &&str| line.contains("user=me") && line.contains("db=2");

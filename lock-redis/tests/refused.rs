@@ -119,7 +119,11 @@ async fn a_node_of_a_cluster_is_refused_at_connect() {
 async fn only_the_scripts_that_are_needed_are_loaded() {
     let server = server().await;
     let driver = driver(&server.url()).await;
-    let loaded = async || server.counters().await.unwrap().get("cmd.script|load");
+    let loaded = async || {
+        let counters = server.counters().await.unwrap();
+        // Before Redis 7.0, a command is counted without its subcommand.
+        counters.get("cmd.script|load") + counters.get("cmd.script")
+    };
     assert_eq!(loaded().await, 3);
     acquire(&driver, "orders", TTL).await.unwrap().release().await.unwrap();
     assert_eq!(loaded().await, 3);

@@ -19,6 +19,8 @@ pub(super) struct Report {
     error: Option<String>,
     /// What weakens locks there: see `Guarantees::cautions`.
     cautions: Vec<String>,
+    /// Why no client was cut off; `None` if they were.
+    uncut: Option<String>,
     promises: Vec<Promise>,
     #[serde(skip)]
     code: Option<Code>,
@@ -60,7 +62,7 @@ impl Report {
     pub(super) fn failed(store: String, failure: Failure) -> Self {
         let code = Some(failure.code());
         let error = Some(failure.to_string());
-        Self { store, error, cautions: Vec::new(), promises: Vec::new(), code }
+        Self { store, error, cautions: Vec::new(), uncut: None, promises: Vec::new(), code }
     }
 
     pub(super) fn new(store: String, played: Played) -> Self {
@@ -80,7 +82,8 @@ impl Report {
         let broken = promises.iter().any(|promise| promise.verdict == Word::Broken);
         let code = if broken { Some(Code::Broken) } else { failed };
         let error = played.gone.then(|| "the store went away".to_owned());
-        Self { store, error, cautions: played.cautions, promises, code }
+        let Played { cautions, uncut, .. } = played;
+        Self { store, error, cautions, uncut, promises, code }
     }
 
     fn count(&self, verdict: Word) -> usize {
@@ -204,6 +207,9 @@ pub(super) fn print(json: bool, reports: &[Report]) -> io::Result<()> {
     for report in reports {
         for caution in &report.cautions {
             print::line(format!("{}: caution: {caution}", report.store))?;
+        }
+        if let Some(why) = &report.uncut {
+            print::line(format!("{}: no client was cut off: {why}", report.store))?;
         }
         print::line(report.sum())?;
     }

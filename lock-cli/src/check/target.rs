@@ -39,6 +39,11 @@ const TTL: Duration = Duration::from_secs(5);
 /// Time for a client without a network to reach the store.
 const PAST: Duration = Duration::from_secs(2);
 
+/// Why a database with `tls=verify` has no proxy, and how to have one.
+const HOST_ALONE: &str = ", because its client library checks the certificate for the host in the \
+                          URL, which then is the proxy's (a certificate that is also for 127.0.0.1 \
+                          helps, and so does a check without tls=verify)";
+
 /// The store, with a connection of our own that has no faults.
 pub(super) struct Target {
     url: String,
@@ -133,6 +138,14 @@ impl Target {
         }
     }
 
+    /// Why no client can be cut off. `None` if each can.
+    pub(super) fn uncut(&self) -> Option<&str> {
+        match &self.way {
+            Way::Bare(why) => Some(why),
+            _ => None,
+        }
+    }
+
     /// Checks that the store replies.
     ///
     /// # Errors
@@ -210,8 +223,8 @@ impl Target {
 
     async fn find_way(&self) -> Result<Way, Failure> {
         let url = StoreUrl::parse(&self.url)?;
-        if let Some(port) = Store::of_scheme(url.scheme()).and_then(|store| store.port) {
-            return Ok(self.through_a_proxy(url.hosts(port)).await);
+        if let Some(hosts) = servers(&url) {
+            return Ok(self.through_a_proxy(&url, hosts).await);
         }
         #[cfg(feature = "sqlite")]
         if url.scheme() == "sqlite" {
@@ -221,7 +234,7 @@ impl Target {
     }
 
     /// Tries a proxy. A certificate is for the host's name, not for the proxy's.
-    async fn through_a_proxy(&self, hosts: Vec<String>) -> Way {
+    async fn through_a_proxy(&self, parsed: &StoreUrl, hosts: Vec<String>) -> Way {
         let mut url = self.url.clone();
         let mut past = self.past_a_proxy(&url, &hosts).await;
         if past.is_err() {
@@ -233,7 +246,10 @@ impl Target {
         match past {
             Ok(false) => Way::Proxy { hosts, url },
             Ok(true) => Way::Bare("its clients go past a proxy, to hosts of its own".to_owned()),
-            Err(error) => Way::Bare(format!("cannot be reached through a proxy: {error}")),
+            Err(error) => {
+                let hint = if checks_host_alone(parsed) { HOST_ALONE } else { "" };
+                Way::Bare(format!("cannot be reached through a proxy{hint}: {error}"))
+            }
         }
     }
 
@@ -250,6 +266,17 @@ impl Target {
         proxy.set(Mode::Dead);
         Ok(matches!(timeout(PAST, locks.inspect(&name)).await, Ok(Ok(_))))
     }
+}
+
+/// The servers in a URL, with their ports. `None` for a store without servers.
+fn servers(url: &StoreUrl) -> Option<Vec<String>> {
+    Store::port_of(url.scheme()).map(|port| url.hosts(port))
+}
+
+/// Whether a client checks a certificate, and cannot be told another name than the host's.
+fn checks_host_alone(url: &StoreUrl) -> bool {
+    let store = Store::of_scheme(url.scheme()).map_or("", |store| store.scheme);
+    ["postgres", "mysql"].contains(&store) && url.options().text("tls") == Some("verify")
 }
 
 /// The URL, with the first host's name for the certificate's check.
@@ -279,6 +306,20 @@ fn with_hosts(url: &str, hosts: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_deployment_has_its_port() {
+        for (url, address) in [
+            ("redis://h", Some("h:6379")),
+            ("redis+sentinel://h/service", Some("h:26379")),
+            ("redis+cluster://h", Some("h:6379")),
+            ("postgresql://h", Some("h:5432")),
+            ("sqlite:", None),
+        ] {
+            let servers = servers(&StoreUrl::parse(url).unwrap());
+            assert_eq!(servers.as_deref().map(|all| all[0].as_str()), address, "{url}");
+        }
+    }
 
     #[test]
     fn the_name_of_the_first_host_is_added() {

@@ -32,6 +32,8 @@ pub(super) struct Played {
     pub(super) gone: bool,
     /// What weakens locks in this store.
     pub(super) cautions: Vec<String>,
+    /// Why no client was cut off; `None` if they were.
+    pub(super) uncut: Option<String>,
 }
 
 /// The end of one check.
@@ -83,7 +85,7 @@ pub(super) async fn play(target: &Arc<Target>, shown: &str, wanted: &[String]) -
     let gone = target.is_gone();
     let checks = trials.into_iter().map(|trial| trial.ended(gone)).collect();
     let cautions = target.driver.guarantees().cautions.clone();
-    Played { checks, gone, cautions }
+    Played { checks, gone, cautions, uncut: target.uncut().map(str::to_owned) }
 }
 
 /// A check that may not have ended yet.

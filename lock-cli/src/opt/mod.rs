@@ -24,7 +24,7 @@ pub(crate) use self::{
     program::{Completions, ManPages},
     store::{Check, Stores, TokenFloor},
 };
-use crate::{examples, values};
+use crate::{arguments, examples, values};
 
 /// Runs commands under a distributed lock, and shows locks to operators.
 #[derive(Debug, Parser)]
@@ -58,8 +58,9 @@ impl Opt {
     ///
     /// If the command line is wrong, or asks for help.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let opt = Self::try_parse().map_err(hinted)?;
-        let before = Before::try_parse().map_or(Vec::new(), |before| before.common.store);
+        let opt = Self::try_parse_from(arguments::given()).map_err(hinted)?;
+        let before = Before::try_parse_from(arguments::given());
+        let before = before.map_or(Vec::new(), |before| before.common.store);
         if before.is_empty() || before == opt.common.store {
             return Ok(opt);
         }

@@ -29,7 +29,7 @@ use super::{
     passing::pass,
     supervisor::SUPERVISE,
 };
-use crate::{exit::say, policy::Policy, signals::Signals};
+use crate::{arguments, exit::say, policy::Policy, signals::Signals};
 
 /// The terms of a command under a lock.
 pub(crate) struct Job {
@@ -73,7 +73,7 @@ impl Ready {
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = UnixStream::pair()?;
         let mut supervisor = Command::new("/proc/self/exe");
-        supervisor.arg0("distlock").arg(SUPERVISE).args(command);
+        supervisor.arg0("distlock").arg(SUPERVISE).args(command).env_remove(arguments::VARIABLE);
         // Keys at the terminal are for the holder, which passes them on.
         let supervisor = supervisor.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
         let ready = Self { supervisor, socket };

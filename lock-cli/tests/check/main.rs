@@ -86,6 +86,58 @@ async fn clients_with_tls_are_cut_off_as_well() {
     assert_eq!(answer.verdicts("kept_in_part"), Vec::<String>::new());
 }
 
+/// The client library of PostgreSQL and MySQL cannot be told the name in the certificate.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(feature = "postgres")]
+async fn a_database_that_no_proxy_stands_for_is_named_once_with_the_reason() {
+    let authority = lock_lab::Authority::new().unwrap();
+    let check = |names: &[&str], host: &'static str| {
+        let issued = authority.server(names).unwrap();
+        let ca = authority.file().display().to_string();
+        async move {
+            let builder = lock_lab::Postgres::builder();
+            let server = builder.tls(issued.certificate(), issued.key()).start().await.unwrap();
+            let url = server.url().replace("127.0.0.1", host);
+            let more = if url.contains('?') { '&' } else { '?' };
+            let url = format!("{url}{more}tls=verify&ca={ca}");
+            let check = move || Place::new().check(&["--store", &url, "--property", "liveness"]);
+            tokio::task::spawn_blocking(check).await.unwrap()
+        }
+    };
+    let named = check(&["localhost"], "localhost").await;
+    let told =
+        "no client was cut off: cannot be reached through a proxy, because its client library";
+    assert_eq!((named.code, named.out.matches(told).count()), (Some(0), 1), "{named:?}");
+    let both = check(&["localhost", "127.0.0.1"], "localhost").await;
+    assert!(both.code == Some(0) && !both.out.contains("cut off"), "{both:?}");
+    assert!(both.out.lines().any(|line| line.trim_end().ends_with("yes")), "{both:?}");
+}
+
+/// Settings that weaken locks are told, and break no promise.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(feature = "redis")]
+async fn what_weakens_locks_is_told() {
+    let builder = lock_lab::Redis::builder().appendonly(false);
+    let server = builder.arg("--maxmemory-policy").arg("allkeys-lru").start().await.unwrap();
+    let store = server.url();
+    let (text, json) = tokio::task::spawn_blocking(move || {
+        let check = ["--store", &store, "--property", "names"];
+        let text = Place::new().check(&check);
+        (text, Place::new().check(&[&check as &[&str], &["--json"]].concat()))
+    })
+    .await
+    .unwrap();
+    assert_eq!((text.code, json.code), (Some(0), Some(0)), "{text:?}");
+    let reports: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let cautions = reports[0]["cautions"].as_array().unwrap();
+    assert_eq!(cautions.len(), 2, "{cautions:?}");
+    for (caution, word) in cautions.iter().zip(["maxmemory-policy", "appendonly"]) {
+        let caution = caution.as_str().unwrap();
+        assert!(caution.contains(word), "{cautions:?}");
+        assert!(text.out.contains(&format!(": caution: {caution}\n")), "{text:?}");
+    }
+}
+
 /// Less is promised, and nothing is broken.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "redis")]
@@ -192,6 +244,7 @@ fn without_a_network_there_are_no_faults() {
     assert_eq!(answer.verdicts("kept"), ["liveness: holder_dropped"]);
     assert!(answer.out.contains("no network that could be cut"), "{answer:?}");
     assert!(answer.out.contains(r#""verdict":"kept_in_part""#), "{answer:?}");
+    assert!(answer.out.contains(r#""uncut":"there is no network"#), "{answer:?}");
     let table = Place::new().check(&["--store", "memory:", "--property", "liveness"]);
     for said in ["in part: 1 of 3 checks", "keeps the one promise that was checked; 1 of them"] {
         assert!(table.out.contains(said), "{table:?}");

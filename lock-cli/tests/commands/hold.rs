@@ -17,15 +17,23 @@ fn token(process: &mut Process) -> u64 {
     token.unwrap_or_else(|| panic!("{line:?}"))
 }
 
+/// Holds the lock `x`. The program hears each signal, also where the tests run with some ignored:
+/// under `nohup`, in the background of a shell.
+fn hold(place: &Place) -> Process {
+    let program = ["--default-signal", env!("CARGO_BIN_EXE_distlock")];
+    let arguments = ["hold", "x", "--ttl", "10s"];
+    Process::of(place.other("env", &[program.as_slice(), &arguments].concat()))
+}
+
 on_every_store!(it_goes_from_hand_to_hand);
 
 /// Same as two terminals with `etcdctl lock x`: the second prints its line when the first ends.
 fn it_goes_from_hand_to_hand(place: &Place) {
-    let mut first = place.start(&["hold", "x", "--ttl", "10s"]);
+    let mut first = hold(place);
     let mut tokens = vec![token(&mut first)];
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         assert_eq!(place.show("x")["holders"][0]["token"].as_u64(), tokens.last().copied());
-        let mut next = place.start(&["hold", "x", "--ttl", "10s"]);
+        let mut next = hold(place);
         place.await_waiters("x", 1);
         first.signal(signal);
         assert_eq!(first.end(), Some(0), "{signal:?}");

@@ -18,6 +18,8 @@ mod revoke;
 mod run;
 mod schema;
 mod screen;
+#[cfg(feature = "redis")]
+mod secrets;
 mod shell;
 mod stores;
 mod terminal;

@@ -65,11 +65,14 @@ impl Place {
 
     /// Starts it with pipes for stdin and stdout.
     pub fn start(&self, arguments: &[&str]) -> Process {
+        Process::of(self.command(arguments))
+    }
+
+    /// The same, with no store in the environment.
+    pub fn start_without_store(&self, arguments: &[&str]) -> Process {
         let mut command = self.command(arguments);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let output = BufReader::new(child.stdout.take().expect("its stdout"));
-        Process { input: child.stdin.take(), child, output }
+        command.env_remove("DISTLOCK_STORE");
+        Process::of(command)
     }
 
     /// The output of `show --json` for a lock.
@@ -105,6 +108,14 @@ impl Place {
 }
 
 impl Process {
+    /// Starts a command with pipes for stdin and stdout.
+    pub fn of(mut command: Command) -> Self {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let output = BufReader::new(child.stdout.take().expect("its stdout"));
+        Self { input: child.stdin.take(), child, output }
+    }
+
     /// The next line of its stdout, without its end. Empty at the end of the output.
     pub fn line(&mut self) -> String {
         let mut line = String::new();

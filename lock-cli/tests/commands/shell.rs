@@ -137,6 +137,22 @@ fn the_store_is_the_one_that_is_named_on_the_line() {
     shell.until("show jobs:weekly ");
 }
 
+/// The words at the cursor have a password, which the program hides from other users.
+#[cfg(feature = "redis")]
+#[test]
+fn a_store_with_a_password_is_asked_for_names() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = lock_lab::Redis::builder().password("QXZQXZ");
+    let server = runtime.block_on(server.start()).expect("a server");
+    let mut holder = Place::on(server.url()).start(&["hold", "jobs/nightly"]);
+    assert!(holder.line().starts_with("holding "));
+    let place = Place::new();
+    for shell in SHELLS {
+        let names = offered(&place, shell, &["--store", &server.url(), "show", "jobs/"]);
+        assert_eq!(names, ["jobs/nightly"], "{shell}");
+    }
+}
+
 /// A user who only presses TAB creates no file.
 #[test]
 fn a_key_makes_no_file() {

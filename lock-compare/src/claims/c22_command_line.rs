@@ -97,7 +97,8 @@ async fn ours(stage: &Stage) -> Result<Side, Failure> {
     let url = stage.shared().await?.url();
     let run = |name: &str, command: &[&str]| {
         let mut run = Command::new(&program);
-        run.args(["--store", &url, "run", name, "--"]).args(command);
+        // Not among the arguments: other users of the machine would see a password.
+        run.env("DISTLOCK_STORE", &url).args(["run", name, "--"]).args(command);
         run
     };
     let first = run(&names[0], &["sh", "-c", &script]);

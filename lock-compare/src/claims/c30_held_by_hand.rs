@@ -93,7 +93,8 @@ async fn ours(stage: &Stage) -> Result<Side, Failure> {
     let url = stage.shared().await?.url();
     let [first, second] = names.each_ref().map(|name| {
         let mut hold = Command::new(&program);
-        hold.args(["--store", &url, "hold", name]);
+        // Not among the arguments: other users of the machine would see a password.
+        hold.env("DISTLOCK_STORE", &url).args(["hold", name]);
         hold
     });
     let operator = stage.connect().await?;

@@ -81,13 +81,14 @@ impl Store for RedisOptions {
         home: &Path,
         addrs: &[SocketAddr],
     ) -> Result<Vec<OsString>, LabError> {
-        let mut command = vec![common.program(PROGRAM, INSTALL)?.into_os_string()];
+        let program = common.program(PROGRAM, INSTALL)?;
+        let mut command = vec![program.clone().into_os_string()];
         if let Some(role) = self.role {
             command.push(role.file(home)?.into());
             command.extend(role::SETTINGS.map(OsString::from));
         }
         if let Some(member) = self.member {
-            command.extend(member.settings(addrs[self.control() + 1].port()));
+            command.extend(member.settings(&program, addrs[self.control() + 1].port()));
         }
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
         let port = addrs[self.control()].port().to_string();

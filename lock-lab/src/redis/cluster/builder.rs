@@ -125,9 +125,10 @@ impl RedisCluster {
             let epoch = (number + 1).to_string();
             node.command(&[b"CLUSTER", b"SET-CONFIG-EPOCH", epoch.as_bytes()]).await?;
             if number < Self::PRIMARIES {
-                let slots = first_slots(number);
-                let (first, last) = (slots.start.to_string(), (slots.end - 1).to_string());
-                let order = [&b"CLUSTER"[..], b"ADDSLOTSRANGE", first.as_bytes(), last.as_bytes()];
+                // ADDSLOTSRANGE came with Redis 7.0.
+                let slots: Vec<_> = first_slots(number).map(|slot| slot.to_string()).collect();
+                let order = [&b"CLUSTER"[..], b"ADDSLOTS"].into_iter();
+                let order: Vec<_> = order.chain(slots.iter().map(String::as_bytes)).collect();
                 node.command(&order).await?;
             }
         }

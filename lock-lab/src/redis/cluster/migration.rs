@@ -60,6 +60,20 @@ impl RedisCluster {
         let question = [&b"CLUSTER"[..], b"GETKEYSINSLOT", number.as_bytes(), b"1"];
         let found = self.node(from).call(&question).await?.into_strings();
         let Some(key) = found.first() else { return Ok(false) };
+        self.move_this_key(key, from, to).await.map(|()| true)
+    }
+
+    /// Moves this key of a slot whose migration has begun. Servers differ in the key that
+    /// [`move_key`](Self::move_key) moves first.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`migrate`](Self::migrate).
+    ///
+    /// # Cancel safety
+    ///
+    /// Same as [`migrate`](Self::migrate).
+    pub async fn move_this_key(&self, key: &[u8], from: usize, to: usize) -> Result<(), LabError> {
         let addr = self.node(to).addr();
         let (host, port) = (addr.ip().to_string(), addr.port().to_string());
         let mut order = vec![&b"MIGRATE"[..], host.as_bytes(), port.as_bytes(), b"", b"0", LIMIT];
@@ -67,7 +81,7 @@ impl RedisCluster {
             order.extend([&b"AUTH"[..], password.as_bytes()]);
         }
         order.extend([&b"KEYS"[..], key]);
-        self.node(from).command(&order).await.map(|_| true)
+        self.node(from).command(&order).await.map(drop)
     }
 
     /// Ends a migration: from now on the slot is the other node's.

@@ -1,0 +1,264 @@
+//! The executable properties on a deployment of several servers, in a network of its own.
+//!
+//! Most checks share a deployment: each has a prefix of its own, and mostly waits. Those that
+//! restart the servers have another deployment to themselves.
+
+#![allow(dead_code, reason = "no test file uses all of it")]
+
+mod client;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use client::Remote;
+use futures_util::{StreamExt, stream};
+use lock_core::{
+    LockName,
+    properties::{
+        self, AS_MUTEX, AsMutex, Check, Client, Failure, Guise, Harness, NotHere, Outcome,
+    },
+};
+use lock_lab::{LabError, Network, Place, Redis, RedisCluster, RedisSentinels, Side};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+/// Checks at a time on a shared deployment.
+const AT_ONCE: usize = 24;
+const LIMIT: Duration = Duration::from_secs(50);
+const TTL: Duration = Duration::from_secs(3);
+const RESTARTS: &str = "restarts the servers";
+
+pub enum Servers {
+    Sentinel(RedisSentinels),
+    Cluster(RedisCluster),
+}
+
+impl Servers {
+    fn url(&self) -> String {
+        match self {
+            Self::Sentinel(redis) => redis.url(),
+            Self::Cluster(redis) => redis.url(),
+        }
+    }
+
+    /// The servers with the locks, as long as there is no failover.
+    fn primaries(&self) -> &[Redis] {
+        match self {
+            Self::Sentinel(redis) => &redis.nodes()[..1],
+            Self::Cluster(redis) => &redis.nodes()[..RedisCluster::PRIMARIES],
+        }
+    }
+
+    /// All that a client speaks with.
+    fn places(&self) -> Vec<Place> {
+        let nodes = match self {
+            Self::Sentinel(redis) => redis.nodes(),
+            Self::Cluster(redis) => redis.nodes(),
+        };
+        let mut places: Vec<_> = nodes.iter().filter_map(|node| node.place()).collect();
+        if let Self::Sentinel(redis) = self {
+            places.extend(redis.sentinels().iter().filter_map(|sentinel| sentinel.place()));
+        }
+        places
+    }
+
+    /// Kills all that have locks, and starts them again with their data.
+    async fn restart(&self) -> Result<(), LabError> {
+        self.primaries().iter().for_each(|node| node.kill());
+        for node in self.primaries() {
+            node.relaunch()?;
+        }
+        for node in self.primaries() {
+            node.ready().await?;
+        }
+        if let Self::Cluster(redis) = self {
+            for node in self.primaries() {
+                while !node.command(&[b"CLUSTER", b"INFO"]).await?.contains("cluster_state:ok") {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+            redis.owner(0).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A deployment and its network.
+pub struct Lab {
+    servers: Servers,
+    network: Network,
+    /// Sides that no client uses now: a network has room for a limited number.
+    idle: Mutex<Vec<Side>>,
+    is_shared: bool,
+}
+
+impl Lab {
+    pub fn shared(network: Network, servers: Servers) -> Self {
+        Self { servers, network, idle: Mutex::default(), is_shared: true }
+    }
+
+    pub fn alone(network: Network, servers: Servers) -> Self {
+        Self { is_shared: false, ..Self::shared(network, servers) }
+    }
+
+    fn side(&self) -> Result<Side, LabError> {
+        let idle = self.idle.lock().unwrap().pop();
+        idle.map_or_else(|| self.network.side(), Ok)
+    }
+
+    /// Takes a side back, with its network whole.
+    fn back(&self, side: Side) {
+        if self.network.rejoin(side.place()).is_ok() {
+            self.idle.lock().unwrap().push(side);
+        }
+    }
+}
+
+/// The part of a deployment with a prefix.
+struct Part {
+    lab: Arc<Lab>,
+    prefix: String,
+}
+
+impl Part {
+    async fn keys(&self) -> Result<Vec<(&Redis, Vec<u8>)>, Failure> {
+        let mut found = Vec::new();
+        for node in self.lab.servers.primaries() {
+            let keys = node.keys().await?.into_iter();
+            let own = |key: &Vec<u8>| String::from_utf8_lossy(key).contains(&self.prefix);
+            found.extend(keys.filter(own).map(|key| (node, key)));
+        }
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl Harness for Part {
+    async fn client(&self) -> Result<Box<dyn Client>, Failure> {
+        let url = format!("{}?prefix={}", self.lab.servers.url(), self.prefix);
+        Ok(Box::new(Remote::connect(&self.lab, url).await?))
+    }
+
+    fn ttl(&self) -> Duration {
+        TTL
+    }
+
+    async fn restart(&self) -> Result<(), Failure> {
+        match self.lab.is_shared {
+            true => Err(Box::new(NotHere(RESTARTS.to_owned()))),
+            false => Ok(self.lab.servers.restart().await?),
+        }
+    }
+
+    async fn delete(&self, _: &LockName) -> Result<(), Failure> {
+        for (node, key) in self.keys().await? {
+            node.command(&[b"DEL", &key]).await?;
+        }
+        Ok(())
+    }
+
+    async fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        let keys = self.keys().await?.into_iter().map(|(_, key)| key);
+        let keys = keys.filter(|key| !key.ends_with(b"\xFFfence"));
+        Ok(keys.map(|key| String::from_utf8_lossy(&key).into_owned()).collect())
+    }
+}
+
+/// A check, and the kind of lock that acts as an exclusive one.
+#[derive(Clone)]
+struct Named {
+    name: String,
+    prefix: String,
+    check: Check,
+    guise: Option<Guise>,
+}
+
+/// Every check. Checks of an exclusive lock also run with every other kind that acts as one.
+fn checks() -> Vec<Named> {
+    let guises = || [None].into_iter().chain(AS_MUTEX.iter().copied().map(Some));
+    let all = properties::all().iter().flat_map(|property| {
+        let guises = guises().filter(|guise| guise.is_none() || property.of_exclusive);
+        guises.flat_map(move |guise| property.checks.iter().map(move |it| (property, *it, guise)))
+    });
+    let named = |(number, (property, check, guise)): (_, (&properties::Property, Check, _))| {
+        let (guised, guise) = Option::unzip(guise);
+        let name = format!("{}::{}::{}", guised.unwrap_or("lock"), property.name, check.name);
+        Named { name, prefix: format!("check-{number}:"), check, guise }
+    };
+    all.enumerate().map(named).collect()
+}
+
+async fn play(lab: Arc<Lab>, named: Named) -> Result<Outcome, String> {
+    let Named { name, prefix, check, guise } = named;
+    let harness: Box<dyn Harness> = Box::new(Part { lab, prefix });
+    let harness: Box<dyn Harness> = match guise {
+        Some(guise) => Box::new(AsMutex { harness, guise }),
+        None => harness,
+    };
+    let task = tokio::spawn(async move { tokio::time::timeout(LIMIT, check.run(&*harness)).await });
+    match task.await {
+        Ok(Ok(Ok(outcome))) => Ok(outcome),
+        Ok(Ok(Err(failure))) => Err(format!("{name}: {failure}")),
+        Ok(Err(_)) => Err(format!("{name}: not done after {LIMIT:?}")),
+        Err(panic) => Err(format!("{name}: {panic}")),
+    }
+}
+
+/// Plays all checks. Returns those that were skipped, by the reason.
+pub async fn skipped(
+    shared: Lab,
+    alone: Vec<Lab>,
+) -> Result<BTreeMap<String, Vec<String>>, Box<dyn std::error::Error>> {
+    let only = std::env::var("ONLY").unwrap_or_default();
+    let checks: Vec<_> = checks().into_iter().filter(|it| it.name.contains(&only)).collect();
+    let (again, restarts) = mpsc::unbounded_channel();
+    let restarts = Arc::new(tokio::sync::Mutex::new(restarts));
+    let lane = |lab| tokio::spawn(lane(lab, restarts.clone()));
+    let lanes: Vec<_> = alone.into_iter().map(lane).collect();
+    let shared = Arc::new(shared);
+    let played = stream::iter(checks).map(|named| {
+        let shared = shared.clone();
+        async move { (named.clone(), play(shared, named).await) }
+    });
+    let mut played = played.buffer_unordered(AT_ONCE);
+    let mut ended = Vec::new();
+    while let Some((named, outcome)) = played.next().await {
+        match outcome {
+            Ok(Outcome::Skipped(why)) if why == RESTARTS => again.send(named)?,
+            outcome => ended.push((named, outcome)),
+        }
+    }
+    drop(again);
+    for lane in lanes {
+        ended.extend(lane.await?);
+    }
+    let failed: Vec<_> = ended.iter().filter_map(|(_, outcome)| outcome.as_ref().err()).collect();
+    if !failed.is_empty() {
+        return Err(format!("{} of {} failed: {failed:#?}", failed.len(), ended.len()).into());
+    }
+    println!("{} checks were played", ended.len());
+    let mut skipped = BTreeMap::<_, Vec<_>>::new();
+    for (named, outcome) in ended {
+        if let Ok(Outcome::Skipped(why)) = outcome {
+            skipped.entry(why).or_default().push(named.name);
+        }
+    }
+    skipped.values_mut().for_each(|names| names.sort());
+    Ok(skipped)
+}
+
+type Ended = (Named, Result<Outcome, String>);
+
+/// Plays one check after the other on a deployment, until there are no more.
+async fn lane(lab: Lab, checks: Arc<tokio::sync::Mutex<UnboundedReceiver<Named>>>) -> Vec<Ended> {
+    let (lab, mut ended) = (Arc::new(lab), Vec::new());
+    loop {
+        let next = checks.lock().await.recv().await;
+        let Some(named) = next else { return ended };
+        let outcome = play(lab.clone(), named.clone()).await;
+        ended.push((named, outcome));
+    }
+}
