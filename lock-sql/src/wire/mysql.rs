@@ -18,7 +18,7 @@ use crate::{
         hosts::Hosts,
         link::Link,
         own_client,
-        remote::{Remote, hosts, pem, set},
+        remote::{Remote, Texts, hosts, set},
     },
 };
 
@@ -149,8 +149,7 @@ fn options(server: &Server, host: &str, port: u16) -> Result<MySqlConnectOptions
     let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;
-    let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
-    let key = pem(tls.key.as_ref(), "key")?;
+    let Texts { ca, cert, key } = Texts::read(tls)?;
     let options = set(options, password.as_deref(), MySqlConnectOptions::password);
     let options = set(options, ca, |options, ca| options.ssl_ca_from_pem(ca.into_bytes()));
     let options = set(options, cert, MySqlConnectOptions::ssl_client_cert_from_pem);

@@ -27,7 +27,7 @@ use crate::{
         hosts::Hosts,
         link::Link,
         own_client,
-        remote::{Remote, hosts, pem, set},
+        remote::{Remote, Texts, hosts, set},
         script::OBSERVERS,
         verdict::Origin,
     },
@@ -122,8 +122,7 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;
-    let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
-    let key = pem(tls.key.as_ref(), "key")?;
+    let Texts { ca, cert, key } = Texts::read(tls)?;
     let options = options.password(password.as_deref().unwrap_or_default());
     let options = set(options, ca, |options, ca| options.ssl_root_cert_from_pem(ca.into_bytes()));
     let options = set(options, cert, PgConnectOptions::ssl_client_cert_from_pem);
