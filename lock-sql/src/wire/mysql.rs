@@ -110,8 +110,8 @@ fn unconnected(options: &MySqlConnectOptions, why: sqlx::Error) -> Failure {
         MySqlSslMode::Disabled => "the server demands TLS, and this is tls=off",
         _ => "the account demands a certificate of the client (options cert and key)",
     };
-    let why = format!("{}: the login is wrong, or {or}", refused.message());
-    Failure::Barred(denied(Dialect::MySql.store(), "connect", why))
+    let text = format!("{}: the login is wrong, or {or}", refused.message());
+    Failure::Barred(denied(Dialect::MySql.store(), "connect", error::in_words(text, why)))
 }
 
 /// Checks that a server with these settings can keep locks.

@@ -133,7 +133,7 @@ pub(super) fn hosts<C: Link>(
     let host = |(name, port): (String, u16)| {
         let (shown, server) = (format!("{name}:{port}"), server.clone());
         let way: Way<C> = Arc::new(move || options(&server, &name, port));
-        Host { name: shown, way, refused: Arc::default() }
+        Host::new(&shown, way)
     };
     let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
     Ok(Arc::new(Hosts::several(hosts, server.timeouts)))

@@ -9,6 +9,7 @@ mod floor;
 mod grants;
 mod hosts;
 mod limits;
+mod logins;
 mod own_client;
 mod pushes;
 mod read_only;

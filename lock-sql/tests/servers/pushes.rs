@@ -213,3 +213,17 @@ async fn a_revoked_lock_is_lost_though_its_client_did_not_listen_yet() {
         told.expect("the victim was not told");
     }
 }
+
+/// A login takes more than the 2 s that are allowed where the configuration names no time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pushes_come_over_a_slow_network_with_a_longer_limit() {
+    let server = Database::start(Dialect::Postgres).await;
+    let network = Proxy::start(server.addr()).await.unwrap();
+    let near = locks(&server.url()).await;
+    network.delay(Duration::from_millis(300));
+    let far = locks(&(server.url_via(&network) + "?connect_timeout=15s")).await;
+    // The other one listens at once.
+    let listening = "SELECT count(*) FROM pg_stat_activity WHERE query ~ '^LISTEN .*values'";
+    eventually("both listen", async || server.sql(listening).await.trim() == "2").await;
+    drop((near, far));
+}

@@ -3,7 +3,10 @@
 pub(crate) mod doubts;
 mod fitness;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use lock_core::{Encryption, Error, Secret};
 use sqlx::{
@@ -25,6 +28,7 @@ use crate::{
     wire::{
         failure::Failure,
         hosts::Hosts,
+        limit::Limit,
         link::Link,
         own_client,
         remote::{Remote, Texts, hosts, set},
@@ -135,15 +139,21 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
     Ok(options.disable_statement_logging())
 }
 
-/// Makes the connection by which pushes come, one per client, and listens to them.
+/// Makes the connection by which pushes come, one per client, and listens to them. `limit` counts
+/// where the configuration names no `connect_timeout`.
 ///
 /// # Errors
 ///
 /// If the connection fails, or the server takes no writes. The next call then asks all hosts.
-pub(crate) async fn listen(id: Uuid, hosts: &Hosts<PgConnection>) -> Result<PgListener, Failure> {
-    let (options, moves) = hosts.options().await?;
-    let listener = listen_with(id, options).await;
-    listener.inspect_err(|_| hosts.doubt(moves)).map_err(Failure::Down)
+pub(crate) async fn listen(
+    id: Uuid,
+    hosts: &Hosts<PgConnection>,
+    limit: Duration,
+    first: bool,
+) -> Result<PgListener, Failure> {
+    let (options, moves) = hosts.options(limit, first).await?;
+    let listener = Limit::new(hosts.connect_limit(limit)).keep(listen_with(id, options)).await;
+    listener.flatten().inspect_err(|_| hosts.doubt(moves)).map_err(Failure::Down)
 }
 
 async fn listen_with(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
