@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, Timeouts, keep::poison::lock};
+use lock_core::{Clock, Instant, Timeouts, keep::poison::lock, trace};
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use crate::wire::{
@@ -30,6 +30,8 @@ pub(crate) struct Hosts<C: Link> {
     choosing: tokio::sync::Mutex<()>,
     /// Rings when another host has taken over.
     moved: Arc<Notify>,
+    /// What was told last of hosts that refuse for good.
+    told: Mutex<Vec<String>>,
 }
 
 /// Which host takes writes, as far as this client knows.
@@ -59,6 +61,7 @@ impl<C: Link> Hosts<C> {
             place: Mutex::default(),
             choosing: tokio::sync::Mutex::default(),
             moved: Arc::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -179,11 +182,26 @@ impl<C: Link> Hosts<C> {
                 Err(_) => {}
             }
         }
+        self.tell(&failed);
         let taker = |(at, probe): &(usize, Probe<C>)| (self.name(*at), probe.origin);
         let takers: Vec<_> = found.iter().map(taker).collect();
         let known = lock(&self.place).origin;
         judge(C::DIALECT, known, &takers, failed)?;
         found.pop().ok_or_else(|| Failure::down("no host takes writes"))
+    }
+
+    /// Tells of hosts that refuse for good, once: the others may hide that for long.
+    fn tell(&self, failed: &[(String, Failure)]) {
+        let barred = |(name, failure): &(String, Failure)| match failure {
+            Failure::Barred(error) => Some(format!("{name}: {error}")),
+            _ => None,
+        };
+        let barred: Vec<_> = failed.iter().filter_map(barred).collect();
+        let mut told = lock(&self.told);
+        for why in barred.iter().filter(|why| !told.contains(why)) {
+            trace::caution(C::DIALECT.store(), why);
+        }
+        *told = barred;
     }
 
     fn name(&self, at: usize) -> &str {
