@@ -4,6 +4,7 @@ mod burst;
 mod cautions;
 mod closing;
 mod costs;
+mod environment;
 mod fenced;
 mod floor;
 mod grants;

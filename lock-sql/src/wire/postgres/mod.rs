@@ -1,6 +1,7 @@
 //! PostgreSQL.
 
 pub(crate) mod doubts;
+mod environment;
 mod fitness;
 
 use std::{
@@ -121,6 +122,7 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
 fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, Error> {
     // No password of `~/.pgpass` and `PGPASSWORD`: options of distlock alone say where it is.
     let options = PgConnectOptions::new_without_pgpass().host(host).port(port);
+    environment::check(&options, &server.tls)?;
     let options = options.application_name("distlock").options([DIRECT]);
     let options = set(options, server.user.as_deref(), PgConnectOptions::username);
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
@@ -128,7 +130,8 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
     let password = server.password.as_ref().map(Secret::read).transpose()?;
     let Texts { ca, cert, key } = Texts::read(tls)?;
     let options = options.password(password.as_deref().unwrap_or_default());
-    let options = set(options, ca, |options, ca| options.ssl_root_cert_from_pem(ca.into_bytes()));
+    // Also an empty text: otherwise `PGSSLROOTCERT` would add authorities.
+    let options = options.ssl_root_cert_from_pem(ca.unwrap_or_default().into_bytes());
     let options = set(options, cert, PgConnectOptions::ssl_client_cert_from_pem);
     let options = set(options, key, PgConnectOptions::ssl_client_key_from_pem);
     let options = options.ssl_mode(match tls.mode {
