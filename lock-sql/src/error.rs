@@ -181,7 +181,9 @@ pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
             format!("{} ({})", said.message(), said.code().unwrap_or_default())
         }
         sqlx::Error::Configuration(why) if why.to_string().contains("mysql-rsa") => {
-            "the server wants the password encrypted: use tls=prefer or tls=verify".to_owned()
+            "the server wants the password encrypted, and the connection has no TLS: switch it on \
+             at the server, and use tls=verify"
+                .to_owned()
         }
         _ => return error.into(),
     };
@@ -313,6 +315,17 @@ mod tests {
         for (numbers, expected) in mysql {
             numbers.iter().for_each(|n| assert_eq!(Refusal::of_mysql(*n), expected, "{n}"));
         }
+    }
+
+    #[test]
+    fn a_password_that_needs_tls_is_told_for_each_mode() {
+        let why = "RSA auth backend disabled; enable feature `mysql-rsa` or use TLS.";
+        let shown = told(Dialect::MySql, sqlx::Error::Configuration(why.into())).to_string();
+        // With tls=prefer the server has none.
+        assert!(
+            shown.contains("switch it on at the server") && !shown.contains("prefer"),
+            "{shown}"
+        );
     }
 
     #[test]
