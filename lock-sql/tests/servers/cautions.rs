@@ -2,8 +2,11 @@
 
 use lock_core::{DistributedLock, Fencing};
 use lock_lab::{MariaDb, Postgres};
+use lock_sql::Dialect;
 
-use crate::connect;
+use crate::{Database, connect, on_both};
+
+on_both!(a_password_that_a_machine_on_the_way_can_get_is_told);
 
 async fn cautions(url: &str) -> (String, bool) {
     let lock = connect(url).await.unwrap();
@@ -45,4 +48,14 @@ async fn unsafe_settings_of_mariadb_are_told() {
 
     let server = MariaDb::builder().durable().start().await.unwrap();
     assert_eq!(cautions(&server.url()).await, (String::new(), true));
+}
+
+async fn a_password_that_a_machine_on_the_way_can_get_is_told(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (told, _) = cautions(&server.url()).await;
+    assert!(!told.contains("tls=verify"), "{told}");
+    // The resolver reads a number as an address; this client does not know that it is a near one.
+    let url = server.url().replace("127.0.0.1", &0x7f00_0001.to_string());
+    let (told, _) = cautions(&url).await;
+    assert!(told.contains("tls=verify"), "{told}");
 }
