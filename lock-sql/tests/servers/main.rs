@@ -9,6 +9,7 @@ mod fenced;
 mod floor;
 mod grants;
 mod hosts;
+mod isolation;
 mod limits;
 mod logins;
 mod own_client;
