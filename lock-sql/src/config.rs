@@ -169,6 +169,14 @@ impl SqlConfig {
         }
     }
 
+    /// What weakens locks by this configuration. Of a pool, the program has chosen the options.
+    pub(crate) fn caution(&self) -> Option<String> {
+        match &self.target {
+            Target::MySql(server) | Target::Postgres(server) => server.open_login(),
+            Target::File { .. } | Target::Pool(_) => None,
+        }
+    }
+
     /// Whether another server may take over.
     pub(crate) fn is_managed(&self) -> bool {
         match &self.target {

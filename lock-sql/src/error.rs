@@ -7,7 +7,7 @@
 //! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`; SQLite 10: the server ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
 //! | MySQL 1040, 1203, 1205, 1213, 1226, 1969, 3024, 4031; PostgreSQL `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
 //! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: the server takes no writes any more. The client ends its connections to it, and resolves the address anew | `Unavailable` | none |
-//! | MySQL 1044, 1045, 1049, 1142, 1227, 1698; PostgreSQL `28...`, `3D000`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
+//! | MySQL 1044, 1045, 1049, 1142, 1227, 1698, 1862, 3118, 3955; MariaDB 4150, 4151; PostgreSQL `28...`, `3D000`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
@@ -84,7 +84,8 @@ impl Refusal {
             1040 | 1203 | 1205 | 1213 | 1226 | 1969 | 3024 | 4031 => Self::Passing,
             1290 | 1792 | 1836 => Self::ReadOnly,
             1053 | 1317 | 1927 | 3169 => Self::Ended,
-            1044 | 1045 | 1049 | 1142 | 1227 | 1698 => Self::Denied,
+            1044 | 1049 | 1142 | 1227 => Self::Denied,
+            number if MYSQL_LOGINS.contains(&number) => Self::Denied,
             1146 => Self::NoTable,
             1054 => Self::NoColumn,
             1060 => Self::SameColumn,
@@ -102,6 +103,40 @@ fn mysql_number(error: &dyn DatabaseError) -> u16 {
 #[cfg(not(feature = "mysql"))]
 fn mysql_number(_: &dyn DatabaseError) -> u16 {
     0
+}
+
+/// MySQL's and MariaDB's numbers for a login that is refused: it is wrong (1045, 1698), its password
+/// has expired (1862), or the account is locked (3118, 3955, 4150, 4151).
+const MYSQL_LOGINS: [u16; 7] = [1045, 1698, 1862, 3118, 3955, 4150, 4151];
+
+/// The refusal of a login that is not sent again so soon.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Remembered(String);
+
+/// The error for a login that the server refused a moment ago, with the server's reason.
+pub(crate) fn refused_before(dialect: Dialect, why: String) -> Error {
+    denied(dialect.store(), "connect", Remembered(why))
+}
+
+/// Why the server refused a login, if this is the error of one. Another refusal, as for a missing
+/// database, comes after the login and does not count against the account.
+pub(crate) fn refused_login(dialect: Dialect, error: &Error) -> Option<String> {
+    let Error::Denied { source, .. } = error else { return None };
+    if let Some(Remembered(why)) = source.downcast_ref() {
+        return Some(why.clone());
+    }
+    let error = match source.downcast_ref::<Told>() {
+        Some(told) => &told.source,
+        None => source.downcast_ref()?,
+    };
+    let said = error.as_database_error()?;
+    let is_login = match dialect {
+        Dialect::Sqlite => false,
+        Dialect::Postgres => said.code().is_some_and(|code| code.starts_with("28")),
+        Dialect::MySql => MYSQL_LOGINS.contains(&mysql_number(said)),
+    };
+    is_login.then(|| source.to_string())
 }
 
 /// Converts the error of a request that was sent: see the table above.
@@ -128,6 +163,12 @@ struct Told {
     source: sqlx::Error,
 }
 
+/// The client library's error in other words.
+#[cfg(feature = "mysql")]
+pub(crate) fn in_words(text: String, source: sqlx::Error) -> BoxError {
+    Told { text, source }.into()
+}
+
 /// Puts the error into plain words. Leaves out details for builders of the server or the library:
 /// PostgreSQL's source line, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
 pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
@@ -140,7 +181,9 @@ pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
             format!("{} ({})", said.message(), said.code().unwrap_or_default())
         }
         sqlx::Error::Configuration(why) if why.to_string().contains("mysql-rsa") => {
-            "the server wants the password encrypted: use tls=prefer or tls=verify".to_owned()
+            "the server wants the password encrypted, and the connection has no TLS: switch it on \
+             at the server, and use tls=verify"
+                .to_owned()
         }
         _ => return error.into(),
     };
@@ -265,13 +308,24 @@ mod tests {
             (&[1213, 1205, 3024], Passing),
             (&[1290, 1836], ReadOnly),
             (&[1317, 1927], Ended),
-            (&[1045, 1049], Denied),
+            (&[1045, 1049, 1862, 3118, 3955, 4150, 4151], Denied),
             (&[1146], NoTable),
             (&[1062], Else),
         ];
         for (numbers, expected) in mysql {
             numbers.iter().for_each(|n| assert_eq!(Refusal::of_mysql(*n), expected, "{n}"));
         }
+    }
+
+    #[test]
+    fn a_password_that_needs_tls_is_told_for_each_mode() {
+        let why = "RSA auth backend disabled; enable feature `mysql-rsa` or use TLS.";
+        let shown = told(Dialect::MySql, sqlx::Error::Configuration(why.into())).to_string();
+        // With tls=prefer the server has none.
+        assert!(
+            shown.contains("switch it on at the server") && !shown.contains("prefer"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -137,7 +137,13 @@
 //!
 //! The password and the certificates are read for each new connection. So a password that changes
 //! while locks are held costs none of them, if the file has the new one within the TTL after the
-//! server has ended the old connections.
+//! server has ended the old connections. Until the server knows the new one, the client logs in with
+//! the one that was accepted last. The first login of a burst goes alone, and a refused one is not
+//! repeated for one to two seconds: a server may lock an account after a few.
+//!
+//! With `tls=prefer` a machine on the way can ask for the password and get it. Use `tls=verify` where
+//! others can reach the network. `PGOPTIONS` of the environment is refused: a `search_path` in it
+//! would lead to other tables.
 //!
 //! # Store set-up and rights
 //!
@@ -195,9 +201,10 @@
 //!   write at `READ COMMITTED` then (error 1665).
 //! - **Galera** (`wsrep_on`): each node ends locks by its own clock, and one node may grant a lock
 //!   before it learns that another has granted it.
+//! - **Group replication of MySQL with several primaries**
+//!   (`group_replication_single_primary_mode=OFF`), for the same reason.
 //!
-//! Not recognised, and not supported: group replication with several primaries, and proxies that
-//! share MySQL's sessions among clients.
+//! Not recognised, and not supported: proxies that share MySQL's sessions among clients.
 //!
 //! A statement ends by itself on the server: after 2 s of waiting for a lock, 3 s in all
 //! (`lock_timeout`, `statement_timeout`; `innodb_lock_wait_timeout`, `lock_wait_timeout`,

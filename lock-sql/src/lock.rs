@@ -73,6 +73,7 @@ impl SqlLock {
             guarantees.fencing = Fencing::BestEffort(FORGETFUL);
         }
         guarantees.cautions = Doubt::cautions(doubts, is_managed);
+        guarantees.cautions.extend(config.caution());
         Ok(Self { session, guarantees })
     }
 

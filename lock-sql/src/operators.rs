@@ -9,9 +9,13 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    layout::row::{Row, Rows},
+    layout::{
+        dialect::Dialect,
+        row::{Row, Rows},
+    },
     session::Session,
     wire::{
+        doubt::Doubt,
         script::{HEAD, Script},
         turns::Rank,
     },
@@ -58,7 +62,18 @@ impl Session {
     /// [`Script::durability`].
     pub(crate) async fn outlives(&self) -> Result<(u64, u64)> {
         let rows = self.ask("connect", Script::durability).await?;
-        Ok((rows.number(0).unwrap_or_default(), rows.number(1).unwrap_or_default()))
+        let doubts = rows.number(1).unwrap_or_default();
+        let replica = if self.is_replica().await { Doubt::Replica as u64 } else { 0 };
+        Ok((rows.number(0).unwrap_or_default(), doubts | replica))
+    }
+
+    /// Whether the server says that it replicates another one. PostgreSQL takes no writes then.
+    async fn is_replica(&self) -> bool {
+        self.dialect() == Dialect::MySql
+            && self
+                .run(Rank::Ask, Script::replication, LIMIT)
+                .await
+                .is_ok_and(|(_, rows)| rows.foreign > 0)
     }
 
     /// Removes an entry of any client. Returns whether there was one.

@@ -82,14 +82,15 @@ impl<'a> Options<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] that names the first unknown option and all known ones.
+    /// [`Error::InvalidOption`] that names the first unknown option and all known ones. It does not
+    /// show the value, which may be a secret.
     pub fn finish(self) -> Result<()> {
         match self.given.iter().find(|(option, _)| !self.known.contains(&option.as_str())) {
             None => Ok(()),
-            Some((option, value)) => {
+            Some((option, _)) => {
                 let known =
                     if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
-                Err(invalid(option, value, &format!("unknown option; this store knows: {known}")))
+                Err(invalid(option, "***", &format!("unknown option; this store knows: {known}")))
             }
         }
     }
@@ -118,5 +119,18 @@ fn invalid(option: &str, value: &str, allowed: &str) -> Error {
         option: format!("URL option {option}"),
         value: value.to_owned(),
         allowed: allowed.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::StoreUrl;
+
+    #[test]
+    fn the_value_of_an_unknown_option_is_not_shown() {
+        let url = StoreUrl::parse("redis://h?opensesame=QXZ").unwrap();
+        let error = url.options().finish().unwrap_err();
+        let shown = format!("{error} {error:?}");
+        assert!(shown.contains("opensesame") && !shown.contains("QXZ"), "{shown}");
     }
 }

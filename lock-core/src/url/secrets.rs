@@ -3,14 +3,15 @@
 use super::parts::is_scheme;
 
 /// Parts of the names of options that people write although their values are secret.
-const SECRETS: [&str; 6] = ["passw", "pwd", "auth", "token", "secret", "requirepass"];
+const SECRETS: [&str; 7] = ["pass", "pwd", "auth", "token", "secret", "cred", "apikey"];
 
 /// Whether the value of an option is a secret, or was meant as one. That of `password_file` is where
 /// a secret is.
 pub(super) fn is_secret(option: &str) -> bool {
     let option = option.to_ascii_lowercase();
     let elsewhere = option.ends_with("_file") || option.ends_with("_env");
-    !elsewhere && (option == "pass" || SECRETS.iter().any(|part| option.contains(part)))
+    let option = option.replace(['_', '-'], "");
+    !elsewhere && (option == "pw" || SECRETS.iter().any(|part| option.contains(part)))
 }
 
 /// Whether there is an `@` that does not end a login. It may be part of a password, or follow a
@@ -57,5 +58,33 @@ fn without_secret_options(url: &str) -> String {
     match starts.filter_map(value).min() {
         Some(value) => format!("{}***", &url[..value]),
         None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_words_mean_a_secret() {
+        for option in [
+            "passphrase",
+            "dbpass",
+            "Requirepass",
+            "pw",
+            "PWD",
+            "cred",
+            "credentials",
+            "apikey",
+            "api_key",
+            "API-Key",
+            "auth",
+            "access_token",
+        ] {
+            assert!(is_secret(option), "{option}");
+        }
+        for option in ["password_file", "sentinel_password_env", "key", "ttl", "power", "ca"] {
+            assert!(!is_secret(option), "{option}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Where a server of PostgreSQL, MySQL or MariaDB is, and how to connect to it.
 
+use std::net::IpAddr;
+
 use lock_core::{Encryption, Error, Options, Result, Secret, StoreUrl, Timeouts, Tls};
 
 /// Where a server is, how to log in, and how to connect. `Debug` does not show the password.
@@ -101,6 +103,18 @@ impl Server {
         Ok(server)
     }
 
+    /// Says that a machine on the way may get the password, if one may: without a check of the
+    /// certificate it can say that there is no TLS, and ask for the password in plain text.
+    pub(crate) fn open_login(&self) -> Option<String> {
+        let is_open =
+            self.tls.mode != Encryption::Verify && !self.hosts.iter().all(|host| is_here(host));
+        (self.password.is_some() && is_open).then(|| {
+            "the server's certificate is not checked, so a machine on the way can ask for the \
+             password and get it: use tls=verify where others can reach the network"
+                .to_owned()
+        })
+    }
+
     /// Checks what a program or a file has set.
     ///
     /// # Errors
@@ -156,6 +170,13 @@ fn prefer() -> Tls {
     tls
 }
 
+/// Whether connections to the host stay on this machine.
+fn is_here(host: &str) -> bool {
+    let Some((name, _)) = split(host, 0) else { return false };
+    let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+    name == "localhost" || name.starts_with('/') || name.parse().is_ok_and(is_loopback)
+}
+
 fn split(host: &str, default_port: u16) -> Option<(String, u16)> {
     let bare = |host: &str| {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -187,6 +208,19 @@ mod tests {
             assert_eq!(split(host, 7), expected, "{host}");
         }
         assert_eq!(Server::new("::1", 8).addresses(7).unwrap(), [("::1".to_owned(), 8)]);
+    }
+
+    #[test]
+    fn a_password_on_the_way_through_a_network_is_told() {
+        let told = |server: Server| server.login("me", "p").open_login().is_some();
+        for here in ["localhost:1", "127.0.0.2", "[::1]:1", "[::ffff:127.0.0.1]", "/run/pg"] {
+            assert!(!told(Server::new("a", 7).hosts([here])), "{here}");
+        }
+        assert!(told(Server::new("127.example", 7)));
+        assert!(told(Server::new("localhost", 7).hosts(["localhost", "10.0.0.1"])));
+        assert!(!told(Server::new("10.0.0.1", 7).tls(Tls::verify())));
+        assert!(told(Server::new("10.0.0.1", 7).tls(Tls::default())));
+        assert_eq!(Server::new("10.0.0.1", 7).open_login(), None, "no password");
     }
 
     #[test]

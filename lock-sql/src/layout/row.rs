@@ -54,7 +54,12 @@ pub(crate) struct Rows {
     pub(crate) entries: Vec<Row>,
     /// Each with the attempt that it is about; the nil id if there is none.
     pub(crate) numbers: Vec<(Uuid, u64)>,
+    /// How many rows were of another kind: the server's own tables.
+    pub(crate) foreign: usize,
 }
+
+/// The columns of an entry.
+const ENTRY: usize = 12;
 
 impl Deref for Rows {
     type Target = [Row];
@@ -71,7 +76,7 @@ impl Rows {
     }
 
     /// Reads rows. An entry has 12 columns, a number 2. A row with one column only locks a counter,
-    /// or sends a notification.
+    /// or sends a notification. Rows of the server's own tables are counted.
     pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
@@ -90,6 +95,7 @@ impl Rows {
                     let attempt = Uuid::from_slice(&attempt).unwrap_or_default();
                     read.numbers.push((attempt, unsigned(row.try_get(1)?)));
                 }
+                columns if columns > ENTRY => read.foreign += 1,
                 _ => {
                     let attempt: Vec<u8> = row.try_get(2)?;
                     let holder: Option<Vec<u8>> = row.try_get(7)?;

@@ -2,7 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use lock_core::{Clock, Instant, LockName, deadline::jitter, queue::admitted, trace};
+use lock_core::{
+    Clock, Instant, LockName,
+    deadline::jitter,
+    keep::{backoff::Backoff, poison::lock},
+    queue::admitted,
+    trace,
+};
 
 use super::schedule::{LIMIT, Look, Why, blocked_for, next_look};
 use crate::{
@@ -12,8 +18,8 @@ use crate::{
     wire::{failure::Failure, script::Script, turns::Rank},
 };
 
-/// Pause after a look that failed.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Pauses after looks that failed: each may be a new connection that the server refuses.
+pub(crate) const PAUSES: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 /// Longest time without a look: a look that could be spared is made after it.
 const LONGEST_SPARE: Duration = Duration::from_secs(1);
 
@@ -37,6 +43,7 @@ impl Session {
         let look = |script: Script| script.look(&names, bury);
         match self.run(Rank::HandOver, look, LIMIT).await {
             Ok((_, rows)) => {
+                *lock(&self.look_pauses) = PAUSES;
                 for (name, _, waiting) in &due {
                     self.looked(name, waiting, &rows, seen);
                 }
@@ -105,7 +112,8 @@ impl Session {
         {
             trace::renewal_failed(self.dialect().store(), error);
         }
-        let (at, mut book) = (Clock::Boot.now() + jitter(PAUSE), self.book());
+        let pause = lock(&self.look_pauses).take();
+        let (at, mut book) = (Clock::Boot.now() + jitter(pause), self.book());
         for (name, look, _) in due {
             book.look_again(name, Look { at, ..*look });
         }

@@ -26,7 +26,8 @@ use crate::{
 
 /// Pause between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
-/// Time limit of an attempt to connect, and of the answer that shows that the connection is there.
+/// Time limit of an attempt to connect, unless the configuration names one, and of the answer that
+/// shows that the connection is there.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
@@ -34,14 +35,16 @@ pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output
     let (hosts, doubts) = (pushes.hosts.clone(), pushes.doubts.clone());
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {
-        let mut pause = BACKOFF;
+        let (mut pause, mut first) = (BACKOFF, true);
         loop {
-            match timeout(LIMIT, postgres::listen(id, &hosts)).await {
-                Ok(Ok(listener)) => {
+            let listener = postgres::listen(id, &hosts, LIMIT, first).await;
+            first = false;
+            match listener {
+                Ok(listener) => {
                     pause = BACKOFF;
                     listen(&session, listener, &doubts).await;
                 }
-                Ok(Err(_)) | Err(_) => pause.wait().await,
+                Err(_) => pause.wait().await,
             }
         }
     }

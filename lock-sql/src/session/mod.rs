@@ -69,6 +69,8 @@ pub(crate) struct Session {
     /// Whether the tables have the column `granted`, as far as this client knows. It may disappear,
     /// as when an old dump is restored, and come back.
     column: Mutex<Grants>,
+    /// The pauses after looks that fail from now on.
+    pub(crate) look_pauses: Mutex<Backoff>,
     undated: Undated,
 }
 

@@ -8,7 +8,11 @@ use uuid::Uuid;
 use super::{Session, grants, moves, neighbours::Neighbours, undated::Undated, waiters::Waiters};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
-use crate::{config::SqlConfig, queue::schedule::TOGETHER, wire::open::open};
+use crate::{
+    config::SqlConfig,
+    queue::{poll::PAUSES, schedule::TOGETHER},
+    wire::open::open,
+};
 
 impl Session {
     /// Connects, once.
@@ -28,6 +32,7 @@ impl Session {
             departures: Default::default(),
             renewal_due: Arc::default(),
             column: grants.into(),
+            look_pauses: PAUSES.into(),
             undated: Undated::default(),
         });
         session.join();

@@ -1,7 +1,10 @@
 //! A few connections to one database.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -9,7 +12,7 @@ use lock_core::{Clock, Instant, keep::poison::lock};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    error::is_passing,
+    error::{is_passing, refused_login},
     wire::{
         failure::Failure,
         hosts::Hosts,
@@ -22,9 +25,6 @@ use crate::{
 /// Shortest time limit for making a connection, even if the script that wants it waits for less.
 const MAKING: Duration = Duration::from_secs(1);
 
-/// Time limit for ending a connection properly. No server answers that.
-pub(super) const GOODBYE: Duration = Duration::from_millis(200);
-
 /// Connections that are made when they are needed, and used by one script at a time. Not the
 /// library's pool: after each use it asks the server whether the connection is still there, which
 /// would double the requests.
@@ -35,8 +35,10 @@ pub(crate) struct Connections<C: Link> {
     /// A connection that only renewals use, where several scripts run at once. So renewals do not
     /// wait for one to be made, or to come back.
     reserved: Mutex<Option<Made<C>>>,
-    /// Rings when a connection comes back.
-    back: Notify,
+    /// Rings when a connection comes back, or is gone.
+    back: Arc<Notify>,
+    /// How many connections there are, used or not.
+    alive: Arc<AtomicUsize>,
     /// One seat for each connection, also while it is being made.
     seats: Arc<Semaphore>,
     most: usize,
@@ -53,6 +55,20 @@ pub(super) struct Made<C> {
     pub(super) seat: OwnedSemaphorePermit,
     /// How often another host had taken over when it was made.
     pub(super) moves: u64,
+    _alive: Alive,
+}
+
+/// Counts a connection, until this is dropped.
+struct Alive {
+    count: Arc<AtomicUsize>,
+    back: Arc<Notify>,
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Relaxed);
+        self.back.notify_waiters();
+    }
 }
 
 impl<C: Link> Connections<C> {
@@ -66,6 +82,10 @@ impl<C: Link> Connections<C> {
                     // The server has no room for one more.
                     Err(Failure::Down(why)) if self.has_others() && is_passing(C::DIALECT, &why) => {
                         return Ok(self.unused().await);
+                    }
+                    // A password that is changed: the connections that there are work on.
+                    Err(Failure::Barred(why)) if refused_login(C::DIALECT, &why).is_some() => {
+                        return self.any().await.ok_or(Failure::Barred(why));
                     }
                     added => added?,
                 },
@@ -85,7 +105,8 @@ impl<C: Link> Connections<C> {
                 connections.forget();
             }
             let answered = Clock::Boot.now();
-            connections.put_back(Made { connection, answered, seat, moves });
+            let _alive = connections.count();
+            connections.put_back(Made { connection, answered, seat, moves, _alive });
             Ok(())
         });
         match making.await {
@@ -108,7 +129,8 @@ impl<C: Link> Connections<C> {
             hosts,
             idle: Mutex::new(Some(Vec::new())),
             reserved: Mutex::new(None),
-            back: Notify::new(),
+            back: Arc::default(),
+            alive: Arc::default(),
             seats: Arc::new(Semaphore::new(most)),
             most,
             stragglers: Turns::new(seats),
@@ -133,6 +155,27 @@ impl<C: Link> Connections<C> {
         }
     }
 
+    /// Waits for any connection, also the one for renewals. Returns `None` if there is none.
+    async fn any(&self) -> Option<Made<C>> {
+        loop {
+            let mut back = std::pin::pin!(self.back.notified());
+            back.as_mut().enable();
+            let idle = lock(&self.idle).as_mut().and_then(Vec::pop);
+            if let Some(made) = idle.or_else(|| self.reserved().take()) {
+                return Some(made);
+            }
+            if self.alive.load(Relaxed) == 0 {
+                return None;
+            }
+            back.await;
+        }
+    }
+
+    fn count(&self) -> Alive {
+        self.alive.fetch_add(1, Relaxed);
+        Alive { count: self.alive.clone(), back: self.back.clone() }
+    }
+
     /// Keeps a connection for the next script, unless it leads to a former primary.
     fn put_back(&self, made: Made<C>) {
         let is_current = made.moves == self.hosts.moves();
@@ -149,7 +192,10 @@ impl<C: Link> Connections<C> {
         let is_current = made.moves == self.hosts.moves();
         let keeps = rank == Rank::Renew && are_several && is_current && !self.is_refusing();
         match &*reserved {
-            None if keeps => *reserved = Some(made),
+            None if keeps => {
+                *reserved = Some(made);
+                self.back.notify_waiters();
+            }
             _ => {
                 drop(reserved);
                 self.put_back(made);
@@ -198,6 +244,6 @@ impl<C: Link> Connections<C> {
             }
         };
         // A server that does not read in time finds them closed.
-        let _ = tokio::time::timeout(GOODBYE, quits).await;
+        let _ = tokio::time::timeout(crate::wire::limit::GOODBYE, quits).await;
     }
 }

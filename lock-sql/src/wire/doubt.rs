@@ -12,14 +12,25 @@ pub(crate) enum Doubt {
     FullPageWrites = 32,
     NoSyncStandby = 64,
     Unlogged = 128,
+    Replica = 256,
 }
 
 use Doubt::{
-    Doublewrite, FlushLog, Fsync, FullPageWrites, NoSyncStandby, SemiSync, SyncBinlog, Unlogged,
+    Doublewrite, FlushLog, Fsync, FullPageWrites, NoSyncStandby, Replica, SemiSync, SyncBinlog,
+    Unlogged,
 };
 
-const ALL: [Doubt; 8] =
-    [FlushLog, SyncBinlog, Doublewrite, SemiSync, Fsync, FullPageWrites, NoSyncStandby, Unlogged];
+const ALL: [Doubt; 9] = [
+    FlushLog,
+    SyncBinlog,
+    Doublewrite,
+    SemiSync,
+    Fsync,
+    FullPageWrites,
+    NoSyncStandby,
+    Unlogged,
+    Replica,
+];
 
 impl Doubt {
     /// Whether a crash of the server itself makes it forget locks and tokens.
@@ -73,6 +84,10 @@ impl Doubt {
             Unlogged => {
                 "the locks' tables are UNLOGGED, so a crash of the server empties them: ALTER \
                  TABLE .. SET LOGGED"
+            }
+            Replica => {
+                "the server is a replica of another one and takes writes all the same (read_only is \
+                 off), so clients of the other one have locks of their own: name the primary"
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use lock_core::{Effect, Error, keep::errors::unavailable};
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::wire::tls_error;
 use crate::{error, layout::dialect::Dialect};
 
 /// Why a script has no answer.
@@ -22,6 +24,7 @@ impl Failure {
     /// Why there is no connection to a server.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn unconnected(dialect: Dialect, why: sqlx::Error) -> Self {
+        let why = tls_error::without_texts(why);
         match error::is_final(dialect, &why) {
             true => Self::Barred(error::not_sent(dialect, "connect", why)),
             false => Self::Down(why),

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, Timeouts, keep::poison::lock};
+use lock_core::{Clock, Instant, Timeouts, keep::poison::lock, trace};
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use crate::wire::{
@@ -30,6 +30,8 @@ pub(crate) struct Hosts<C: Link> {
     choosing: tokio::sync::Mutex<()>,
     /// Rings when another host has taken over.
     moved: Arc<Notify>,
+    /// What was told last of hosts that refuse for good.
+    told: Mutex<Vec<String>>,
 }
 
 /// Which host takes writes, as far as this client knows.
@@ -48,10 +50,7 @@ struct Place {
 impl<C: Link> Hosts<C> {
     /// The only place there is.
     pub(crate) fn one(way: Way<C>) -> Self {
-        Self::several(
-            vec![Host { name: String::new(), way, refused: Arc::default() }],
-            Timeouts::default(),
-        )
+        Self::several(vec![Host::new("", way)], Timeouts::default())
     }
 
     /// The hosts of one deployment.
@@ -62,6 +61,7 @@ impl<C: Link> Hosts<C> {
             place: Mutex::default(),
             choosing: tokio::sync::Mutex::default(),
             moved: Arc::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -114,21 +114,39 @@ impl<C: Link> Hosts<C> {
         Ok((probe.connection, self.found(at, probe.origin)))
     }
 
-    /// The options of a connection to the host that takes writes.
+    /// Options with which the host that takes writes lets this client in, for a connection that the
+    /// library makes in its own way, and the number of moves. Unless it is the `first` one, a login
+    /// shows that they still do: the library repeats one that fails.
     ///
     /// # Errors
     ///
     /// Same as [`make`](Self::make).
     #[cfg(feature = "postgres")]
-    pub(super) async fn options(&self) -> Result<(C::Options, u64), Failure> {
-        if let [host] = self.hosts.as_slice() {
-            return Ok((host.options()?, 0));
+    pub(super) async fn options(
+        &self,
+        limit: Duration,
+        first: bool,
+    ) -> Result<(C::Options, u64), Failure> {
+        let (host, moves) = match self.hosts.as_slice() {
+            [host] => (host, 0),
+            _ => {
+                if self.primary().is_none() {
+                    self.make(EACH).await?;
+                }
+                self.primary().ok_or_else(|| Failure::down("no host takes writes"))?
+            }
+        };
+        if let Some(options) = host.accepted().filter(|_| first) {
+            return Ok((options, moves));
         }
-        if self.primary().is_none() {
-            self.make(EACH).await?;
-        }
-        let (host, moves) = self.primary().ok_or_else(|| Failure::down("no host takes writes"))?;
-        Ok((host.options()?, moves))
+        let options = host.check(self.connect_limit(limit)).await;
+        Ok((options.inspect_err(|_| self.doubt(moves))?, moves))
+    }
+
+    /// Time limit of a connection: that of the configuration, or else this one.
+    #[cfg(feature = "postgres")]
+    pub(super) fn connect_limit(&self, limit: Duration) -> Duration {
+        self.timeouts.connect.unwrap_or(limit)
     }
 
     /// Makes the next connection ask all hosts, unless another one has taken over meanwhile.
@@ -160,10 +178,11 @@ impl<C: Link> Hosts<C> {
                     end = end.min(Clock::Boot.now() + OTHERS);
                     found.push((at, probe));
                 }
-                Ok((at, Err(failure))) => failed.push((self.hosts[at].name.clone(), failure)),
+                Ok((at, Err(failure))) => failed.push((self.name(at).to_owned(), failure)),
                 Err(_) => {}
             }
         }
+        self.tell(&failed);
         let taker = |(at, probe): &(usize, Probe<C>)| (self.name(*at), probe.origin);
         let takers: Vec<_> = found.iter().map(taker).collect();
         let known = lock(&self.place).origin;
@@ -171,8 +190,22 @@ impl<C: Link> Hosts<C> {
         found.pop().ok_or_else(|| Failure::down("no host takes writes"))
     }
 
+    /// Tells of hosts that refuse for good, once: the others may hide that for long.
+    fn tell(&self, failed: &[(String, Failure)]) {
+        let barred = |(name, failure): &(String, Failure)| match failure {
+            Failure::Barred(error) => Some(format!("{name}: {error}")),
+            _ => None,
+        };
+        let barred: Vec<_> = failed.iter().filter_map(barred).collect();
+        let mut told = lock(&self.told);
+        for why in barred.iter().filter(|why| !told.contains(why)) {
+            trace::caution(C::DIALECT.store(), why);
+        }
+        *told = barred;
+    }
+
     fn name(&self, at: usize) -> &str {
-        &self.hosts[at].name
+        self.hosts[at].name()
     }
 
     /// Notes which host takes writes. Returns the number of moves.

@@ -5,6 +5,9 @@ use std::{io, time::Duration};
 use lock_core::{Clock, Instant, duration::shown};
 use tokio::time::timeout;
 
+/// Time limit for ending a connection properly. No server answers that.
+pub(crate) const GOODBYE: Duration = Duration::from_millis(200);
+
 /// One deadline for all waits of a script once it is its turn: for a connection, for the answer.
 #[derive(Debug)]
 pub(crate) struct Limit {

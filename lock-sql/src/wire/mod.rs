@@ -10,6 +10,7 @@ mod host;
 pub(crate) mod hosts;
 mod limit;
 mod link;
+mod logins;
 #[cfg(feature = "mysql")]
 mod mysql;
 pub(crate) mod open;

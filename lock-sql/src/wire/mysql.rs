@@ -18,7 +18,7 @@ use crate::{
         hosts::Hosts,
         link::Link,
         own_client,
-        remote::{Remote, hosts, pem, set},
+        remote::{Remote, Texts, hosts, set},
     },
 };
 
@@ -29,12 +29,18 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
     SET SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 2, SESSION autocommit = 1 \
     /*M! , SESSION max_statement_time = 3 */ /*!50708 , SESSION max_execution_time = 3000 */; \
     SHOW VARIABLES WHERE variable_name IN ('read_only', 'innodb_read_only', 'log_bin', \
-    'binlog_format', 'wsrep_on', 'wsrep_provider')";
+    'binlog_format', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name', \
+    'group_replication_single_primary_mode')";
 
 /// Each node of Galera ends locks by its own clock, and grants a lock before it has the other
 /// nodes' grants.
 const GALERA: &str = "the server is a node of Galera (wsrep_on): each node has its own clock, and another \
     one may grant what this one has granted; use a server with one writing primary";
+
+/// As with Galera.
+const SEVERAL_PRIMARIES: &str = "the server is in a group with several primaries \
+    (group_replication_single_primary_mode=OFF): another one may grant what this one has granted; \
+    use a group with a single primary";
 
 /// InnoDB then refuses every write (error 1665).
 const STATEMENTS: &str = "the server writes its binary log by statement (binlog_format=STATEMENT), with \
@@ -110,8 +116,8 @@ fn unconnected(options: &MySqlConnectOptions, why: sqlx::Error) -> Failure {
         MySqlSslMode::Disabled => "the server demands TLS, and this is tls=off",
         _ => "the account demands a certificate of the client (options cert and key)",
     };
-    let why = format!("{}: the login is wrong, or {or}", refused.message());
-    Failure::Barred(denied(Dialect::MySql.store(), "connect", why))
+    let text = format!("{}: the login is wrong, or {or}", refused.message());
+    Failure::Barred(denied(Dialect::MySql.store(), "connect", error::in_words(text, why)))
 }
 
 /// Checks that a server with these settings can keep locks.
@@ -122,6 +128,11 @@ fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
     let is_set = |name: &str| settings.contains_key(name) && !is(name, "OFF");
     if is_set("wsrep_on") && !is("wsrep_provider", "none") {
         return Err(Failure::Barred(error::unfit(Dialect::MySql, GALERA)));
+    }
+    // The variables are there if the plugin is, also without a group.
+    let is_in_group = settings.get("group_replication_group_name").is_some_and(|n| !n.is_empty());
+    if is_in_group && is("group_replication_single_primary_mode", "OFF") {
+        return Err(Failure::Barred(error::unfit(Dialect::MySql, SEVERAL_PRIMARIES)));
     }
     if is_set("log_bin") && is("binlog_format", "STATEMENT") {
         return Err(Failure::Barred(error::unfit(Dialect::MySql, STATEMENTS)));
@@ -149,8 +160,7 @@ fn options(server: &Server, host: &str, port: u16) -> Result<MySqlConnectOptions
     let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;
-    let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
-    let key = pem(tls.key.as_ref(), "key")?;
+    let Texts { ca, cert, key } = Texts::read(tls)?;
     let options = set(options, password.as_deref(), MySqlConnectOptions::password);
     let options = set(options, ca, |options, ca| options.ssl_ca_from_pem(ca.into_bytes()));
     let options = set(options, cert, MySqlConnectOptions::ssl_client_cert_from_pem);
@@ -176,6 +186,15 @@ mod tests {
         let barred = |settings| matches!(fits(settings), Err(Failure::Barred(_)));
         assert!(barred(&[("wsrep_on", "ON"), ("wsrep_provider", "/usr/lib/libgalera_smm.so")]));
         assert!(barred(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")]));
+        let group = |name, single| {
+            [
+                ("group_replication_group_name", name),
+                ("group_replication_single_primary_mode", single),
+            ]
+        };
+        assert!(barred(&group("8a94f357-aab4-11df-86ab-c80aa9429562", "OFF")));
+        assert!(fits(&group("8a94f357-aab4-11df-86ab-c80aa9429562", "ON")).is_ok());
+        assert!(fits(&group("", "OFF")).is_ok(), "the plugin without a group");
         for settings in [[("read_only", "ON")], [("innodb_read_only", "ON")]] {
             assert!(matches!(fits(&settings), Err(Failure::Down(_))), "{settings:?}");
         }

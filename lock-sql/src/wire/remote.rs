@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_core::{Attempt, Encryption, Instant, Pem, Result};
+use lock_core::{Attempt, Encryption, Error, Instant, Pem, Result, Tls, keep::tls::client_config};
 use tokio::sync::Notify;
 
 use crate::{
@@ -119,7 +119,7 @@ impl<C: Link> Drop for Remote<C> {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a configuration that cannot work.
+/// [`Error::InvalidOption`] for a configuration that cannot work.
 pub(super) fn hosts<C: Link>(
     server: &Server,
     default_port: u16,
@@ -128,25 +128,63 @@ pub(super) fn hosts<C: Link>(
     server.check(default_port)?;
     if server.tls.mode == Encryption::Verify {
         // Says better than the client library what is wrong with the files.
-        lock_core::keep::tls::client_config(&server.tls)?;
+        client_config(&server.tls)?;
     }
     let host = |(name, port): (String, u16)| {
         let (shown, server) = (format!("{name}:{port}"), server.clone());
         let way: Way<C> = Arc::new(move || options(&server, &name, port));
-        Host { name: shown, way, refused: Arc::default() }
+        Host::new(&shown, way)
     };
     let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
     Ok(Arc::new(Hosts::several(hosts, server.timeouts)))
 }
 
-/// Reads certificates or a key, if there are any. The client library would read a file in a task
-/// that panics when the runtime ends.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the file cannot be read.
-pub(super) fn pem(pem: Option<&Pem>, option: &str) -> Result<Option<String>> {
-    pem.map(|pem| pem.read(option)).transpose()
+/// The texts of certificates and of a key.
+pub(super) struct Texts {
+    pub(super) ca: Option<String>,
+    pub(super) cert: Option<String>,
+    pub(super) key: Option<String>,
+}
+
+impl Texts {
+    /// Reads the files that there are, and checks what they hold: the client library shows a text
+    /// that it cannot read, and a private key may be in it. It would also read a file in a task
+    /// that panics when the runtime ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] with the path.
+    pub(super) fn read(tls: &Tls) -> Result<Self> {
+        let read = |pem: &Option<Pem>, option| pem.as_ref().map(|pem| pem.read(option)).transpose();
+        let (ca, cert, key) =
+            (read(&tls.ca, "ca")?, read(&tls.cert, "cert")?, read(&tls.key, "key")?);
+        let texts = Self { ca, cert, key };
+        if texts.ca.is_some() || texts.cert.is_some() || texts.key.is_some() {
+            client_config(&texts.as_tls()).map_err(|error| named(tls, error))?;
+        }
+        Ok(texts)
+    }
+
+    /// What is checked is what was read: a file may be written just now.
+    fn as_tls(&self) -> Tls {
+        let mut tls = Tls::verify();
+        let text = |text: &Option<String>| text.clone().map(Pem::Text);
+        (tls.ca, tls.cert, tls.key) = (text(&self.ca), text(&self.cert), text(&self.key));
+        tls
+    }
+}
+
+/// The error about a text, with the path of its file.
+fn named(tls: &Tls, error: Error) -> Error {
+    let Error::InvalidOption { option, value, allowed } = error else { return error };
+    let pem = match option.as_str() {
+        "ca" => &tls.ca,
+        "cert" => &tls.cert,
+        "key" => &tls.key,
+        _ => &None,
+    };
+    let value = pem.as_ref().map_or(value, |pem| format!("{pem:?}"));
+    Error::InvalidOption { option, value, allowed }
 }
 
 /// Sets an option that the configuration names.

@@ -10,10 +10,10 @@ use crate::{
     error::{is_spent, may_have_run},
     layout::dialect::stamp,
     wire::{
-        connections::{Connections, GOODBYE, Made},
+        connections::{Connections, Made},
         database::{Answer, Database},
         failure::{self, Failure},
-        limit::Limit,
+        limit::{GOODBYE, Limit},
         link::Link,
         turns::{Rank, Turn},
     },

@@ -19,6 +19,18 @@ pub(crate) fn explained(error: &Error) -> Option<String> {
     }
 }
 
+/// The error without certificates and keys: the client library shows the whole text that it cannot
+/// read, as of the options of a pool.
+pub(crate) fn without_texts(error: Error) -> Error {
+    match &error {
+        Error::Tls(why) if why.to_string().contains("-----BEGIN") => Error::Tls(UNREADABLE.into()),
+        _ => error,
+    }
+}
+
+const UNREADABLE: &str =
+    "a text in PEM is no certificate (it is not shown: there may be a private key in it)";
+
 /// Whether the server did not prove its identity, or does not accept the client's.
 pub(crate) fn is_distrust(error: &io::Error) -> bool {
     of_tls(error).is_some() || error.kind() == io::ErrorKind::InvalidData
@@ -76,6 +88,17 @@ fn is_about_ours(alert: Alert) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_in_pem_is_not_shown() {
+        let told =
+            "Invalid certificate -----BEGIN PRIVATE KEY-----\nQXZ\n-----END PRIVATE KEY-----";
+        let error = without_texts(Error::Tls(told.into()));
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("QXZ") && shown.contains("no certificate"), "{shown}");
+        let other = without_texts(Error::Tls("no TLS here".into()));
+        assert!(other.to_string().contains("no TLS here"), "{other}");
+    }
 
     #[test]
     fn each_cause_is_named() {

@@ -67,16 +67,26 @@ fn strangers(dialect: Dialect, one: &str, other: &str) -> Failure {
     Failure::Barred(error::unfit(dialect, &why))
 }
 
-/// Why no host takes writes. A reason that a retry does not change goes first.
+/// Why no host takes writes. Only if a retry changes nothing at any of them, the reason is final: one
+/// with a wrong login must not end a wait for another one.
 fn none(dialect: Dialect, failed: Vec<(String, Failure)>) -> Failure {
-    let mut reasons = Vec::new();
+    let (mut reasons, mut barred, mut passing) = (Vec::new(), None, failed.is_empty());
     for (name, failure) in failed {
-        match failure {
-            Failure::Barred(error) => return Failure::Barred(at(&name, error)),
-            failure => reasons.push(format!("{name}: {}", failure.unsent(dialect, "connect"))),
-        }
+        let error = match failure {
+            Failure::Barred(error) => error,
+            failure => {
+                passing = true;
+                reasons.push(format!("{name}: {}", failure.unsent(dialect, "connect")));
+                continue;
+            }
+        };
+        reasons.push(format!("{name}: {error}"));
+        barred.get_or_insert_with(|| at(&name, error));
     }
-    Failure::down(&format!("no host takes writes: {}", reasons.join("; ")))
+    match barred {
+        Some(error) if !passing => Failure::Barred(error),
+        _ => Failure::down(&format!("no host takes writes: {}", reasons.join("; "))),
+    }
 }
 
 /// The same error with the host's name.
@@ -121,6 +131,22 @@ mod tests {
             let Err(Failure::Down(why)) = refused else { panic!("{refused:?}") };
             assert!(why.to_string().contains(word), "{why}");
         }
+    }
+
+    #[test]
+    fn a_host_that_refuses_for_good_is_final_only_if_all_do() {
+        let barred = || Failure::Barred(error::unfit(Dialect::Postgres, "a pooler"));
+        let none = |failed: Vec<(&str, Failure)>| {
+            let failed = failed.into_iter().map(|(name, failure)| (name.to_owned(), failure));
+            judge(Dialect::Postgres, None, &[], failed.collect()).unwrap_err()
+        };
+        let found = none(vec![("a", barred()), ("b", Failure::down("asleep"))]);
+        let Failure::Down(why) = found else { panic!("{found:?}") };
+        let why = why.to_string();
+        assert!(why.contains("a pooler") && why.contains("asleep"), "{why}");
+        let found = none(vec![("a", barred()), ("b", barred())]);
+        let Failure::Barred(why) = found else { panic!("{found:?}") };
+        assert!(why.to_string().contains("a: a pooler"), "{why}");
     }
 
     #[test]

@@ -6,9 +6,12 @@ use lock_core::{Clock, Error, LossReason};
 use lock_lab::{Postgres, Server};
 use lock_sql::Dialect;
 
-use crate::{Database, connect, locks, on_both};
+use crate::{Database, connect, eventually, locks, logins, on_both};
 
-on_both!(the_host_that_takes_writes_is_found_and_followed);
+on_both!(
+    the_host_that_takes_writes_is_found_and_followed,
+    a_host_with_another_login_does_not_end_a_wait,
+);
 
 const TTL: Duration = Duration::from_secs(8);
 
@@ -44,6 +47,19 @@ async fn the_host_that_takes_writes_is_found_and_followed(dialect: Dialect) {
     assert_eq!(one.entries().await, 1);
     assert_eq!(lost.await, LossReason::Failover);
     next.release().await.unwrap();
+}
+
+/// The other host refuses the login for good, and the primary is away for a while.
+async fn a_host_with_another_login_does_not_end_a_wait(dialect: Dialect) {
+    let primary = Database::start_for_everyone(dialect).await;
+    let stranger = Database::start(dialect).await;
+    let found = locks(&url(&primary.url_as("plain:plain"), &[&stranger, &primary])).await;
+    primary.kill();
+    let before = logins::refused(&stranger);
+    let attempt = tokio::spawn(found.lock("a").unwrap().acquire());
+    eventually("it asks the other host", async || logins::refused(&stranger) > before).await;
+    primary.restart().await.unwrap();
+    attempt.await.unwrap().unwrap().release().await.unwrap();
 }
 
 /// Failover of a database whose standby lags: the lock is lost, and its holder is told. A former

@@ -6,7 +6,7 @@ use lock_core::Clock;
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks};
+use crate::{Database, eventually, locks, rotation::end_connections};
 
 /// Well below the pause until the slow look, which would find out as well.
 const SOON: Duration = Duration::from_secs(2);
@@ -212,4 +212,43 @@ async fn a_revoked_lock_is_lost_though_its_client_did_not_listen_yet() {
         let told = tokio::time::timeout(SOON, guard.lost()).await;
         told.expect("the victim was not told");
     }
+}
+
+/// A login takes more than the 2 s that are allowed where the configuration names no time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pushes_come_over_a_slow_network_with_a_longer_limit() {
+    let server = Database::start(Dialect::Postgres).await;
+    let network = Proxy::start(server.addr()).await.unwrap();
+    let near = locks(&server.url()).await;
+    network.delay(Duration::from_millis(300));
+    let far = locks(&(server.url_via(&network) + "?connect_timeout=15s")).await;
+    // The other one listens at once.
+    let listening = "SELECT count(*) FROM pg_stat_activity WHERE query ~ '^LISTEN .*values'";
+    eventually("both listen", async || server.sql(listening).await.trim() == "2").await;
+    drop((near, far));
+}
+
+/// A look on a new connection that the server has no room for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looks_that_find_no_room_become_rare() {
+    let server = Database::start_for_everyone(Dialect::Postgres).await;
+    let (here, there) = (locks(&server.url()).await, locks(&server.url_as("plain:plain")).await);
+    let guard = here.lock("a").unwrap().acquire().await.unwrap();
+    let waiter = there.lock("a").unwrap().ttl(Duration::from_secs(60)).acquire();
+    let waiter = tokio::spawn(waiter);
+    eventually("it waits", async || server.entries().await == 2).await;
+    server.sql_as_admin("ALTER ROLE plain CONNECTION LIMIT 0").await;
+    end_connections(&server, "plain").await;
+    let refused = || server.log().matches("too many connections for role").count();
+    // The connection for pushes is refused at once, and after 2.5 to 5 s a look.
+    eventually("looks are refused", async || refused() > 12).await;
+    let (start, before) = (Clock::Boot.now(), refused());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let (many, seconds) = (refused() - before, Clock::Boot.now().since(start).as_secs_f64());
+    println!("{many} in {seconds} s");
+    // A look in 0.5 to 1 s, and one more connection for pushes.
+    assert!(many as f64 <= seconds * 4.0, "{many} in {seconds} s");
+    server.sql_as_admin("ALTER ROLE plain CONNECTION LIMIT -1").await;
+    guard.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
 }

@@ -11,18 +11,29 @@ on_both!(a_new_password_in_the_file_loses_no_lock);
 
 const TTL: Duration = Duration::from_secs(4);
 
-/// Sets another password, and ends the user's connections.
-async fn change_password(server: &Database, password: &str) {
+/// Sets another password of the user `plain`.
+pub async fn set_password(server: &Database, password: &str) {
     let change = match server {
-        Database::MariaDb(_) => {
-            format!("SET PASSWORD FOR plain@'%' = PASSWORD('{password}'); KILL USER plain")
-        }
-        Database::Postgres(_) => format!(
-            "ALTER USER plain PASSWORD '{password}'; SELECT pg_terminate_backend(pid) \
-             FROM pg_stat_activity WHERE usename = 'plain'"
-        ),
+        Database::MariaDb(_) => format!("SET PASSWORD FOR plain@'%' = PASSWORD('{password}')"),
+        Database::Postgres(_) => format!("ALTER USER plain PASSWORD '{password}'"),
     };
     server.sql_as_admin(&change).await;
+}
+
+/// Ends all connections of a user.
+pub async fn end_connections(server: &Database, user: &str) {
+    let end = match server {
+        Database::MariaDb(_) => format!("KILL USER {user}"),
+        Database::Postgres(_) => format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{user}'"
+        ),
+    };
+    server.sql_as_admin(&end).await;
+}
+
+async fn change_password(server: &Database, password: &str) {
+    set_password(server, password).await;
+    end_connections(server, "plain").await;
 }
 
 /// The server ends all connections, so that the client must log in again.

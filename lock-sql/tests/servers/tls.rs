@@ -1,7 +1,7 @@
 //! TLS to a server with a certificate: checked where asked for, used where offered, and each failure
 //! with its cause.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use lock_core::{Clock, Error, Locks};
 use lock_lab::{Authority, Issued, MariaDb, Postgres};
@@ -13,9 +13,12 @@ use lock_sql::{
     },
 };
 
-use crate::{Database, connect, locks, on_both, support::contend::contend};
+use crate::{
+    Database, connect, locks, on_both, rotation::end_connections, support::contend::contend,
+};
 
 on_both!(
+    a_key_in_a_file_that_breaks_is_not_shown,
     a_certificate_is_checked,
     an_expired_certificate_is_refused,
     a_server_that_demands_tls_and_certificates_gets_both,
@@ -98,6 +101,24 @@ async fn a_certificate_is_checked(dialect: Dialect) {
 
     let plain = Database::start(dialect).await;
     refused(&(plain.url() + &verify(&authority)), "the server offers none").await;
+}
+
+/// The client library shows a text that it cannot read.
+async fn a_key_in_a_file_that_breaks_is_not_shown(dialect: Dialect) {
+    let (server, authority) = start(dialect, "127.0.0.1").await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, authority.certificate()).unwrap();
+    let path = file.path().display().to_string();
+    let locks = locks(&format!("{}?tls=verify&ca={path}", server.url())).await;
+    let key = authority.client("me").unwrap().key().to_owned();
+    let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+    fs::write(&file, key.clone() + broken).unwrap();
+    end_connections(&server, "lab").await;
+    let error = locks.lock("a").unwrap().acquire().await.unwrap_err();
+    let shown = format!("{error} {error:?} {:?}", locks.connection());
+    assert!(shown.contains(&path), "{shown}");
+    let hidden = key.lines().filter(|line| shown.contains(line));
+    assert_eq!(hidden.count(), 0, "{shown}");
 }
 
 async fn an_expired_certificate_is_refused(dialect: Dialect) {

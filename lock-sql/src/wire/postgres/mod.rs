@@ -1,9 +1,13 @@
 //! PostgreSQL.
 
 pub(crate) mod doubts;
+mod environment;
 mod fitness;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use lock_core::{Encryption, Error, Secret};
 use sqlx::{
@@ -25,9 +29,10 @@ use crate::{
     wire::{
         failure::Failure,
         hosts::Hosts,
+        limit::Limit,
         link::Link,
         own_client,
-        remote::{Remote, hosts, pem, set},
+        remote::{Remote, Texts, hosts, set},
         script::OBSERVERS,
         verdict::Origin,
     },
@@ -117,15 +122,16 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
 fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, Error> {
     // No password of `~/.pgpass` and `PGPASSWORD`: options of distlock alone say where it is.
     let options = PgConnectOptions::new_without_pgpass().host(host).port(port);
+    environment::check(&options, &server.tls)?;
     let options = options.application_name("distlock").options([DIRECT]);
     let options = set(options, server.user.as_deref(), PgConnectOptions::username);
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;
-    let (ca, cert) = (pem(tls.ca.as_ref(), "ca")?, pem(tls.cert.as_ref(), "cert")?);
-    let key = pem(tls.key.as_ref(), "key")?;
+    let Texts { ca, cert, key } = Texts::read(tls)?;
     let options = options.password(password.as_deref().unwrap_or_default());
-    let options = set(options, ca, |options, ca| options.ssl_root_cert_from_pem(ca.into_bytes()));
+    // Also an empty text: otherwise `PGSSLROOTCERT` would add authorities.
+    let options = options.ssl_root_cert_from_pem(ca.unwrap_or_default().into_bytes());
     let options = set(options, cert, PgConnectOptions::ssl_client_cert_from_pem);
     let options = set(options, key, PgConnectOptions::ssl_client_key_from_pem);
     let options = options.ssl_mode(match tls.mode {
@@ -136,15 +142,21 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
     Ok(options.disable_statement_logging())
 }
 
-/// Makes the connection by which pushes come, one per client, and listens to them.
+/// Makes the connection by which pushes come, one per client, and listens to them. `limit` counts
+/// where the configuration names no `connect_timeout`.
 ///
 /// # Errors
 ///
 /// If the connection fails, or the server takes no writes. The next call then asks all hosts.
-pub(crate) async fn listen(id: Uuid, hosts: &Hosts<PgConnection>) -> Result<PgListener, Failure> {
-    let (options, moves) = hosts.options().await?;
-    let listener = listen_with(id, options).await;
-    listener.inspect_err(|_| hosts.doubt(moves)).map_err(Failure::Down)
+pub(crate) async fn listen(
+    id: Uuid,
+    hosts: &Hosts<PgConnection>,
+    limit: Duration,
+    first: bool,
+) -> Result<PgListener, Failure> {
+    let (options, moves) = hosts.options(limit, first).await?;
+    let listener = Limit::new(hosts.connect_limit(limit)).keep(listen_with(id, options)).await;
+    listener.flatten().inspect_err(|_| hosts.doubt(moves)).map_err(Failure::Down)
 }
 
 async fn listen_with(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {

@@ -37,7 +37,10 @@ impl Script {
                 "CASE WHEN @@innodb_flush_log_at_trx_commit IN (1, 3) THEN 0 ELSE 1 END \
                  + CASE WHEN @@log_bin = 1 AND @@sync_binlog <> 1 THEN 2 ELSE 0 END \
                  + CASE WHEN @@innodb_doublewrite = 0 THEN 4 ELSE 0 END \
-                 /*M! + CASE WHEN @@rpl_semi_sync_master_enabled = 0 THEN 8 ELSE 0 END */"
+                 /*M! + CASE WHEN @@rpl_semi_sync_master_enabled = 0 THEN 8 ELSE 0 END \
+                 + CASE WHEN EXISTS (SELECT 1 FROM information_schema.global_status \
+                 WHERE variable_name = 'SLAVE_RUNNING' AND variable_value = 'ON') \
+                 THEN 256 ELSE 0 END */"
             }
             Dialect::Postgres => {
                 "CASE current_setting('fsync') WHEN 'on' THEN 0 ELSE 16 END \
@@ -49,6 +52,12 @@ impl Script {
                    THEN 128 ELSE 0 END"
             }
         }
+    }
+
+    /// Returns foreign rows if a server of MySQL or MariaDB replicates another one, or did so before
+    /// it was told to pause. Many users may not ask.
+    pub(crate) fn replication(self) -> String {
+        "SHOW /*M! ALL SLAVES STATUS */ /*!80022 REPLICA STATUS */;".to_owned()
     }
 
     /// Writes nothing, but is refused where a write would be.

@@ -1,0 +1,229 @@
+//! What a host has said about logins, and how many may be tried at once.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Mutex,
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant, keep::poison::lock};
+use tokio::{sync::Notify, time::timeout};
+
+/// Pause after a refused login with the same options: it doubles up to the longest. A server may
+/// lock an account after many refusals. Short beside a TTL: the server may accept the login soon,
+/// where the password in a file is changed first.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Longest wait for the outcome of another login. A host that is silent, or slow to refuse, then
+/// gets one more.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What one host has said about logins.
+///
+/// The first login of a burst goes alone, and the others wait for its outcome: if the password was
+/// changed, the host refuses one login, not ten. Then they go at once, so a burst of connections
+/// takes the time of one login more. Logins that all went one by one would take ten times as long.
+pub(crate) struct Logins<O> {
+    state: Mutex<State<O>>,
+    /// Rings when a login has ended.
+    ended: Notify,
+}
+
+struct State<O> {
+    /// Logins that have begun and not ended.
+    under_way: usize,
+    /// When the last one has begun.
+    begun: Instant,
+    /// The options with which a login has led to a connection, while logins are under way.
+    proven: Option<u64>,
+    /// The options that the host accepted last.
+    accepted: Option<O>,
+    refused: Option<Refused>,
+}
+
+/// The last refusal of the options that were current then.
+struct Refused {
+    options: u64,
+    until: Instant,
+    pause: Duration,
+    why: String,
+}
+
+/// A login that is under way, until this is dropped.
+pub(super) struct Login<'a, O> {
+    logins: &'a Logins<O>,
+    options: O,
+}
+
+impl<O> Default for Logins<O> {
+    fn default() -> Self {
+        let state = State {
+            under_way: 0,
+            begun: Instant::default(),
+            proven: None,
+            accepted: None,
+            refused: None,
+        };
+        Self { state: Mutex::new(state), ended: Notify::new() }
+    }
+}
+
+impl<O: Clone + std::fmt::Debug> Logins<O> {
+    /// Waits until a login may begin. `read` returns the current options, which may change while it
+    /// waits.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`.
+    pub(super) async fn begin<E>(
+        &self,
+        read: impl Fn() -> Result<O, E>,
+    ) -> Result<Login<'_, O>, E> {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            let options = read()?;
+            match self.try_begin(hash(&options), Clock::Boot.now()) {
+                Ok(()) => return Ok(Login { logins: self, options }),
+                Err(wait) => drop(timeout(wait, ended).await),
+            }
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(super) fn last_accepted(&self) -> Option<O> {
+        lock(&self.state).accepted.clone()
+    }
+
+    /// Begins a login, or returns how long to wait for another one at the most.
+    fn try_begin(&self, options: u64, now: Instant) -> Result<(), Duration> {
+        let mut state = lock(&self.state);
+        let end = state.begun + PATIENCE;
+        if state.under_way > 0 && state.proven != Some(options) && now < end {
+            return Err(end.since(now));
+        }
+        (state.under_way, state.begun) = (state.under_way + 1, now);
+        Ok(())
+    }
+}
+
+impl<O: Clone + std::fmt::Debug> Login<'_, O> {
+    /// The options to try, in this order: the current ones, and the ones that the host accepted
+    /// last, if they are others. A new password may be in a file before the host knows it, or after.
+    /// Current ones that were refused a moment ago are only tried if the host refuses the others,
+    /// too.
+    ///
+    /// # Errors
+    ///
+    /// Why the host refused the current ones, if there are no others.
+    pub(super) fn options(&self) -> Result<Vec<O>, String> {
+        let (current, now) = (hash(&self.options), Clock::Boot.now());
+        let mut state = lock(&self.logins.state);
+        let other = state.accepted.clone().filter(|accepted| hash(accepted) != current);
+        let Some(last) = state.refused.as_mut().filter(|last| last.options == current) else {
+            return Ok([self.options.clone()].into_iter().chain(other).collect());
+        };
+        if now >= last.until {
+            // Logins that begin before this one ends do not repeat it.
+            last.until = now + last.pause;
+            return Ok([self.options.clone()].into_iter().chain(other).collect());
+        }
+        let other = other.ok_or_else(|| last.why.clone())?;
+        Ok(vec![other, self.options.clone()])
+    }
+
+    /// Notes that the host has accepted these options.
+    pub(super) fn accepted(&self, options: &O) {
+        let current = hash(&self.options);
+        let mut state = lock(&self.logins.state);
+        state.proven = Some(current);
+        if hash(options) == current {
+            (state.accepted, state.refused) = (Some(options.clone()), None);
+        }
+    }
+
+    /// Notes that the host has refused these options.
+    pub(super) fn refused(&self, options: &O, why: String) {
+        let (current, options) = (hash(&self.options), hash(options));
+        let mut state = lock(&self.logins.state);
+        state.proven = None;
+        state.accepted.take_if(|accepted| hash(accepted) == options);
+        if options != current {
+            return;
+        }
+        let last = state.refused.as_ref().filter(|last| last.options == options);
+        let pause = last.map_or(PAUSE, |last| (last.pause * 2).min(LONGEST_PAUSE));
+        state.refused = Some(Refused { options, until: Clock::Boot.now() + pause, pause, why });
+    }
+}
+
+impl<O> Drop for Login<'_, O> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.logins.state);
+        state.under_way -= 1;
+        if state.under_way == 0 {
+            state.proven = None;
+        }
+        drop(state);
+        self.logins.ended.notify_waiters();
+    }
+}
+
+/// The library's options show everything, also the password.
+fn hash(options: &impl std::fmt::Debug) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{options:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn login<'a>(
+        logins: &'a Logins<&'static str>,
+        now: &'static str,
+    ) -> Login<'a, &'static str> {
+        logins.begin(|| Ok::<_, String>(now)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_worked_is_tried_beside_what_is_new() {
+        let logins = Logins::default();
+        let first = login(&logins, "old").await;
+        assert_eq!(first.options().unwrap(), ["old"]);
+        first.accepted(&"old");
+        drop(first);
+        let next = login(&logins, "new").await;
+        assert_eq!(next.options().unwrap(), ["new", "old"]);
+        next.refused(&"new", "no".to_owned());
+        next.accepted(&"old");
+        drop(next);
+        let next = login(&logins, "new").await;
+        assert_eq!(next.options().unwrap(), ["old", "new"], "a moment ago");
+        next.refused(&"old", "no".to_owned());
+        next.refused(&"new", "no".to_owned());
+        assert_eq!(next.options().unwrap_err(), "no");
+        drop(next);
+        assert_eq!(login(&logins, "newer").await.options().unwrap(), ["newer"]);
+    }
+
+    #[test]
+    fn the_first_of_a_burst_goes_alone() {
+        let (logins, now) = (Logins::<&str>::default(), Clock::Boot.now());
+        let (one, other) = (hash(&"one"), hash(&"other"));
+        logins.try_begin(one, now).unwrap();
+        let first = Login { logins: &logins, options: "one" };
+        assert_eq!(logins.try_begin(one, now), Err(PATIENCE));
+        first.accepted(&"one");
+        logins.try_begin(one, now).unwrap();
+        let second = Login { logins: &logins, options: "one" };
+        assert!(logins.try_begin(other, now).is_err(), "another password");
+        second.refused(&"one", "no".to_owned());
+        assert!(logins.try_begin(one, now).is_err(), "the password has changed");
+        // A host that does not answer.
+        logins.try_begin(one, now + PATIENCE).unwrap();
+        assert!(logins.try_begin(one, now + PATIENCE).is_err());
+    }
+}
