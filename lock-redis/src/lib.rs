@@ -61,10 +61,11 @@
 //! # Guarantees
 //!
 //! Waiters get the lock in the order of their arrival. A push wakes a waiter. Tokens rise as a best
-//! effort. A held lock survives a restart if the server has each write on disk first. It
-//! survives a failover with `wait_replicas` of all replicas only. A holder notices a loss at its next renewal, and at its own deadline. The
-//! server ends a fixed term. In the simple mode there are exclusive locks only, without order, and
-//! waiters poll.
+//! effort. A held lock survives a restart if the server has each write on disk first. A failover
+//! loses none with `wait_replicas` of all replicas only, and then a lock ends unless the dead node
+//! is back within its TTL. A holder learns of a loss from its next renewal, or from its own
+//! deadline. The server ends a fixed term. In the simple mode there are exclusive locks only,
+//! without order, and waiters poll.
 //!
 //! - A failover, an eviction (`maxmemory-policy` other than `noeviction`) or a restart without
 //!   `appendfsync always` may lose locks that were granted. The fencing token covers that.
@@ -81,9 +82,9 @@
 //!
 //! # Options
 //!
-//! `redis://[user][:password@]host[:port][/database][?option=value&..]`, or
-//! `redis+sentinel://[user][:password@]sentinel[:port][,sentinel..]/service[/database][?..]`, or the
-//! same with `valkey`
+//! `redis://[[user][:password]@]host[:port][/database]`, or `valkey://..`;
+//! `redis+sentinel://[[user][:password]@]sentinel[:port][,..]/service[/database]`;
+//! `redis+cluster://[[user][:password]@]host[:port][,..]`; each with `?option=value&..`
 //!
 //! | option | meaning | default |
 //! |---|---|---|
@@ -102,17 +103,17 @@
 //! # Store set-up and rights
 //!
 //! Needs one server, the sentinels of a service, or some nodes of a cluster
-//! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (`SET .. GET`). A
-//! node with `cluster-enabled yes` is refused as one server. A server that becomes a replica is an outage: the
-//! client reconnects, and resolves the host's name again, until it finds a primary. A server that
-//! refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
+//! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (`SET .. GET`). A node
+//! with `cluster-enabled yes` is refused as one server. A server that becomes a replica is an
+//! outage: the client reconnects, and resolves the host's name again, until it finds a primary. A
+//! server that refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
 //!
 //! The user needs the lock's keys; the key of the token floor (`~?floor`, where `?` stands for the
 //! byte FF, with a prefix `~<prefix>?floor`), which all scripts but one use even if no floor was
 //! raised; `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe `UNSUBSCRIBE`); and
 //! scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is
-//! stopped at once. Without them it ends with its TTL. With `wait_replicas` it needs `WAIT`. `INFO`,
-//! `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment.
+//! stopped at once. Without them it ends with its TTL. With `wait_replicas` it needs `WAIT`.
+//! `INFO`, `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment.
 //!
 //! ## Sentinel and replicas
 //!
@@ -183,8 +184,8 @@
 //! nothing then, the result is not known ([`Error::Unavailable`](lock_core::Error::Unavailable),
 //! effect unknown).
 //!
-//! Pushes need RESP3. If the server does not know it (`HELLO`), or does not let the user ask for it,
-//! pushes come on a second connection, which speaks RESP2. The requests are the same.
+//! Pushes need RESP3. If the server does not know it (`HELLO`), or does not let the user ask for
+//! it, pushes come on a second connection, which speaks RESP2. The requests are the same.
 //!
 //! Connecting loads the three scripts of an uncontended lock unless the server has them. Each other
 //! script is loaded when it is called first, by one more command.

@@ -307,3 +307,34 @@ async fn a_request_and_its_release_go_to_one_server() {
         nothing_is_left(server).await;
     }
 }
+
+/// The rights that docs/stores/redis.md names are enough at the sentinels.
+#[tokio::test]
+async fn a_user_of_the_sentinels_with_few_rights_hears_of_a_failover() {
+    let redis = deployment().await;
+    let rights = "ACL SETUSER watcher on >secret &+odown &-odown &+promoted-slave &+switch-master \
+                  -@all +sentinel|master +sentinel|get-master-addr-by-name +subscribe +ping";
+    let page = include_str!("../../docs/stores/redis.md").replace("SECRET", "secret");
+    assert!(page.contains(rights));
+    for sentinel in redis.sentinels() {
+        let words: Vec<_> = rights.split(' ').map(str::as_bytes).collect();
+        sentinel.command(&words).await.unwrap();
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "secret").unwrap();
+    let login = format!("sentinel_user=watcher&sentinel_password_file={}", file.path().display());
+    let client = client(&redis, &login).await;
+    for sentinel in redis.sentinels() {
+        until(async || {
+            let list = sentinel.command(&[b"CLIENT", b"LIST", b"TYPE", b"pubsub"]).await.unwrap();
+            list.contains("user=watcher") && list.contains("sub=4")
+        })
+        .await;
+    }
+    let held = acquire(&client, "orders", TTL).await.unwrap();
+    assert_eq!(redis.node(0).command(&[b"WAIT", b"2", b"5000"]).await.unwrap(), "2");
+    redis.node(0).kill();
+    redis.primary_after(0).await.unwrap();
+    within(held.renew()).await.unwrap();
+    held.release().await.unwrap();
+}

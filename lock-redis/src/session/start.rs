@@ -48,7 +48,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The reason why it failed, within 4 s.
+    /// The reason why it failed, within 4 s with the default `connect_timeout`.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         config.check()?;
