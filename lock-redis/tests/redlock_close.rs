@@ -43,3 +43,26 @@ async fn a_close_during_an_outage_ends_and_leaves_nothing_running() {
     drop((guard, locks));
     until(async || alive() <= before).await;
 }
+
+#[tokio::test]
+async fn a_client_that_is_dropped_beside_a_dead_server_keeps_no_connection() {
+    let five = Five::start().await;
+    let connections = async || {
+        let mut connections = 0;
+        for node in &five.nodes[..4] {
+            let list = node.command(&[b"CLIENT", b"LIST"]).await.unwrap();
+            // The question has one of its own.
+            connections += list.lines().count() - 1;
+        }
+        connections
+    };
+    let locks = five.locks().await;
+    until(async || connections().await == 4).await;
+    let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
+    until(async || five.votes("orders").await == 5).await;
+    five.nodes[4].kill();
+    // The vote of the dead server is taken back when it is there again.
+    guard.release().await.unwrap();
+    drop(locks);
+    until(async || connections().await == 0).await;
+}
