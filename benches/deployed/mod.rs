@@ -11,8 +11,12 @@ pub use self::servers::Servers;
 use crate::bench::{Pair, Table, median};
 
 /// Number of turns of each side, and of pairs in each.
-pub const TURNS: usize = 60;
+pub const TURNS: usize = 100;
 pub const PAIRS: u64 = 400;
+
+/// What distlock sends: its scripts call `SET` themselves, and none calls a script.
+const OURS: &[&str] = &["cmd.evalsha", "cmd.eval"];
+const BARE: &[&str] = &["cmd.evalsha", "cmd.eval", "cmd.set"];
 
 /// One deployment.
 pub struct Deployed<'a> {
@@ -32,33 +36,38 @@ struct Cost {
     requests: f64,
 }
 
-impl Deployed<'_> {
+impl<'a> Deployed<'a> {
+    /// `sides`: distlock, and the bare client.
+    pub fn new(what: &'static str, nodes: Vec<&'a Redis>, sides: (Pair, Pair)) -> Self {
+        Self { what, nodes, ours: sides.0, bare: sides.1, turns: Vec::new() }
+    }
+
     /// Measures both sides once.
     pub async fn turn(&mut self, counts: bool) {
-        let costs = [self.cost(&self.ours).await, self.cost(&self.bare).await];
+        let costs = [self.cost(&self.ours, OURS).await, self.cost(&self.bare, BARE).await];
         if counts {
             self.turns.push(costs);
         }
     }
 
-    async fn cost(&self, pair: &Pair) -> Cost {
-        let (counted, used, begun) = (self.requests().await, cpu(), Clock::Boot.now());
+    async fn cost(&self, pair: &Pair, commands: &[&str]) -> Cost {
+        let counted = self.requests(commands).await;
+        let (used, begun) = (cpu(), Clock::Boot.now());
         for _ in 0..PAIRS {
             pair().await;
         }
         let (time, cpu) = (Clock::Boot.now().since(begun), cpu().saturating_sub(used));
-        let requests = self.requests().await - counted;
+        let requests = self.requests(commands).await - counted;
         let each = |took: Duration| took.as_secs_f64() * 1e6 / PAIRS as f64;
         Cost { time: each(time), cpu: each(cpu), requests: requests as f64 / PAIRS as f64 }
     }
 
-    /// Requests of the clients so far. No script of theirs calls one of these.
-    async fn requests(&self) -> u64 {
+    /// How often the servers have got these commands.
+    async fn requests(&self, commands: &[&str]) -> u64 {
         let mut requests = 0;
         for node in &self.nodes {
             let counters = node.counters().await.expect("counters");
-            requests +=
-                ["cmd.evalsha", "cmd.eval"].map(|what| counters.get(what)).iter().sum::<u64>();
+            requests += commands.iter().map(|command| counters.get(command)).sum::<u64>();
         }
         requests
     }
@@ -69,23 +78,33 @@ impl Deployed<'_> {
 
     fn row(&self, single: &Deployed<'_>) -> Vec<String> {
         let beside = |of: fn(&Cost) -> f64| {
+            let ratio = |[ours, bare]: &[Cost; 2]| of(ours) / of(bare);
             let turns = self.turns.iter().zip(&single.turns);
-            median(turns.map(|([mine, _], [theirs, _])| of(mine) / of(theirs)).collect())
+            middle_of(turns.map(|(here, single)| ratio(here) / ratio(single)).collect())
         };
-        let (time, cpu) = (|cost: &Cost| cost.time, |cost: &Cost| cost.cpu);
         vec![
             self.what.to_owned(),
             format!("{:.2}", self.middle(|[ours, _]| ours.requests)),
+            format!("{:.2}", self.middle(|[_, bare]| bare.requests)),
             format!("{:.1}", self.middle(|[ours, _]| ours.time)),
             format!("{:.1}", self.middle(|[_, bare]| bare.time)),
             format!("{:.2}", self.middle(|[ours, bare]| ours.time / bare.time)),
             format!("{:.1}", self.middle(|[ours, _]| ours.cpu)),
             format!("{:.1}", self.middle(|[_, bare]| bare.cpu)),
             format!("{:.2}", self.middle(|[ours, bare]| ours.cpu / bare.cpu)),
-            format!("{:.3}", beside(time)),
-            format!("{:.3}", beside(cpu)),
+            beside(|cost| cost.time),
+            beside(|cost| cost.cpu),
         ]
     }
+}
+
+/// The median, and the interval that has the true one in 95 of 100 runs: by ranks, without an
+/// assumption about how the values are spread.
+fn middle_of(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let (middle, reach) = (values.len() as f64 / 2.0, 0.98 * (values.len() as f64).sqrt());
+    let at = |rank: f64| values[(rank.max(0.0) as usize).min(values.len() - 1)];
+    format!("{:.3} ({:.3} to {:.3})", at(middle), at(middle - reach), at(middle + reach))
 }
 
 /// The results. The first deployment is the one that the others are compared with.
@@ -93,14 +112,15 @@ pub fn table(all: &[Deployed<'_>]) -> Table {
     let header = [
         "deployment",
         "requests",
+        "bare requests",
         "us",
         "bare us",
         "ratio",
         "cpu us",
         "bare cpu us",
         "cpu ratio",
-        "time beside single",
-        "cpu beside single",
+        "ratio / single's",
+        "cpu ratio / single's",
     ];
     let mut table = Table::with_header("acquire + release, uncontended", &header);
     for deployed in all {

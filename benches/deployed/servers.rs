@@ -1,6 +1,10 @@
 //! Starts the servers, and connects both sides.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use distlock::Locks;
 use lock_lab::{IndependentRedis, Redis, RedisCluster, RedisSentinels};
@@ -34,51 +38,69 @@ impl Servers {
     }
 
     pub async fn deployed(&self) -> Vec<Deployed<'_>> {
-        let (all, five) = (|addrs: Vec<_>| addrs.join(","), self.five.addrs());
-        let text = |addrs: Vec<std::net::SocketAddr>| addrs.iter().map(|a| a.to_string()).collect();
-        let sentinels = all(text(self.sentinels.sentinel_addrs()));
-        let sentinels = format!("redis+sentinel://{sentinels}/{}", self.sentinels.service());
-        let majors: Vec<String> = text(five);
-        let redlock = format!("redlock://{}?ttl=2s&max_ttl=2s", majors.join(","));
-        let slot = RedisCluster::slot_of(b"floor-0");
-        let owner = self.cluster.node(self.cluster.owner(slot).await.expect("an owner"));
-        let bare = async |node: &Redis| pair(&node.addr().to_string()).await.of(0);
+        let spread = self.spread().await;
+        let bare = async |node: &Redis| {
+            let load = pair(&node.addr().to_string()).await;
+            in_turn(spread.iter().map(|(number, _)| load.of(*number)).collect())
+        };
+        let ours = async |url: &str| {
+            let locks = distlock::connect(url).await.expect("a connection");
+            in_turn(spread.iter().map(|(number, _)| ours(&locks, *number)).collect())
+        };
+        let (primary, voters) = (self.sentinels.node(0), self.five.addrs());
+        let voters: Vec<String> = voters.iter().map(ToString::to_string).collect();
+        let majority = majority(&voters).await;
+        let majority = in_turn(spread.iter().map(|(number, _)| majority.of(*number)).collect());
+        let redlock = format!("redlock://{}?ttl=2s&max_ttl=2s", voters.join(","));
+        let mut owners = Vec::new();
+        for (number, owner) in &spread {
+            owners.push(pair(&owner.addr().to_string()).await.of(*number));
+        }
+        let (cluster, five) = (self.cluster.nodes().iter(), self.five.iter());
+        let [one, two, three] = [&self.single, primary, primary].map(|node| vec![node]);
+        let single = (ours(&self.single.url()).await, bare(&self.single).await);
+        let replicated = (ours(&primary.url()).await, bare(primary).await);
+        let sentinel = (ours(&self.sentinels.url()).await, bare(primary).await);
+        let clustered = (ours(&self.cluster.url()).await, in_turn(owners));
+        let voting = (ours(&redlock).await, majority);
         vec![
-            Deployed {
-                what: "single",
-                nodes: vec![&self.single],
-                ours: ours(&self.single.url()).await,
-                bare: bare(&self.single).await,
-                turns: Vec::new(),
-            },
-            Deployed {
-                what: "sentinel",
-                nodes: self.sentinels.nodes()[..1].iter().collect(),
-                ours: ours(&sentinels).await,
-                bare: bare(self.sentinels.node(0)).await,
-                turns: Vec::new(),
-            },
-            Deployed {
-                what: "cluster",
-                nodes: self.cluster.nodes().iter().collect(),
-                ours: ours(&self.cluster.url()).await,
-                bare: bare(owner).await,
-                turns: Vec::new(),
-            },
-            Deployed {
-                what: "redlock",
-                nodes: self.five.iter().collect(),
-                ours: ours(&redlock).await,
-                bare: majority(&majors).await,
-                turns: Vec::new(),
-            },
+            Deployed::new("single", one, single),
+            Deployed::new("a primary with two replicas, redis://", two, replicated),
+            Deployed::new("sentinel", three, sentinel),
+            Deployed::new("cluster", cluster.collect(), clustered),
+            Deployed::new("redlock", five.collect(), voting),
         ]
+    }
+
+    /// Numbers of names, and the primary of the cluster that has both sides' name with this number:
+    /// one for each. The other deployments have the same names.
+    async fn spread(&self) -> Vec<(usize, &Redis)> {
+        let (mut spread, mut used) = (Vec::new(), BTreeSet::new());
+        for number in 0.. {
+            let [ours, bare] = ["bench", "floor"]
+                .map(|side| RedisCluster::slot_of(format!("{side}-{number}").as_bytes()));
+            let owner = self.cluster.owner(ours).await.expect("an owner");
+            let same = owner == self.cluster.owner(bare).await.expect("an owner");
+            if same && used.insert(owner) {
+                spread.push((number, self.cluster.node(owner)));
+            }
+            if spread.len() == RedisCluster::PRIMARIES {
+                break;
+            }
+        }
+        spread
     }
 }
 
-async fn ours(url: &str) -> Pair {
-    let locks: Locks = distlock::connect(url).await.expect("a connection");
-    let lock = locks.lock("bench-0").expect("a name");
+/// One pair after the other.
+fn in_turn(pairs: Vec<Pair>) -> Pair {
+    let next = AtomicUsize::new(0);
+    Box::new(move || pairs[next.fetch_add(1, Ordering::Relaxed) % pairs.len()]())
+}
+
+fn ours(locks: &Locks, number: usize) -> Pair {
+    let lock = locks.lock(format!("bench-{number}")).expect("a name");
+    let locks = locks.clone();
     Box::new(move || {
         let (lock, _open) = (lock.clone(), locks.clone());
         Box::pin(async move {

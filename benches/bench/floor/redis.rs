@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_redis::client::{
     Client, ConnectionInfo, IntoConnectionInfo, Script, aio::MultiplexedConnection, cmd,
     io::tcp::TcpSettings,
@@ -88,41 +88,61 @@ pub async fn scripts(address: &str) -> Arc<dyn Load> {
     })
 }
 
-/// The first floor on several servers at the same time, each of which must agree.
-pub async fn majority(addresses: &[String]) -> Pair {
-    let mut pairs = Vec::new();
+/// The first floor on several servers at the same time. It goes on as soon as most have agreed, as
+/// Redlock does.
+pub async fn majority(addresses: &[String]) -> Arc<dyn Load> {
+    let mut servers = Vec::new();
     for address in addresses {
-        pairs.push(Single::of(connect(address).await));
+        servers.push(connect(address).await);
     }
-    let pairs = Arc::new(pairs);
-    Box::new(move || {
-        let pairs = pairs.clone();
-        Box::pin(async move {
-            join_all(pairs.iter().map(Single::take)).await;
-            join_all(pairs.iter().map(Single::give)).await;
-        })
+    let script = Arc::new(Script::new(COMPARE_AND_DELETE));
+    Arc::new(move |task: usize| {
+        let voter = |connection: &MultiplexedConnection| Voter {
+            connection: connection.clone(),
+            script: script.clone(),
+            key: format!("floor-{task}").into(),
+        };
+        let voters: Arc<[Voter]> = servers.iter().map(voter).collect();
+        let pair: Pair = Box::new(move || {
+            let voters = voters.clone();
+            Box::pin(async move {
+                most(voters.iter().map(|voter| voter.clone().take())).await;
+                most(voters.iter().map(|voter| voter.clone().give())).await;
+            })
+        });
+        pair
     })
 }
 
-/// One of several servers.
-struct Single(MultiplexedConnection, Script);
-
-impl Single {
-    fn of(connection: MultiplexedConnection) -> Self {
-        Self(connection, Script::new(COMPARE_AND_DELETE))
+/// Waits for most of the answers. The other requests are sent, too.
+async fn most(requests: impl Iterator<Item = impl Future<Output = ()> + Send + 'static>) {
+    let mut open: FuturesUnordered<_> = requests.collect();
+    for _ in 0..=open.len() / 2 {
+        open.next().await;
     }
+    tokio::spawn(open.for_each(async |()| {}));
+}
 
-    async fn take(&self) {
+/// One of several servers.
+#[derive(Clone)]
+struct Voter {
+    connection: MultiplexedConnection,
+    script: Arc<Script>,
+    key: Arc<str>,
+}
+
+impl Voter {
+    async fn take(mut self) {
         let mut set = cmd("SET");
-        set.arg("floor").arg("token").arg("NX").arg("PX").arg(15_000);
-        let taken: Option<String> = set.query_async(&mut self.0.clone()).await.expect("SET");
+        set.arg(&*self.key).arg("token").arg("NX").arg("PX").arg(15_000);
+        let taken: Option<String> = set.query_async(&mut self.connection).await.expect("SET");
         assert!(taken.is_some());
     }
 
-    async fn give(&self) {
-        let mut delete = self.1.key("floor");
+    async fn give(mut self) {
+        let mut delete = self.script.key(&*self.key);
         let deleted: u32 =
-            delete.arg("token").invoke_async(&mut self.0.clone()).await.expect("a script");
+            delete.arg("token").invoke_async(&mut self.connection).await.expect("a script");
         assert_eq!(deleted, 1);
     }
 }

@@ -11,7 +11,7 @@ use lock_lab::Side;
 use lock_redis::{RedisConfig, RedisLock};
 use tokio::runtime::{Builder, Runtime};
 
-use super::Lab;
+use super::lab::Lab;
 
 /// Its connections and tasks are on a runtime, which a crash ends, on a side of the network, which
 /// a cut isolates.

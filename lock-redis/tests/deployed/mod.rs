@@ -6,12 +6,9 @@
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 mod client;
+mod lab;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use client::Remote;
@@ -22,100 +19,16 @@ use lock_core::{
         self, AS_MUTEX, AsMutex, Check, Client, Failure, Guise, Harness, NotHere, Outcome,
     },
 };
-use lock_lab::{LabError, Network, Place, Redis, RedisCluster, RedisSentinels, Side};
+use lock_lab::Redis;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+pub use self::lab::{Lab, Servers};
 
 /// Checks at a time on a shared deployment.
 const AT_ONCE: usize = 24;
 const LIMIT: Duration = Duration::from_secs(50);
 const TTL: Duration = Duration::from_secs(3);
 const RESTARTS: &str = "restarts the servers";
-
-pub enum Servers {
-    Sentinel(RedisSentinels),
-    Cluster(RedisCluster),
-}
-
-impl Servers {
-    fn url(&self) -> String {
-        match self {
-            Self::Sentinel(redis) => redis.url(),
-            Self::Cluster(redis) => redis.url(),
-        }
-    }
-
-    /// The servers with the locks, as long as there is no failover.
-    fn primaries(&self) -> &[Redis] {
-        match self {
-            Self::Sentinel(redis) => &redis.nodes()[..1],
-            Self::Cluster(redis) => &redis.nodes()[..RedisCluster::PRIMARIES],
-        }
-    }
-
-    /// All that a client speaks with.
-    fn places(&self) -> Vec<Place> {
-        let nodes = match self {
-            Self::Sentinel(redis) => redis.nodes(),
-            Self::Cluster(redis) => redis.nodes(),
-        };
-        let mut places: Vec<_> = nodes.iter().filter_map(|node| node.place()).collect();
-        if let Self::Sentinel(redis) = self {
-            places.extend(redis.sentinels().iter().filter_map(|sentinel| sentinel.place()));
-        }
-        places
-    }
-
-    /// Kills all that have locks, and starts them again with their data.
-    async fn restart(&self) -> Result<(), LabError> {
-        self.primaries().iter().for_each(|node| node.kill());
-        for node in self.primaries() {
-            node.relaunch()?;
-        }
-        for node in self.primaries() {
-            node.ready().await?;
-        }
-        if let Self::Cluster(redis) = self {
-            for node in self.primaries() {
-                while !node.command(&[b"CLUSTER", b"INFO"]).await?.contains("cluster_state:ok") {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-            }
-            redis.owner(0).await?;
-        }
-        Ok(())
-    }
-}
-
-/// A deployment and its network.
-pub struct Lab {
-    servers: Servers,
-    network: Network,
-    /// Sides that no client uses now: a network has room for a limited number.
-    idle: Mutex<Vec<Side>>,
-    is_shared: bool,
-}
-
-impl Lab {
-    pub fn shared(network: Network, servers: Servers) -> Self {
-        Self { servers, network, idle: Mutex::default(), is_shared: true }
-    }
-
-    pub fn alone(network: Network, servers: Servers) -> Self {
-        Self { is_shared: false, ..Self::shared(network, servers) }
-    }
-
-    fn side(&self) -> Result<Side, LabError> {
-        let idle = self.idle.lock().unwrap().pop();
-        idle.map_or_else(|| self.network.side(), Ok)
-    }
-
-    /// Takes a side back, with its network whole.
-    fn back(&self, side: Side) {
-        if self.network.rejoin(side.place()).is_ok() {
-            self.idle.lock().unwrap().push(side);
-        }
-    }
-}
 
 /// The part of a deployment with a prefix.
 struct Part {
