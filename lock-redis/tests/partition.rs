@@ -4,8 +4,8 @@ mod lab;
 
 use std::{sync::Arc, time::Duration};
 
-use lab::*;
-use lock_core::{Attempt, Clock, DistributedLock, Error, Instant, Lease, LossReason};
+use lab::{fenced::Fenced, *};
+use lock_core::{Attempt, Clock, DistributedLock, Error, Instant, Lease, LossReason, Overlap};
 use lock_lab::{Network, Redis, RedisSentinels, Side};
 use lock_redis::RedisLock;
 
@@ -52,12 +52,20 @@ async fn exists(node: &Redis, key: &[u8]) -> bool {
     node.command(&[b"EXISTS", key]).await.unwrap() == "1"
 }
 
-/// Cuts the first primary and a client off from all others.
-fn split(network: &Network, redis: &RedisSentinels, alone: &Client, other: &Client) {
-    let old = redis.node(0).place().unwrap();
-    let mut rest = redis.peers(0);
+/// Cuts the first primary, as many of its replicas, and a client off from all others.
+fn split(
+    network: &Network,
+    redis: &RedisSentinels,
+    replicas: usize,
+    alone: &Client,
+    other: &Client,
+) {
+    let place = |node: usize| redis.node(node).place().unwrap();
+    let mut old: Vec<_> = (0..=replicas).map(place).collect();
+    let mut rest: Vec<_> = redis.peers(0).into_iter().filter(|it| !old.contains(it)).collect();
+    old.push(alone.side.place());
     rest.push(other.side.place());
-    network.split(&[old, alone.side.place()], &rest).unwrap();
+    network.split(&old, &rest).unwrap();
 }
 
 async fn deployment(network: &Network) -> RedisSentinels {
@@ -66,18 +74,31 @@ async fn deployment(network: &Network) -> RedisSentinels {
 }
 
 async fn without_replicas_both_sides_hold_and_the_token_decides() -> Tested {
+    both_sides_hold_and_the_token_decides("", 0).await
+}
+
+/// The old primary has one replica on its side, and may grant by that alone.
+async fn with_one_replica_of_two_both_sides_hold_and_the_token_decides() -> Tested {
+    both_sides_hold_and_the_token_decides("wait_replicas=1", 1).await
+}
+
+async fn both_sides_hold_and_the_token_decides(options: &str, replicas: usize) -> Tested {
     let network = Network::new()?;
     let redis = deployment(&network).await;
     let (alone, other) =
-        (Client::new(&network, &redis, "").await, Client::new(&network, &redis, "").await);
-    split(&network, &redis, &alone, &other);
+        (Client::new(&network, &redis, options).await, Client::new(&network, &redis, "").await);
+    assert!(alone.driver.guarantees().overlaps.contains(&Overlap::Failover));
+    split(&network, &redis, replicas, &alone, &other);
     let lost = alone.acquire("orders").await?;
+    let mut resource = Fenced::default();
+    assert!(resource.write(&*lost));
     let new = redis.primary_after(0).await?;
     let (next, _) = other.acquired("orders").await;
     // As `Overlap::Failover` says: it cannot know yet.
     assert_eq!(lost.validity().loss(), None);
     assert!(exists(redis.node(0), b"orders").await && exists(redis.node(new), b"orders").await);
     assert!(next.token() > lost.token(), "{:?} {:?}", next.token(), lost.token());
+    assert!(resource.write(&*next) && !resource.write(&*lost));
     network.heal()?;
     let reason = within(lost.validity().lost()).await;
     assert_eq!(reason, LossReason::Failover);
@@ -93,7 +114,7 @@ async fn with_all_replicas_one_side_holds_at_a_time() -> Tested {
     let (alone, other) =
         (Client::new(&network, &redis, options).await, Client::new(&network, &redis, "").await);
     let held = alone.acquire("orders").await?;
-    split(&network, &redis, &alone, &other);
+    split(&network, &redis, 0, &alone, &other);
     let refused = alone.acquire("more").await.unwrap_err();
     assert!(refused.to_string().contains("of 2 replicas"), "{refused}");
     assert!(!exists(redis.node(0), b"more").await);
@@ -109,5 +130,6 @@ async fn with_all_replicas_one_side_holds_at_a_time() -> Tested {
 
 lock_lab::network_tests!(
     without_replicas_both_sides_hold_and_the_token_decides,
+    with_one_replica_of_two_both_sides_hold_and_the_token_decides,
     with_all_replicas_one_side_holds_at_a_time,
 );

@@ -4,7 +4,7 @@ mod lab;
 
 use std::{sync::Arc, time::Duration};
 
-use lab::{switch::switch, *};
+use lab::{fenced::Fenced, switch::switch, *};
 use lock_core::{
     DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement,
 };
@@ -53,19 +53,6 @@ async fn calls(server: &Redis) -> u64 {
 async fn pause_all(redis: &RedisSentinels, primary: usize) {
     for replica in redis.replicas_of(primary) {
         redis.pause_replication(replica).await.unwrap();
-    }
-}
-
-/// A resource that rejects a token lower than one it has seen.
-#[derive(Default)]
-struct Fenced(u64);
-
-impl Fenced {
-    fn write(&mut self, lease: &dyn Lease) -> bool {
-        let token = lease.token().value();
-        let accepted = token >= self.0;
-        self.0 = self.0.max(token);
-        accepted
     }
 }
 

@@ -160,7 +160,7 @@ impl Session {
     fn saw(self: &Arc<Self>, attempt: &Arc<Attempt>, sent: Instant, seen: Seen) {
         let knows_it = attempt.is_held() && seen != Seen::Gone;
         if let Some(at) = attempt.seen(sent, seen) {
-            self.book().ask(attempt, at);
+            self.ask(attempt, at);
         }
         if knows_it && attempt.is_lost() {
             // The server that took over has it in its queue, or has granted it anew.
@@ -180,5 +180,7 @@ impl Session {
         let mut book = self.book();
         book.attempts.try_soon(now);
         book.attempts.all().for_each(|attempt| attempt.expire_wait(now));
+        drop(book);
+        self.due.notify_one();
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod beat;
 pub mod election;
+pub mod fenced;
 pub mod switch;
 
 use std::{future::Future, sync::Arc, time::Duration};
