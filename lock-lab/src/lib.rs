@@ -63,9 +63,10 @@
 //!
 //! # TLS and logins
 //!
-//! An [`Authority`] issues certificates for servers and clients, also expired ones. An [`Etcd`] or
-//! an [`EtcdCluster`] with [`Builder::tls`](Builder#method.tls) demands TLS of its clients, and
-//! [`Etcd::demand_logins`] makes it demand logins. The lab's own requests go on without either.
+//! An [`Authority`] issues certificates for servers and clients, also expired ones. A server or a
+//! cluster of any kind with [`Builder::tls`](Builder#method.tls) demands TLS of its clients. Each
+//! can demand logins, too: [`Etcd::demand_logins`], `user` and `password` of a Redis, `login` of a
+//! [`ZooKeeper`]; databases always do. The lab's own requests go on without either.
 //!
 //! # What is missing
 //!
