@@ -73,9 +73,14 @@ pub(crate) fn moved(error: &RedisError) -> Option<(u16, &str)> {
 
 /// Whether the server denies access, so that a retry is useless.
 pub(crate) fn is_denied(error: &RedisError) -> bool {
+    is_login_refused(error) || code(error) == Some(CERTIFICATE)
+}
+
+/// Whether the server refuses the login, or a right that it lacks.
+pub(crate) fn is_login_refused(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
     error.kind() == ErrorKind::AuthenticationFailed
-        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM" | CERTIFICATE))
+        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
         || ["The user executing the script", "ACL failure in script"]
             .iter()
             .any(|text| detail.contains(text))

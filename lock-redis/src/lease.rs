@@ -161,8 +161,12 @@ impl Lease for RedisLease {
     async fn renew(&self) -> Result<()> {
         match self.session.renew(&self.attempt).await? {
             // The attempt knows how much of it counts.
-            Some(_) => Ok(()),
-            None => Err(self.gone()),
+            Some(_) if !self.attempt.is_lost() => Ok(()),
+            // A server that took over may have it in its queue, or have granted it anew.
+            _ => {
+                self.session.clean_up(&self.attempt);
+                Err(self.gone())
+            }
         }
     }
 

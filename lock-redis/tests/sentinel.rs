@@ -120,13 +120,32 @@ async fn a_lock_that_the_new_primary_does_not_know_is_lost_and_fenced_off() {
 
 /// A fixed term is checked, not prolonged. A failover behind one address is seen by the
 /// replication id.
+async fn follow(node: &Redis, words: &str) {
+    let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+    assert_eq!(node.command(&words).await.unwrap(), "OK");
+}
+
+/// A primary has another replication id once its first replica has come.
+#[tokio::test]
+async fn a_replica_that_came_after_the_client_takes_over() {
+    let (old, new) = (lab::server().await, lab::server().await);
+    let (addr, target) = switch(old.addr()).await;
+    let client = driver(&format!("redis://{addr}")).await;
+    follow(&new, &format!("REPLICAOF 127.0.0.1 {}", old.addr().port())).await;
+    let kept = acquire(&client, "kept", TTL).await.unwrap();
+    until(async || new.command(&[b"EXISTS", b"kept"]).await.unwrap() == "1").await;
+    follow(&new, "REPLICAOF NO ONE").await;
+    let lost = acquire(&client, "late", TTL).await.unwrap();
+    *target.lock().unwrap() = new.addr();
+    old.kill();
+    assert_eq!(within(lost.validity().lost()).await, LossReason::Failover);
+    within(kept.renew()).await.unwrap();
+    kept.release().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_fixed_term_and_readers_survive_a_failover_behind_one_address() {
     let (old, new) = (lab::server().await, lab::server().await);
-    let follow = async |node: &Redis, words: &str| {
-        let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
-        assert_eq!(node.command(&words).await.unwrap(), "OK");
-    };
     follow(&new, &format!("REPLICAOF 127.0.0.1 {}", old.addr().port())).await;
     let (addr, target) = switch(old.addr()).await;
     let client = driver(&format!("redis://{addr}")).await;

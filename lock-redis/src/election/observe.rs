@@ -295,7 +295,8 @@ async fn moves(slots: &mut Option<watch::Receiver<Arc<Map>>>) {
 /// [`Error::Closed`](lock_core::Error::Closed) if the session has ended.
 async fn restored(link: &mut watch::Receiver<Link>) -> Result<()> {
     let known = |link: &Link| match link {
-        Link::Down(why, _) => error::is_denied(why),
+        // A certificate may be renewed.
+        Link::Down(why, _) => error::is_login_refused(why),
         Link::Up(_) | Link::Closed => true,
     };
     match link.wait_for(known).await.as_deref() {

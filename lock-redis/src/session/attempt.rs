@@ -87,8 +87,8 @@ pub(crate) struct Hold {
     /// When the last request was sent that kept the name's last token for a day: the grant, or a
     /// renewal.
     fenced: Instant,
-    /// The grant's token; `None` while a conversion may change it.
-    token: Option<u64>,
+    /// The grant's token, and since when it has this one; `None` while a conversion may change it.
+    token: Option<(Instant, u64)>,
     /// Since when this attempt is the only holder; `None` while others may hold the lock too. It
     /// becomes `None` before others can hold it on the server, and an instant only after they
     /// cannot.
@@ -282,7 +282,10 @@ impl Attempt {
             Stage::Granted { token: other, .. } if token != *other => {}
             // The server that took over has granted it anew, and perhaps others in between.
             Stage::Held { note, .. }
-                if note.token.is_some_and(|known| known != token) && self.is_unconfirmed() =>
+                if note
+                    .token
+                    .is_some_and(|(since, known)| known != token && since <= confirmed)
+                    && self.is_unconfirmed() =>
             {
                 self.lose(stage);
             }
@@ -392,7 +395,7 @@ impl Attempt {
     pub(crate) fn set_token(&self, token: Option<u64>) {
         self.change(|stage| {
             if let Stage::Held { note, .. } = stage {
-                note.token = token;
+                note.token = token.map(|token| (Clock::Boot.now(), token));
             }
         });
     }
@@ -401,7 +404,7 @@ impl Attempt {
 impl Hold {
     fn new(fenced: Instant, token: u64, alone: Option<Instant>) -> Self {
         let (counts_from, by_hand) = (Instant::default(), Instant::default());
-        let (token, earlier, doubted) = (Some(token), None, false);
+        let (token, earlier, doubted) = (Some((fenced, token)), None, false);
         Self { fenced, token, alone, earlier, doubted, counts_from, by_hand }
     }
 }

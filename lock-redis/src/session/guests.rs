@@ -35,13 +35,24 @@ impl Guests {
                 node
             })
         };
+        let before = down(&node);
         let _connecting = self.connecting.lock().await;
-        if let Link::Down(_, previous) = node.state() {
-            // Each push comes from all nodes of a cluster, so here none is needed.
-            let connection = node.connect(previous.as_ref(), |_, _| ()).await;
-            node.up(connection.map_err(|error| Failure::Down(Arc::new(error)))?);
+        let Link::Down(why, previous) = node.state() else { return Ok(node) };
+        if before.is_some_and(|before| !Arc::ptr_eq(&before, &why)) {
+            // Another caller has tried meanwhile: one connection in vain is enough for all.
+            return Err(Failure::Down(why));
         }
-        Ok(node)
+        // Each push comes from all nodes of a cluster, so here none is needed.
+        match node.connect(previous.as_ref(), |_, _| ()).await {
+            Ok(connection) => {
+                node.up(connection);
+                Ok(node)
+            }
+            Err(error) => {
+                node.stays_down(error.clone());
+                Err(Failure::Down(Arc::new(error)))
+            }
+        }
     }
 
     /// Ends those that have slots now, or all.
@@ -53,5 +64,12 @@ impl Guests {
             }
             !ends
         });
+    }
+}
+
+fn down(node: &Node) -> Option<Arc<redis::RedisError>> {
+    match node.state() {
+        Link::Down(why, _) => Some(why),
+        Link::Up(_) | Link::Closed => None,
     }
 }

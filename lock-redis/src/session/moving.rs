@@ -15,6 +15,7 @@ use super::{
     Routes, Session,
     attempt::{Attempt, Role},
     node::Link,
+    spare::Share,
 };
 use crate::{
     config::Address,
@@ -135,7 +136,7 @@ impl Session {
             Some(node) => node,
             None => slots.guest(&address).await?,
         };
-        self.call_node(&node, command, error::is_moving(said), limit).await
+        self.call_node(&node, command, error::is_moving(said), (Share::Renewals, limit)).await
     }
 }
 

@@ -16,11 +16,14 @@ use lock_core::{
 };
 use redis::{Cmd, RedisError, Value};
 use tokio::{
-    sync::{Notify, Semaphore, watch},
+    sync::{Notify, watch},
     time::timeout,
 };
 
-use super::{due::Due, spare::Spare};
+use super::{
+    due::Due,
+    spare::{Permits, Spare},
+};
 use crate::{
     config::Address,
     error::{self, STORE},
@@ -31,10 +34,6 @@ use crate::{
         listener::OnPush,
     },
 };
-
-/// The most requests at a time that replicas must have. A server has room for some thousand
-/// connections of all its clients.
-const WAITED: usize = 16;
 
 /// One server, or the primary of a service, and the present connection to it.
 pub(crate) struct Node {
@@ -54,8 +53,7 @@ pub(crate) struct Node {
     data: Mutex<Option<Data>>,
     /// The attempts that are to be renewed there now.
     pub(super) due: Due,
-    /// Permits of requests that replicas must have: each has a connection for itself.
-    pub(super) waited: Semaphore,
+    pub(super) waited: Permits,
     /// Connections for requests that replicas must have, not in use now.
     pub(super) spares: Mutex<Vec<Spare>>,
     /// Connections that the server should end.
@@ -86,7 +84,7 @@ impl Node {
             may_be_back: Notify::new(),
             data: Mutex::default(),
             due: Due::default(),
-            waited: Semaphore::new(WAITED),
+            waited: Permits::default(),
             spares: Mutex::default(),
             stale: Mutex::default(),
         }

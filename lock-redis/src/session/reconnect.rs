@@ -40,7 +40,9 @@ impl Session {
         match node.meets(&connection) {
             true => self.taken_over(node),
             // A node of a cluster got slots, and did not take over.
-            false if matches!(self.routes, Routes::Slots(_)) => self.settle_at(node),
+            false if matches!(self.routes, Routes::Slots(_)) && !connection.data.is_replica => {
+                self.settle_at(node);
+            }
             false => {}
         }
         node.up(connection);

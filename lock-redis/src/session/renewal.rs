@@ -137,7 +137,7 @@ impl Session {
                 attempt.renewed_alone(sent, mine);
             }
         }
-        let mut failed = None;
+        let mut failed = None::<&Arc<Attempt>>;
         for (attempt, seen) in others.iter().zip(seen) {
             match seen {
                 Seen::Holds(_) if short.is_some() => {}
@@ -147,8 +147,11 @@ impl Session {
         }
         if let Some(attempt) = failed {
             // A request for this name alone shows the error.
-            let command = script::renew(&[], &[attempt.turn()]);
-            self.call(&command, attempt.patience()).await?;
+            let (command, sent) = (script::renew(&[], &[attempt.turn()]), Clock::Boot.now());
+            let answer = self.call(&command, attempt.patience()).await?;
+            if let Some((_, seen)) = answer::renewed(&answer, 0) {
+                seen.into_iter().for_each(|seen| self.saw(attempt, sent, seen));
+            }
         }
         let waits = |attempt: &&Arc<Attempt>| attempt.is_waiting();
         match short {
@@ -170,7 +173,9 @@ impl Session {
 
     fn renewal_failed(&self, failure: &Failure) {
         let why: &dyn std::fmt::Display = match failure {
-            Failure::Closed => return,
+            // A node that was given up is no end of the session.
+            Failure::Closed if self.book().attempts.is_closed() => return,
+            Failure::Closed => &"the node has no slots any more",
             Failure::Short(had) => &error::Short { had: *had, wanted: self.wait_replicas },
             Failure::Down(error) => error,
             Failure::Lost(error) | Failure::Refused(error) => error,

@@ -8,7 +8,7 @@ use lock_core::{
 };
 use redis::{Cmd, RedisError, Value};
 
-use super::{Routes, Session, attempt::Attempt, node::Node};
+use super::{Routes, Session, attempt::Attempt, node::Node, spare::Share};
 use crate::{
     error,
     wire::{answer, failure::Failure, lua, script, turns::Lane},
@@ -28,7 +28,8 @@ impl Session {
     ///
     /// Also [`Failure::Short`] if it gains something that too few replicas have.
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
-        match self.call_and_count(command, limit).await? {
+        let node = self.routes.of_command(command);
+        match self.call_node(&node, command, false, (Share::Others, limit)).await? {
             (value, Some(had)) if script::gains(command, &value) => {
                 // What it gained may be lost.
                 Err(Failure::Short(had))
@@ -37,15 +38,15 @@ impl Session {
         }
     }
 
-    /// Same as [`call`](Self::call). Returns also how many replicas have the change, if they are too
-    /// few.
+    /// Same as [`call`](Self::call), for renewals. Returns also how many replicas have the change, if
+    /// they are too few.
     pub(super) async fn call_and_count(
         &self,
         command: &Cmd,
         limit: Duration,
     ) -> Result<(Value, Option<u32>), Failure> {
         let node = self.routes.of_command(command);
-        self.call_node(&node, command, false, limit).await
+        self.call_node(&node, command, false, (Share::Renewals, limit)).await
     }
 
     /// Same as [`call_and_count`](Self::call_and_count), to a given node. `asking`: a slot of a
@@ -55,12 +56,12 @@ impl Session {
         node: &Arc<Node>,
         command: &Cmd,
         asking: bool,
-        limit: Duration,
+        (share, limit): (Share, Duration),
     ) -> Result<(Value, Option<u32>), Failure> {
         let limit = self.request_limit.map_or(limit, |most| limit.min(most));
         if self.wait_replicas > 0 && lua::takes(command) {
             let (value, had) =
-                node.call_and_wait(command, self.wait_replicas, asking, limit).await?;
+                node.call_and_wait(command, self.wait_replicas, asking, (share, limit)).await?;
             return Ok((value, (had < self.wait_replicas).then_some(had)));
         }
         let answer = match asking {
@@ -106,9 +107,11 @@ impl Session {
         };
         let (op, lane) = op;
         loop {
-            let _turn = lane.turn(&self.turns, None).await;
+            let turn = lane.turn(&self.turns, None).await;
             let sent = Clock::Boot.now();
-            let failure = match node.call(command, limit).await {
+            let answer = node.call(command, limit).await;
+            drop(turn);
+            let failure = match answer {
                 Ok(value) => {
                     let answer = read(&value).ok_or_else(|| error::unexpected(op, &value));
                     return answer.map(|answer| (sent, answer));

@@ -67,7 +67,7 @@ pub(super) struct Make {
 /// A node that has slots now, and had none.
 pub(super) struct Added {
     pub(super) node: Arc<Node>,
-    /// Whether it seems to take over from a node that cannot be reached.
+    /// Whether it may have taken over from a node that cannot be reached, or is no primary now.
     pub(super) takes_over: bool,
 }
 
@@ -207,8 +207,10 @@ impl Slots {
                         if let Some((_, earlier)) = earlier {
                             node.follows(earlier, &shard.primary);
                         }
-                        let takes_over = earlier
-                            .is_some_and(|(_, earlier)| matches!(earlier.state(), Link::Down(..)));
+                        let takes_over = earlier.is_some_and(|(at, earlier)| {
+                            matches!(earlier.state(), Link::Down(..))
+                                || !shards.iter().any(|shard| shard.primary == *at)
+                        });
                         added.push(Added { node: node.clone(), takes_over });
                         node
                     });

@@ -10,7 +10,10 @@ use lock_core::keep::poison::lock;
 use redis::{Cmd, RedisError, Value};
 use tokio::time::timeout;
 
-use super::{node::Node, spare::Spare};
+use super::{
+    node::Node,
+    spare::{Share, Spare},
+};
 use crate::{
     error,
     wire::{
@@ -42,10 +45,9 @@ impl Node {
         command: &Cmd,
         replicas: u32,
         asking: bool,
-        limit: Duration,
+        (share, limit): (Share, Duration),
     ) -> Result<(Value, u32), Failure> {
-        // It is never closed.
-        let _permit = self.waited.acquire().await;
+        let _permit = self.waited.of(share).await;
         let node = self.connection()?;
         let spare = match self.spare(node.number) {
             Some(spare) => spare,

@@ -95,7 +95,7 @@ impl Connector {
         let attempt = async {
             let address = self.place.find().await?;
             match self.connect_to(&address, number, previous, &on_push).await {
-                Err(error) if !crate::error::is_denied(&error) => {
+                Err(error) if !crate::error::is_login_refused(&error) => {
                     let Some(other) = self.place.find_other(&address).await else {
                         return Err(error);
                     };

@@ -50,7 +50,10 @@ impl Data {
         if self.id.is_none() || before.id.is_none() {
             return self.address != before.address;
         }
-        self.id != before.id && (self.address != before.address || self.earlier == before.id)
+        // A primary changes its id also when its first replica comes, and then has no earlier one.
+        let has_earlier = self.earlier.as_ref().is_some_and(|id| id.bytes().any(|b| b != b'0'));
+        let promoted = has_earlier && self.earlier != before.earlier;
+        self.id != before.id && (self.address != before.address || promoted)
     }
 }
 
@@ -76,6 +79,9 @@ mod tests {
         assert!(data(2, "cc", "00").took_over_from(&before));
         assert!(!data(1, "cc", "00").took_over_from(&before));
         assert!(!data(1, "aa", "00").took_over_from(&before));
+        // The first replica came after the client, and then took over.
+        assert!(data(1, "bb", "dd").took_over_from(&before));
+        assert!(!data(1, "cc", "aa").took_over_from(&data(1, "bb", "aa")));
         let hidden = |port| Data::read(&Address::new("h", port), None);
         assert!(hidden(2).took_over_from(&before));
         assert!(!hidden(1).took_over_from(&before));

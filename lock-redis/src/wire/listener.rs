@@ -1,6 +1,6 @@
 //! Pushes on a connection of their own, from a server that speaks RESP2 only.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
 use redis::{
@@ -8,7 +8,14 @@ use redis::{
     aio::{PubSub, PubSubSink, PubSubStream},
 };
 
+use tokio::time::timeout;
+
 use super::dial::Task;
+
+/// A server that says nothing is asked after this time whether it still lives.
+const PERIOD: Duration = Duration::from_secs(10);
+/// Time limit of that question.
+const LIMIT: Duration = Duration::from_secs(3);
 
 /// The receiver of a connection's pushes.
 pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
@@ -23,7 +30,8 @@ impl Listener {
     /// Passes on the pushes of a connection, and its end, in the form that RESP3 gives them.
     pub(super) fn start(connection: PubSub, on_push: OnPush) -> Self {
         let (sink, pushes) = connection.split();
-        let task = Task(tokio::spawn(pass_on(pushes, on_push)).abort_handle());
+        let task = pass_on(pushes, sink.clone(), on_push);
+        let task = Task(tokio::spawn(task).abort_handle());
         Self { sink, _task: task }
     }
 
@@ -45,9 +53,19 @@ impl Listener {
     }
 }
 
-async fn pass_on(mut pushes: PubSubStream, on_push: OnPush) {
-    while let Some(message) = pushes.next().await {
-        on_push(as_push(&message));
+/// Asks a server that says nothing whether it still lives: the requests' connection may live on.
+async fn pass_on(mut pushes: PubSubStream, mut sink: PubSubSink, on_push: OnPush) {
+    loop {
+        match timeout(PERIOD, pushes.next()).await {
+            Ok(Some(message)) => on_push(as_push(&message)),
+            Ok(None) => break,
+            Err(_) => {
+                let answer = timeout(LIMIT, sink.ping::<Value>()).await;
+                if !matches!(answer, Ok(Ok(_))) {
+                    break;
+                }
+            }
+        }
     }
     on_push(PushInfo { kind: PushKind::Disconnection, data: Vec::new() });
 }

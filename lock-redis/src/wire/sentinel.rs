@@ -17,7 +17,7 @@ use redis::{
 use tokio::time::{sleep, timeout};
 
 use super::dial::Dial;
-use crate::{config::Address, error::is_denied};
+use crate::{config::Address, error::is_login_refused};
 
 /// Time limit of one sentinel.
 const LIMIT: Duration = Duration::from_millis(1500);
@@ -59,7 +59,8 @@ impl Sentinels {
             // It has not heard of the last failover, or all sentinels were set up anew.
             return self.primary_of_all().await;
         }
-        Ok(self.note(named))
+        self.epoch.fetch_max(named.epoch, Ordering::Relaxed);
+        Ok(named.primary)
     }
 
     /// Same as [`primary`](Self::primary), with the answer of every sentinel that gives one in time.
@@ -69,12 +70,9 @@ impl Sentinels {
     ///
     /// Same as [`primary`](Self::primary).
     async fn primary_of_all(&self) -> RedisResult<Address> {
-        Ok(self.note(self.newest(LIMIT).await?))
-    }
-
-    fn note(&self, named: Named) -> Address {
+        let named = self.newest(LIMIT).await?;
         self.epoch.store(named.epoch, Ordering::Relaxed);
-        named.primary
+        Ok(named.primary)
     }
 
     /// Returns how many replicas the sentinels know, dead ones included.
@@ -155,7 +153,7 @@ impl Sentinels {
         if failed.detail().is_some_and(|said| said.contains("No such master")) {
             return error(format!("the sentinel {address} knows no service {service:?}"));
         }
-        if is_denied(&failed) {
+        if is_login_refused(&failed) {
             let detail = failed.detail().unwrap_or_default();
             let why = format!("the sentinel {address} refuses the login (sentinel_user): {detail}");
             let code = failed.code().unwrap_or("WRONGPASS").to_owned();
