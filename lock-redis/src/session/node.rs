@@ -28,10 +28,11 @@ use crate::{
     config::Address,
     error::{self, STORE},
     wire::{
-        connection::{Connection, Connector, Peer},
+        connection::{Connection, Connector},
         data::Data,
         failure::Failure,
         listener::OnPush,
+        peer::Peer,
     },
 };
 

@@ -13,7 +13,7 @@ use super::{
     Routes, Session, description,
     node::{Link, Node},
 };
-use crate::{error::STORE, layout::key::client_key, wire::connection::Peer};
+use crate::{error::STORE, layout::key::client_key, wire::peer::Peer};
 
 /// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));

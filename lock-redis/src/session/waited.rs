@@ -16,10 +16,7 @@ use super::{
 };
 use crate::{
     error,
-    wire::{
-        connection::{Connection, Peer},
-        failure::Failure,
-    },
+    wire::{connection::Connection, failure::Failure, peer::Peer},
 };
 
 /// Time limit of ending one connection. A host that vanished answers nothing at all.

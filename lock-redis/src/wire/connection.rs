@@ -25,6 +25,7 @@ use crate::{
         dial::{Dial, Opened},
         listener::{Listener, OnPush},
         lua::{self, Lua},
+        peer::Peer,
         sentinel::Place,
     },
 };
@@ -61,13 +62,6 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     /// The server's name for this connection, if known.
     pub(crate) peer: Option<Peer>,
-}
-
-/// A connection as the server names it. The id alone is not enough: a restarted server counts anew.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Peer {
-    id: String,
-    addr: String,
 }
 
 impl Connector {
@@ -268,14 +262,9 @@ impl Connection {
         Data::read(&self.address, answer.ok().as_ref())
     }
 
-    /// Asks how the server calls this connection. It may be forbidden; then a late request ends
-    /// with its TTL.
+    /// Asks how the server calls this connection.
     async fn own_peer(&self) -> Option<Peer> {
-        match self.send(cmd("CLIENT").arg("INFO")).await {
-            Ok(Value::BulkString(line)) => Peer::parse(&String::from_utf8_lossy(&line)),
-            Ok(Value::VerbatimString { text, .. }) => Peer::parse(&text),
-            _ => None,
-        }
+        self.send(&Peer::question()).await.ok().as_ref().and_then(Peer::read)
     }
 
     /// Lets the server end another connection, if it may be asked to.
@@ -283,10 +272,8 @@ impl Connection {
     /// # Errors
     ///
     /// The client library's error if this connection is broken.
-    pub(crate) async fn kill(&self, Peer { id, addr }: &Peer) -> RedisResult<()> {
-        let mut kill = cmd("CLIENT");
-        kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr);
-        match self.send(&kill).await {
+    pub(crate) async fn kill(&self, peer: &Peer) -> RedisResult<()> {
+        match self.send(&peer.kill()).await {
             Err(error) if crate::error::is_broken(&error) => Err(error),
             _ => Ok(()),
         }
@@ -414,20 +401,6 @@ fn is_of_a_cluster(hello: &Value) -> bool {
     let is = |value: &Value, text: &[u8]| bytes(value).is_some_and(|bytes| bytes == text);
     let mut fields = hello.as_map_iter().into_iter().flatten();
     fields.any(|(key, value)| is(key, b"mode") && is(value, b"cluster"))
-}
-
-impl Peer {
-    /// Reads the answer of CLIENT INFO: `id=7 addr=127.0.0.1:50122 ..`.
-    fn parse(line: &str) -> Option<Self> {
-        let field = |name: &str| {
-            line.split_ascii_whitespace().find_map(|f| f.strip_prefix(name)).map(str::to_owned)
-        };
-        let addr = field("addr=")?;
-        // All connections through a Unix socket have the same address. A restarted server counts
-        // anew, and may have given this id to any connection.
-        (!addr.starts_with('/')).then_some(())?;
-        Some(Self { id: field("id=")?, addr })
-    }
 }
 
 fn timed_out() -> RedisError {

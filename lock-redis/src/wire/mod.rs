@@ -8,6 +8,7 @@ pub(crate) mod failure;
 pub(crate) mod listener;
 pub(crate) mod lua;
 pub(crate) mod own_client;
+pub(crate) mod peer;
 pub(crate) mod script;
 pub(crate) mod sentinel;
 pub(crate) mod slots;

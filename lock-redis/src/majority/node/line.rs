@@ -19,8 +19,7 @@ use super::{
     flight::Flight,
     identity::{Identity, SECTIONS},
 };
-
-use crate::wire::dial::Opened;
+use crate::wire::{answer::text, dial::Opened, peer::Peer};
 
 /// After this time without any answer a connection is given up.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -36,13 +35,6 @@ pub(in super::super) struct Line {
     unanswered: Arc<Mutex<Option<Instant>>>,
     /// How many requests were sent again because the node had lost their scripts.
     repeats: AtomicU64,
-}
-
-/// A connection as the node names it. The id alone is not enough: a restarted server counts anew.
-#[derive(Clone, Debug)]
-pub(super) struct Peer {
-    id: String,
-    addr: String,
 }
 
 impl fmt::Debug for Line {
@@ -73,12 +65,9 @@ impl Line {
             .ok_or_else(|| Fault::unfit("INFO does not show run_id and uptime_in_seconds"))?;
         identity.check()?;
         // Both may be forbidden, and then a late request ends with its TTL.
-        if let Ok(answer) = self.send(cmd("CLIENT").arg("INFO")).await {
-            self.peer = Peer::parse(&text(&answer));
-        }
-        if let Some(Peer { id, addr }) = previous {
-            let _ =
-                self.send(cmd("CLIENT").arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr)).await;
+        self.peer = self.send(&Peer::question()).await.ok().as_ref().and_then(Peer::read);
+        if let Some(previous) = previous {
+            let _ = self.send(&previous.kill()).await;
         }
         Ok(identity)
     }
@@ -144,20 +133,5 @@ impl Line {
             Ok(answer)
         });
         flight.await?.extract_error()
-    }
-}
-
-impl Peer {
-    fn parse(info: &str) -> Option<Self> {
-        let field = |name| info.split(' ').find_map(|part| part.strip_prefix(name));
-        Some(Self { id: field("id=")?.to_owned(), addr: field("addr=")?.to_owned() })
-    }
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::VerbatimString { text, .. } => text.clone(),
-        _ => String::new(),
     }
 }

@@ -18,10 +18,12 @@ use lock_core::{Clock, keep::poison::lock};
 use redis::{Cmd, ProtocolVersion, Value};
 use tokio::{sync::watch, time::timeout};
 
-use self::line::Peer;
 pub(super) use self::{identity::Identity, line::Line, runs::Runs};
 use super::fault::Fault;
-use crate::{config::Address, wire::dial::Dial};
+use crate::{
+    config::Address,
+    wire::{dial::Dial, peer::Peer},
+};
 
 /// One of the servers.
 #[derive(Debug)]
