@@ -44,6 +44,8 @@ pub(super) struct Task(pub(super) AbortHandle);
 impl Dial {
     /// Time limit of making a connection, if none is configured.
     const LIMIT: Duration = Duration::from_secs(3);
+    /// Time limit of one sentinel, at most: the others are to be heard as well.
+    pub(super) const SENTINEL: Duration = Duration::from_millis(1500);
 
     /// The way that a configuration describes.
     ///
@@ -72,7 +74,9 @@ impl Dial {
     pub(crate) fn of_sentinels(config: &RedisConfig) -> lock_core::Result<Self> {
         let (user, password) = (config.sentinel_user.clone(), config.sentinel_password.clone());
         let transport = config.transport.of_sentinels();
-        let dial = Self { transport, user, password, database: 0, ..Self::new(config)? };
+        let servers = Self::new(config)?;
+        let limit = servers.limit.min(Self::SENTINEL);
+        let dial = Self { transport, user, password, database: 0, limit, ..servers };
         dial.check()?;
         Ok(dial)
     }

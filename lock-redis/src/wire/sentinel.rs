@@ -20,7 +20,7 @@ use super::dial::Dial;
 use crate::{config::Address, error::is_login_refused};
 
 /// Time limit of one sentinel.
-const LIMIT: Duration = Duration::from_millis(1500);
+const LIMIT: Duration = Dial::SENTINEL;
 /// After the first answer, the other sentinels have this long: some may know a newer primary.
 const OTHERS: Duration = Duration::from_millis(50);
 
