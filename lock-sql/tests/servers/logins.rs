@@ -9,7 +9,7 @@ use lock_sql::{
 };
 
 use crate::{
-    Database, connect, eventually, locks, on_both,
+    Database, connect, eventually, hosts, locks, on_both,
     rotation::{end_connections, set_password},
 };
 
@@ -17,6 +17,7 @@ on_both!(
     a_burst_meets_a_changed_password_once,
     a_password_that_is_in_the_file_first_fails_no_acquire,
     the_connections_that_there_are_work_on,
+    the_connections_to_one_of_several_hosts_work_on,
 );
 
 /// How many logins of the user `plain` the server has refused, by its log.
@@ -95,21 +96,33 @@ async fn a_password_that_is_in_the_file_first_fails_no_acquire(dialect: Dialect)
 
 /// The server knows another password, and the file does not. A new connection would be refused.
 async fn the_connections_that_there_are_work_on(dialect: Dialect) {
-    const LOCK: &str = "BEGIN; SELECT * FROM distlock_v1_slots FOR UPDATE";
     let server = Database::start_for_everyone(dialect).await;
     let locks = locks(&server.url_as("plain:plain")).await;
-    match dialect {
-        Dialect::Postgres => {
+    connections_work_on(&server, &locks).await;
+}
+
+/// All hosts refuse the login.
+async fn the_connections_to_one_of_several_hosts_work_on(dialect: Dialect) {
+    let server = Database::start_for_everyone(dialect).await;
+    let stranger = Database::start(dialect).await;
+    let locks = locks(&hosts::url(&server.url_as("plain:plain"), &[&stranger, &server])).await;
+    connections_work_on(&server, &locks).await;
+}
+
+async fn connections_work_on(server: &Database, locks: &Locks) {
+    const LOCK: &str = "BEGIN; SELECT * FROM distlock_v1_slots FOR UPDATE";
+    match server {
+        Database::Postgres(_) => {
             let mut other = PgConnection::connect(&server.url()).await.unwrap();
             raw_sql(LOCK).execute(&mut other).await.unwrap();
-            let asked = ask_twice(&server, &locks).await;
+            let asked = ask_twice(server, locks).await;
             raw_sql("COMMIT").execute(&mut other).await.unwrap();
             granted(asked).await;
         }
-        _ => {
+        Database::MariaDb(_) => {
             let mut other = MySqlConnection::connect(&server.url()).await.unwrap();
             raw_sql(LOCK).execute(&mut other).await.unwrap();
-            let asked = ask_twice(&server, &locks).await;
+            let asked = ask_twice(server, locks).await;
             raw_sql("COMMIT").execute(&mut other).await.unwrap();
             granted(asked).await;
         }
