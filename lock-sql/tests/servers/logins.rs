@@ -3,6 +3,7 @@
 use std::{fs, time::Duration};
 
 use lock_core::{Error, Locks};
+use lock_lab::Postgres;
 use lock_sql::{
     Dialect,
     client::{Connection, MySqlConnection, PgConnection, raw_sql},
@@ -146,6 +147,27 @@ async fn granted(asked: [Asked; 2]) {
     for asked in asked {
         asked.await.unwrap().unwrap().release().await.unwrap();
     }
+}
+
+/// The new password is in the file first, and the server delays each refusal for longer than the
+/// limit of a connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_old_password_is_tried_though_the_server_is_slow_to_refuse_the_new_one() {
+    let delay =
+        ["shared_preload_libraries=pg_stat_statements,auth_delay", "auth_delay.milliseconds=9000"];
+    let builder = delay.iter().fold(Postgres::builder(), |to, setting| to.arg("-c").arg(*setting));
+    let server = Database::Postgres(builder.start().await.unwrap());
+    let server = server.for_everyone(Dialect::Postgres).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, "plain\n").unwrap();
+    let (url, file_name) = (server.url_as("plain"), file.path().display());
+    let locks = locks(&format!("{url}?connect_timeout=2s&password_file={file_name}")).await;
+    fs::write(&file, "second\n").unwrap();
+    end_connections(&server, "plain").await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    set_password(&server, "second").await;
+    end_connections(&server, "plain").await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]
