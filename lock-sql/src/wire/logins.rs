@@ -16,8 +16,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Longest wait for the outcome of another login. A host that is silent, or slow to refuse, then
-/// gets one more.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// gets one more. Short beside the limits of connections, which count this wait: 1 s by default.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// What one host has said about logins.
 ///
@@ -239,6 +239,15 @@ mod tests {
         assert_eq!(next.options().unwrap(), ["old", "new"], "a moment ago");
         next.refused(&"old", "no".to_owned());
         assert_eq!(next.options().unwrap(), ["new"]);
+    }
+
+    #[tokio::test]
+    async fn a_login_that_hangs_leaves_time_to_the_others() {
+        let logins = Logins::default();
+        let _hangs = login(&logins, "one").await;
+        // Half of the shortest limit of a connection, unless the configuration names another one.
+        let others = timeout(Duration::from_millis(500), login(&logins, "one")).await;
+        assert!(others.is_ok());
     }
 
     #[test]
