@@ -70,7 +70,7 @@
 //!   the lock, and *do not learn* if it is deleted or taken away meanwhile (event `unwatched`). The
 //!   watch is tried again every 5 s.
 //! - If etcd refuses the password itself, and the password is in a file or a variable, waiters keep
-//!   their places until etcd was silent for their TTL: the new password may be on its way there.
+//!   their places for a TTL from the first refusal on: the new password may be on its way there.
 //! - Current versions of etcd deny a *keep-alive* if any key of the lease may not be written any
 //!   more (3.4.42, 3.5.28, 3.6.9 and newer), and the newest (3.4.44, 3.5.30, 3.6.12) every put with
 //!   that lease, too. A client's locks with the same TTL share a lease: if a login loses the right

@@ -149,6 +149,28 @@ async fn a_waiter_keeps_its_place_while_etcd_has_the_new_password_and_the_file_h
     held.release().await.unwrap();
 }
 
+/// A waiter sends no request that counts as a sign of life: only its keep-alives are answered.
+#[tokio::test]
+async fn a_waiter_that_was_quiet_for_longer_than_its_ttl_keeps_its_place() {
+    const TTL: Duration = Duration::from_secs(3);
+    let (etcd, file) = (etcd_with("first", &[]).await, PasswordFile::new("first"));
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let ours = locks(&url(&proxy, &file.path()).replace("ttl=6s", "ttl=3s")).await;
+    let theirs = root(&etcd).await;
+    let held = hold(&theirs, "held").await;
+    let waiting = tokio::spawn(ours.lock("held").unwrap().acquire());
+    until_queued(&theirs, "held", 2).await;
+    tokio::time::sleep(2 * TTL).await;
+    etcd.set_password("me", "second").await.unwrap();
+    proxy.reset();
+    locked_out(&ours, TTL / 3).await;
+    assert!(!waiting.is_finished(), "{:?}", waiting.await);
+    file.write("second");
+    let_in(&ours).await;
+    held.release().await.unwrap();
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+}
+
 /// Releases while etcd refuses the login, `beside` another lock of the same lease or alone.
 async fn release_is_done_with_the_next_login(beside: bool) {
     let (etcd, file) = (etcd_with("first", &[]).await, PasswordFile::new("first"));

@@ -109,12 +109,12 @@ fn mysql_number(_: &dyn DatabaseError) -> u16 {
 /// has expired (1862), or the account is locked (3118, 3955, 4150, 4151).
 const MYSQL_LOGINS: [u16; 7] = [1045, 1698, 1862, 3118, 3955, 4150, 4151];
 
-/// The refusal of a login that is not sent again so soon.
+/// The refusal of a login in other words, or of one that is not sent again so soon.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Remembered(String);
 
-/// The error for a login that the server refused a moment ago, with the server's reason.
+/// The error for a login that the server refused before, with the server's reason.
 pub(crate) fn refused_before(dialect: Dialect, why: String) -> Error {
     denied(dialect.store(), "connect", Remembered(why))
 }

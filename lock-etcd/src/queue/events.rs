@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse};
-use lock_core::{Clock, Instant, trace};
+use lock_core::{Clock, trace};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -82,7 +82,7 @@ impl Names {
         if message.created() {
             let now = message.header().map_or(0, |header| header.revision());
             watched.queue.watch_began(if watched.start > 0 { watched.start - 1 } else { now });
-            watched.denied = false;
+            (watched.denied, watched.locked) = (false, None);
         }
         let synced_now = !message.events().is_empty() && watched.step < STEPS.len();
         for event in message.events() {
@@ -132,11 +132,12 @@ impl Names {
         }
     }
 
-    /// Watches a queue again later although etcd refuses the login, unless etcd has been silent for
-    /// the TTL of its waiters: then their session is over, and they fail for this reason.
-    pub(crate) fn watch_later(&mut self, queue: &Arc<str>, heard: Instant, reason: &str) {
-        let ttl = self.watched.get(queue).and_then(|watched| watched.poll).unwrap_or(LINGER);
-        match Clock::Boot.now() < heard + ttl {
+    /// Watches a queue again later although etcd refuses the login. A TTL of the waiters after the
+    /// first refusal they fail for this reason.
+    pub(crate) fn watch_later(&mut self, queue: &Arc<str>, reason: &str) {
+        let (now, Some(watched)) = (Clock::Boot.now(), self.watched.get_mut(queue)) else { return };
+        let end = *watched.locked.get_or_insert(now) + watched.poll.unwrap_or(LINGER);
+        match now < end {
             true => self.watch_again(queue),
             false => self.deny(queue, reason),
         }

@@ -49,6 +49,8 @@ pub(crate) struct Watched {
     pub(crate) watch: Option<i64>,
     /// Whether the login may not watch it.
     pub(crate) denied: bool,
+    /// When etcd first refused the login for its watch, unless the watch has begun since then.
+    pub(crate) locked: Option<Instant>,
     /// The revision at which the watch begins; 0 is "now".
     pub(crate) start: i64,
     /// How many of [`STEPS`] are done.

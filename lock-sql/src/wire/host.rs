@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-#[cfg(feature = "postgres")]
 use tokio::time::timeout;
 
 #[cfg(feature = "postgres")]
@@ -59,25 +58,47 @@ impl<C: Link> Host<C> {
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let login = async {
-            let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::Barred)?;
-            let refused = |why| Failure::Barred(refused_before(C::DIALECT, why));
-            let mut last = Failure::down("no login to try");
-            for options in login.options().map_err(refused)? {
-                last = match connect(options.clone()).await {
-                    Ok(connected) => {
-                        login.accepted(&options);
-                        return Ok(connected);
-                    }
-                    Err(failure) => failure,
-                };
-                let Failure::Barred(error) = &last else { break };
-                let Some(why) = refused_login(C::DIALECT, error) else { break };
-                login.refused(&options, why);
-            }
-            Err(last)
-        };
-        Limit::new(limit).keep(login).await.map_err(Failure::Down)?
+        let limit = Limit::new(limit);
+        limit.keep(self.try_logins(&limit, connect)).await.map_err(Failure::Down)?
+    }
+
+    /// Current options that are tried first leave half of the time to the others: a server may
+    /// delay a refusal for longer than the limit.
+    async fn try_logins<T, F>(
+        &self,
+        limit: &Limit,
+        connect: impl Fn(C::Options) -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::Barred)?;
+        let refused = |why| Failure::Barred(refused_before(C::DIALECT, why));
+        let list = login.options().map_err(refused)?;
+        let leaves_time = matches!(list.as_slice(), [first, _] if login.is_current(first));
+        let mut part = leaves_time.then(|| limit.half());
+        let mut last = Failure::down("no login to try");
+        for options in list {
+            let connected = match part.take() {
+                Some(part) => timeout(part, connect(options.clone())).await,
+                None => Ok(connect(options.clone()).await),
+            };
+            last = match connected {
+                Ok(Ok(connected)) => {
+                    login.accepted(&options);
+                    return Ok(connected);
+                }
+                Ok(Err(failure)) => failure,
+                Err(_) => {
+                    login.unanswered(limit.whole());
+                    continue;
+                }
+            };
+            let Failure::Barred(error) = &last else { break };
+            let Some(why) = refused_login(C::DIALECT, error) else { break };
+            login.refused(&options, why);
+        }
+        Err(last)
     }
 
     /// Makes a connection.

@@ -30,6 +30,11 @@ impl Limit {
         self.end.since(Clock::Boot.now()) < self.whole / 3
     }
 
+    /// Half of the time that is left.
+    pub(crate) fn half(&self) -> Duration {
+        self.end.since(Clock::Boot.now()) / 2
+    }
+
     /// The same limit, but no more than `most` from now on.
     pub(crate) fn at_most(&self, most: Option<Duration>) -> Self {
         let most = Self::new(most.unwrap_or(self.whole));

@@ -16,8 +16,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Longest wait for the outcome of another login. A host that is silent, or slow to refuse, then
-/// gets one more.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// gets one more. Short beside the limits of connections, which count this wait: 1 s by default.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// What one host has said about logins.
 ///
@@ -42,12 +42,13 @@ struct State<O> {
     refused: Option<Refused>,
 }
 
-/// The last refusal of the options that were current then.
+/// The last refusal of the options that were current then, or that there was no answer in time.
 struct Refused {
     options: u64,
     until: Instant,
     pause: Duration,
-    why: String,
+    /// `None` if there was no answer.
+    why: Option<String>,
 }
 
 /// A login that is under way, until this is dropped.
@@ -111,7 +112,7 @@ impl<O: Clone + std::fmt::Debug> Logins<O> {
 impl<O: Clone + std::fmt::Debug> Login<'_, O> {
     /// The options to try, in this order: the current ones, and the ones that the host accepted
     /// last, if they are others. A new password may be in a file before the host knows it, or after.
-    /// Current ones that were refused a moment ago are only tried if the host refuses the others,
+    /// Current ones that failed a moment ago are only tried if the host refuses the others,
     /// too.
     ///
     /// # Errors
@@ -129,8 +130,16 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
             last.until = now + last.pause;
             return Ok([self.options.clone()].into_iter().chain(other).collect());
         }
-        let other = other.ok_or_else(|| last.why.clone())?;
-        Ok(vec![other, self.options.clone()])
+        match (other, &last.why) {
+            (Some(other), _) => Ok(vec![other, self.options.clone()]),
+            (None, None) => Ok(vec![self.options.clone()]),
+            (None, Some(why)) => Err(why.clone()),
+        }
+    }
+
+    /// Whether these are the current options.
+    pub(super) fn is_current(&self, options: &O) -> bool {
+        hash(options) == hash(&self.options)
     }
 
     /// Notes that the host has accepted these options.
@@ -141,6 +150,14 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
         if hash(options) == current {
             (state.accepted, state.refused) = (Some(options.clone()), None);
         }
+    }
+
+    /// Notes that the host has not answered in the part of the limit that the current options have.
+    /// For one limit the others come first, and have all of it.
+    pub(super) fn unanswered(&self, limit: Duration) {
+        let (options, pause) = (hash(&self.options), limit.max(PAUSE));
+        let until = Clock::Boot.now() + pause;
+        lock(&self.logins.state).refused = Some(Refused { options, until, pause, why: None });
     }
 
     /// Notes that the host has refused these options.
@@ -154,7 +171,8 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
         }
         let last = state.refused.as_ref().filter(|last| last.options == options);
         let pause = last.map_or(PAUSE, |last| (last.pause * 2).min(LONGEST_PAUSE));
-        state.refused = Some(Refused { options, until: Clock::Boot.now() + pause, pause, why });
+        let until = Clock::Boot.now() + pause;
+        state.refused = Some(Refused { options, until, pause, why: Some(why) });
     }
 }
 
@@ -207,6 +225,29 @@ mod tests {
         assert_eq!(next.options().unwrap_err(), "no");
         drop(next);
         assert_eq!(login(&logins, "newer").await.options().unwrap(), ["newer"]);
+    }
+
+    #[tokio::test]
+    async fn a_silent_host_is_not_taken_for_one_that_refuses() {
+        let logins = Logins::default();
+        login(&logins, "old").await.accepted(&"old");
+        let next = login(&logins, "new").await;
+        assert_eq!(next.options().unwrap(), ["new", "old"]);
+        next.unanswered(PAUSE);
+        drop(next);
+        let next = login(&logins, "new").await;
+        assert_eq!(next.options().unwrap(), ["old", "new"], "a moment ago");
+        next.refused(&"old", "no".to_owned());
+        assert_eq!(next.options().unwrap(), ["new"]);
+    }
+
+    #[tokio::test]
+    async fn a_login_that_hangs_leaves_time_to_the_others() {
+        let logins = Logins::default();
+        let _hangs = login(&logins, "one").await;
+        // Half of the shortest limit of a connection, unless the configuration names another one.
+        let others = timeout(Duration::from_millis(500), login(&logins, "one")).await;
+        assert!(others.is_ok());
     }
 
     #[test]

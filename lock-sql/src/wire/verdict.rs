@@ -81,7 +81,7 @@ fn none(dialect: Dialect, failed: Vec<(String, Failure)>) -> Failure {
             }
         };
         reasons.push(format!("{name}: {error}"));
-        barred.get_or_insert_with(|| at(&name, error));
+        barred.get_or_insert_with(|| at(dialect, &name, error));
     }
     match barred {
         Some(error) if !passing => Failure::Barred(error),
@@ -89,8 +89,11 @@ fn none(dialect: Dialect, failed: Vec<(String, Failure)>) -> Failure {
     }
 }
 
-/// The same error with the host's name.
-fn at(host: &str, error: Error) -> Error {
+/// The same error with the host's name. That of a refused login stays one.
+fn at(dialect: Dialect, host: &str, error: Error) -> Error {
+    if let Some(why) = error::refused_login(dialect, &error) {
+        return error::refused_before(dialect, format!("{host}: {why}"));
+    }
     match error {
         Error::Denied { store, op, source } => denied(store, op, format!("{host}: {source}")),
         Error::Rejected { store, op, source, .. } => {

@@ -16,7 +16,7 @@ on_both!(
 const TTL: Duration = Duration::from_secs(8);
 
 /// The URL of several servers with the login of `login`.
-fn url(login: &str, servers: &[&Server]) -> String {
+pub fn url(login: &str, servers: &[&Server]) -> String {
     let (head, rest) = login.rsplit_once('@').unwrap();
     let (_, database) = rest.split_once('/').unwrap();
     let hosts: Vec<_> = servers.iter().map(|server| server.addr().to_string()).collect();

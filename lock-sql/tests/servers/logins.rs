@@ -3,13 +3,14 @@
 use std::{fs, time::Duration};
 
 use lock_core::{Error, Locks};
+use lock_lab::Postgres;
 use lock_sql::{
     Dialect,
     client::{Connection, MySqlConnection, PgConnection, raw_sql},
 };
 
 use crate::{
-    Database, connect, eventually, locks, on_both,
+    Database, connect, eventually, hosts, locks, on_both,
     rotation::{end_connections, set_password},
 };
 
@@ -17,6 +18,7 @@ on_both!(
     a_burst_meets_a_changed_password_once,
     a_password_that_is_in_the_file_first_fails_no_acquire,
     the_connections_that_there_are_work_on,
+    the_connections_to_one_of_several_hosts_work_on,
 );
 
 /// How many logins of the user `plain` the server has refused, by its log.
@@ -95,21 +97,33 @@ async fn a_password_that_is_in_the_file_first_fails_no_acquire(dialect: Dialect)
 
 /// The server knows another password, and the file does not. A new connection would be refused.
 async fn the_connections_that_there_are_work_on(dialect: Dialect) {
-    const LOCK: &str = "BEGIN; SELECT * FROM distlock_v1_slots FOR UPDATE";
     let server = Database::start_for_everyone(dialect).await;
     let locks = locks(&server.url_as("plain:plain")).await;
-    match dialect {
-        Dialect::Postgres => {
+    connections_work_on(&server, &locks).await;
+}
+
+/// All hosts refuse the login.
+async fn the_connections_to_one_of_several_hosts_work_on(dialect: Dialect) {
+    let server = Database::start_for_everyone(dialect).await;
+    let stranger = Database::start(dialect).await;
+    let locks = locks(&hosts::url(&server.url_as("plain:plain"), &[&stranger, &server])).await;
+    connections_work_on(&server, &locks).await;
+}
+
+async fn connections_work_on(server: &Database, locks: &Locks) {
+    const LOCK: &str = "BEGIN; SELECT * FROM distlock_v1_slots FOR UPDATE";
+    match server {
+        Database::Postgres(_) => {
             let mut other = PgConnection::connect(&server.url()).await.unwrap();
             raw_sql(LOCK).execute(&mut other).await.unwrap();
-            let asked = ask_twice(&server, &locks).await;
+            let asked = ask_twice(server, locks).await;
             raw_sql("COMMIT").execute(&mut other).await.unwrap();
             granted(asked).await;
         }
-        _ => {
+        Database::MariaDb(_) => {
             let mut other = MySqlConnection::connect(&server.url()).await.unwrap();
             raw_sql(LOCK).execute(&mut other).await.unwrap();
-            let asked = ask_twice(&server, &locks).await;
+            let asked = ask_twice(server, locks).await;
             raw_sql("COMMIT").execute(&mut other).await.unwrap();
             granted(asked).await;
         }
@@ -133,6 +147,27 @@ async fn granted(asked: [Asked; 2]) {
     for asked in asked {
         asked.await.unwrap().unwrap().release().await.unwrap();
     }
+}
+
+/// The new password is in the file first, and the server delays each refusal for longer than the
+/// limit of a connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_old_password_is_tried_though_the_server_is_slow_to_refuse_the_new_one() {
+    let delay =
+        ["shared_preload_libraries=pg_stat_statements,auth_delay", "auth_delay.milliseconds=9000"];
+    let builder = delay.iter().fold(Postgres::builder(), |to, setting| to.arg("-c").arg(*setting));
+    let server = Database::Postgres(builder.start().await.unwrap());
+    let server = server.for_everyone(Dialect::Postgres).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, "plain\n").unwrap();
+    let (url, file_name) = (server.url_as("plain"), file.path().display());
+    let locks = locks(&format!("{url}?connect_timeout=2s&password_file={file_name}")).await;
+    fs::write(&file, "second\n").unwrap();
+    end_connections(&server, "plain").await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    set_password(&server, "second").await;
+    end_connections(&server, "plain").await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]

@@ -64,12 +64,16 @@ impl Database {
 
     /// A server with the tables, for a user with the same password on all such servers.
     pub async fn start_for_everyone(dialect: Dialect) -> Self {
-        let server = Self::start(dialect).await;
+        Self::start(dialect).await.for_everyone(dialect).await
+    }
+
+    /// Makes the tables, and the user.
+    pub async fn for_everyone(self, dialect: Dialect) -> Self {
         let (create, grant) = user(dialect);
-        server.sql(create).await;
-        server.sql(&schema(dialect)).await;
-        server.sql(&grant).await;
-        server
+        self.sql(create).await;
+        self.sql(&schema(dialect)).await;
+        self.sql(&grant).await;
+        self
     }
 }
 
