@@ -74,7 +74,8 @@ async fn bad_names_and_ttls_are_named() {
 async fn an_unknown_option_is_refused() {
     let (error, shown) = refused("memory:?colour=red").await;
     assert!(matches!(error, Error::InvalidOption { .. }));
-    assert!(shown.contains("colour") && shown.contains("red"), "{shown}");
+    // Its value may be a secret under a name that is not known.
+    assert!(shown.contains("colour") && !shown.contains("red"), "{shown}");
 }
 
 #[tokio::test]
