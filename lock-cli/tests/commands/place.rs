@@ -69,6 +69,7 @@ impl Place {
     }
 
     /// The same, with no store in the environment.
+    #[cfg(feature = "redis")]
     pub fn start_without_store(&self, arguments: &[&str]) -> Process {
         let mut command = self.command(arguments);
         command.env_remove("DISTLOCK_STORE");
