@@ -18,7 +18,7 @@ impl Session {
 
     /// Same as [`doubt`](Self::doubt), for the attempts of a node of a cluster.
     pub(super) fn doubt_at(&self, node: &Arc<Node>, now: Instant) {
-        self.doubt_those(now, |attempt| Arc::ptr_eq(&self.routes.of(&attempt.key), node));
+        self.doubt_those(now, |attempt| self.is_at(attempt, node));
     }
 
     /// A young hold counts on if it is confirmed once more, so all are renewed.
@@ -36,9 +36,7 @@ impl Session {
     /// Looks for all attempts of a node that was connected again: it may have lost them, or others
     /// may have ended them meanwhile. The caller makes all attempts due.
     pub(super) fn check_all(&self, node: &Arc<Node>) {
-        let book = self.book();
-        let there = |attempt: &&Arc<Attempt>| Arc::ptr_eq(&self.routes.of(&attempt.key), node);
-        book.attempts.all().filter(there).for_each(|attempt| attempt.check());
+        self.each_at(node, Attempt::check);
     }
 
     /// Takes note that the server is not suspected any more, or has taken over already.
@@ -48,22 +46,27 @@ impl Session {
 
     /// Same as [`settle`](Self::settle), for the attempts of a node.
     pub(super) fn settle_at(&self, node: &Arc<Node>) {
-        let book = self.book();
-        let there = |attempt: &&Arc<Attempt>| Arc::ptr_eq(&self.routes.of(&attempt.key), node);
-        book.attempts.all().filter(there).for_each(|attempt| attempt.settle());
+        self.each_at(node, Attempt::settle);
     }
 
     /// Takes note that another server has taken over as this node. The caller makes all attempts
     /// due.
     pub(super) fn taken_over(&self, node: &Arc<Node>) {
         let now = Clock::Boot.now();
-        let book = self.book();
-        let there = |attempt: &&Arc<Attempt>| Arc::ptr_eq(&self.routes.of(&attempt.key), node);
-        for attempt in book.attempts.all().filter(there) {
+        self.each_at(node, |attempt| {
             if self.wait_replicas == 0 {
                 attempt.doubt(now);
             }
             attempt.taken_over(now);
-        }
+        });
+    }
+
+    fn each_at(&self, node: &Arc<Node>, what: impl Fn(&Attempt)) {
+        let book = self.book();
+        book.attempts.all().filter(|it| self.is_at(it, node)).for_each(|attempt| what(attempt));
+    }
+
+    fn is_at(&self, attempt: &Attempt, node: &Arc<Node>) -> bool {
+        Arc::ptr_eq(&self.routes.of(&attempt.key), node)
     }
 }
