@@ -18,6 +18,7 @@ fn main() {
     bench::block_on(async {
         let servers = deployed::Servers::start().await;
         let mut all = servers.deployed().await;
+        servers.separate();
         // The first turn warms all up.
         for turn in 0..=deployed::TURNS {
             for deployed in &mut all {
@@ -26,8 +27,9 @@ fn main() {
         }
         println!("{}", deployed::table(&all));
         println!(
-            "one task, three names, one on each primary of the cluster; medians of {} turns of {} \
-             pairs; cpu: of the client; ratio / single's: of the ratio and that on the single server \
+            "one task, three names, one on each primary of the cluster; clients on one core, servers \
+             on the others; medians of {} turns of {} \
+             pairs; cpu: of the client; ratio / control's: of the ratio and that of the control \
              in the same turn, with its interval of 95 %; both sides of Redlock go on with most",
             deployed::TURNS,
             deployed::PAIRS

@@ -1,5 +1,6 @@
 //! The deployments, and what distlock and a bare client cost on each.
 
+mod cores;
 mod servers;
 
 use std::{fs, time::Duration};
@@ -21,6 +22,8 @@ const BARE: &[&str] = &["cmd.evalsha", "cmd.eval", "cmd.set"];
 /// One deployment.
 pub struct Deployed<'a> {
     what: &'static str,
+    /// The deployment whose ratio this one's is divided by.
+    control: &'static str,
     nodes: Vec<&'a Redis>,
     ours: Pair,
     bare: Pair,
@@ -38,8 +41,13 @@ struct Cost {
 
 impl<'a> Deployed<'a> {
     /// `sides`: distlock, and the bare client.
-    pub fn new(what: &'static str, nodes: Vec<&'a Redis>, sides: (Pair, Pair)) -> Self {
-        Self { what, nodes, ours: sides.0, bare: sides.1, turns: Vec::new() }
+    pub fn new(
+        what: &'static str,
+        nodes: Vec<&'a Redis>,
+        (ours, bare): (Pair, Pair),
+        control: &'static str,
+    ) -> Self {
+        Self { what, control, nodes, ours, bare, turns: Vec::new() }
     }
 
     /// Measures both sides once.
@@ -76,11 +84,13 @@ impl<'a> Deployed<'a> {
         median(self.turns.iter().map(of).collect())
     }
 
-    fn row(&self, single: &Deployed<'_>) -> Vec<String> {
+    fn row(&self, all: &[Deployed<'_>]) -> Vec<String> {
+        let named = |other: &&Deployed<'_>| other.what == self.control;
+        let control = all.iter().find(named).expect("a row for each control");
         let beside = |of: fn(&Cost) -> f64| {
             let ratio = |[ours, bare]: &[Cost; 2]| of(ours) / of(bare);
-            let turns = self.turns.iter().zip(&single.turns);
-            middle_of(turns.map(|(here, single)| ratio(here) / ratio(single)).collect())
+            let turns = self.turns.iter().zip(&control.turns);
+            middle_of(turns.map(|(here, there)| ratio(here) / ratio(there)).collect())
         };
         vec![
             self.what.to_owned(),
@@ -92,6 +102,7 @@ impl<'a> Deployed<'a> {
             format!("{:.1}", self.middle(|[ours, _]| ours.cpu)),
             format!("{:.1}", self.middle(|[_, bare]| bare.cpu)),
             format!("{:.2}", self.middle(|[ours, bare]| ours.cpu / bare.cpu)),
+            self.control.to_owned(),
             beside(|cost| cost.time),
             beside(|cost| cost.cpu),
         ]
@@ -107,7 +118,7 @@ fn middle_of(mut values: Vec<f64>) -> String {
     format!("{:.3} ({:.3} to {:.3})", at(middle), at(middle - reach), at(middle + reach))
 }
 
-/// The results. The first deployment is the one that the others are compared with.
+/// The results. Each deployment is compared with its control.
 pub fn table(all: &[Deployed<'_>]) -> Table {
     let header = [
         "deployment",
@@ -119,12 +130,13 @@ pub fn table(all: &[Deployed<'_>]) -> Table {
         "cpu us",
         "bare cpu us",
         "cpu ratio",
-        "ratio / single's",
-        "cpu ratio / single's",
+        "control",
+        "ratio / control's",
+        "cpu ratio / control's",
     ];
     let mut table = Table::with_header("acquire + release, uncontended", &header);
     for deployed in all {
-        table.add_cells(deployed.row(&all[0]));
+        table.add_cells(deployed.row(all));
     }
     table
 }

@@ -9,7 +9,7 @@ use std::{
 use distlock::Locks;
 use lock_lab::{IndependentRedis, Redis, RedisCluster, RedisSentinels};
 
-use super::Deployed;
+use super::{Deployed, cores::separate};
 use crate::bench::{
     Pair,
     floor::redis::{majority, pair},
@@ -18,23 +18,37 @@ use crate::bench::{
 /// The votes of a server of Redlock count when it is older than this.
 const MAX_TTL: Duration = Duration::from_secs(2);
 
+const SINGLE: &str = "single";
+/// The servers of the row through Sentinel, without the sentinels.
+const REPLICATED: &str = "a primary with two replicas, redis://";
+/// As many servers and connections as in the Cluster, without a Cluster.
+const THREE: &str = "three servers, a redis:// for each";
+
 /// All deployments, in memory.
 pub struct Servers {
     single: Redis,
     sentinels: RedisSentinels,
     cluster: RedisCluster,
+    three: IndependentRedis,
     five: IndependentRedis,
 }
 
 impl Servers {
     pub async fn start() -> Self {
         let five = Redis::builder().in_memory().start_independent(5).await.expect("five servers");
+        let three = Redis::builder().in_memory().start_independent(RedisCluster::PRIMARIES).await;
         let single = Redis::builder().in_memory().start().await.expect("redis");
         let sentinels = RedisSentinels::builder().in_memory().start().await.expect("sentinels");
         let cluster = RedisCluster::builder().replicas(0).appendonly(false);
         let cluster = cluster.start().await.expect("a cluster");
         tokio::time::sleep(MAX_TTL * 2).await;
-        Self { single, sentinels, cluster, five }
+        Self { single, sentinels, cluster, three: three.expect("three servers"), five }
+    }
+
+    /// Keeps the clients away from the servers' cores.
+    pub fn separate(&self) {
+        let redis = self.sentinels.nodes().iter().chain(self.cluster.nodes());
+        separate(redis.chain(self.three.iter()).chain(self.five.iter()).chain([&self.single]));
     }
 
     pub async fn deployed(&self) -> Vec<Deployed<'_>> {
@@ -43,8 +57,9 @@ impl Servers {
             let load = pair(&node.addr().to_string()).await;
             in_turn(spread.iter().map(|(number, _)| load.of(*number)).collect())
         };
+        let connect = async |url: &str| distlock::connect(url).await.expect("a connection");
         let ours = async |url: &str| {
-            let locks = distlock::connect(url).await.expect("a connection");
+            let locks = connect(url).await;
             in_turn(spread.iter().map(|(number, _)| ours(&locks, *number)).collect())
         };
         let (primary, voters) = (self.sentinels.node(0), self.five.addrs());
@@ -52,23 +67,27 @@ impl Servers {
         let majority = majority(&voters).await;
         let majority = in_turn(spread.iter().map(|(number, _)| majority.of(*number)).collect());
         let redlock = format!("redlock://{}?ttl=2s&max_ttl=2s", voters.join(","));
-        let mut owners = Vec::new();
-        for (number, owner) in &spread {
+        let (mut owners, mut apart) = (Vec::new(), (Vec::new(), Vec::new()));
+        for ((number, owner), server) in spread.iter().zip(self.three.iter()) {
             owners.push(pair(&owner.addr().to_string()).await.of(*number));
+            apart.0.push(self::ours(&connect(&server.url()).await, *number));
+            apart.1.push(pair(&server.addr().to_string()).await.of(*number));
         }
         let (cluster, five) = (self.cluster.nodes().iter(), self.five.iter());
         let [one, two, three] = [&self.single, primary, primary].map(|node| vec![node]);
         let single = (ours(&self.single.url()).await, bare(&self.single).await);
         let replicated = (ours(&primary.url()).await, bare(primary).await);
         let sentinel = (ours(&self.sentinels.url()).await, bare(primary).await);
+        let apart = (in_turn(apart.0), in_turn(apart.1));
         let clustered = (ours(&self.cluster.url()).await, in_turn(owners));
         let voting = (ours(&redlock).await, majority);
         vec![
-            Deployed::new("single", one, single),
-            Deployed::new("a primary with two replicas, redis://", two, replicated),
-            Deployed::new("sentinel", three, sentinel),
-            Deployed::new("cluster", cluster.collect(), clustered),
-            Deployed::new("redlock", five.collect(), voting),
+            Deployed::new(SINGLE, one, single, SINGLE),
+            Deployed::new(REPLICATED, two, replicated, SINGLE),
+            Deployed::new("sentinel", three, sentinel, REPLICATED),
+            Deployed::new(THREE, self.three.iter().collect(), apart, SINGLE),
+            Deployed::new("cluster", cluster.collect(), clustered, THREE),
+            Deployed::new("redlock", five.collect(), voting, SINGLE),
         ]
     }
 
