@@ -102,7 +102,7 @@ pub use lock_core::{
     Kind, Layout, Leader, Leadership, Leading, Lock, LockGuard, LockKind, LockName, LockSet,
     LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Pem, Requirement,
     Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term, Ticket, Timeouts, Tls,
-    TokenFloor, Wake, trace,
+    TokenFloor, User, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

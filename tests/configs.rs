@@ -72,9 +72,8 @@ macro_rules! shared_store {
             let config = $Config::default().login("me", "s3cret").layout(Layout::Native);
             let layout: Layout = config.layout;
             let config = config.prefix(prefix(layout));
-            let login: (Option<String>, Option<Secret>) =
-                (config.user.clone(), config.password.clone());
-            assert_eq!(login, (Some("me".into()), Some("s3cret".into())));
+            assert_eq!(config.user, Some("me".into()));
+            assert_eq!(config.password, Some("s3cret".into()));
             assert_eq!(config.prefix, "/native");
             assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
             // The words in a URL are the same.
