@@ -7,7 +7,11 @@ use lock_sql::Dialect;
 
 use crate::{Database, eventually, locks, on_both, rights::user};
 
-on_both!(a_new_password_in_the_file_loses_no_lock, another_user_in_the_files_loses_no_lock);
+on_both!(
+    a_new_password_in_the_file_loses_no_lock,
+    another_user_in_the_files_loses_no_lock,
+    another_user_takes_over_though_the_connections_of_the_first_one_stay,
+);
 
 const TTL: Duration = Duration::from_secs(4);
 
@@ -69,22 +73,30 @@ async fn a_new_password_in_the_file_loses_no_lock(dialect: Dialect) {
     waiter.await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// Removes the user `plain` with all its connections.
+/// Removes the user `plain`. The server keeps its connections.
 async fn remove_plain(server: &Database) {
-    let (lock, remove) = match server {
-        Database::MariaDb(_) => ("ALTER USER plain@'%' ACCOUNT LOCK", "DROP USER plain@'%'"),
-        Database::Postgres(_) => {
-            ("ALTER ROLE plain NOLOGIN", "DROP OWNED BY plain; DROP ROLE plain")
-        }
+    let remove = match server {
+        Database::MariaDb(_) => "DROP USER plain@'%'",
+        Database::Postgres(_) => "DROP OWNED BY plain; DROP ROLE plain",
     };
-    server.sql_as_admin(lock).await;
-    end_connections(server, "plain").await;
     server.sql_as_admin(remove).await;
 }
 
 /// As a service does that makes a user for each term: the first user is removed when there is
 /// another one.
 async fn another_user_in_the_files_loses_no_lock(dialect: Dialect) {
+    another_user_takes_over(dialect, async |server| {
+        remove_plain(server).await;
+        end_connections(server, "plain").await;
+    })
+    .await;
+}
+
+async fn another_user_takes_over_though_the_connections_of_the_first_one_stay(dialect: Dialect) {
+    another_user_takes_over(dialect, async |server| remove_plain(server).await).await;
+}
+
+async fn another_user_takes_over(dialect: Dialect, remove_plain: impl AsyncFnOnce(&Database)) {
     let server = Database::start_for_everyone(dialect).await;
     let [name, password] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     fs::write(&name, "plain\n").unwrap();
