@@ -31,7 +31,8 @@
 //!
 //! The feature `all` turns on all seven.
 //!
-//! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the default TTL
+//! A login is written `scheme://user:password@host`; a [`User`] and a [`Secret`] may also come from a
+//! file or a variable. Every store takes `?ttl=15s`, the default TTL
 //! of its locks. A driver can also be connected by its own type, `XLock::connect(XConfig)`, with a
 //! configuration from a URL, from a file (feature `serde`), or from the program's own client. The
 //! promises of a store are a value: [`Locks::guarantees`]. [`Connect::require`] refuses a store
@@ -102,7 +103,7 @@ pub use lock_core::{
     Kind, Layout, Leader, Leadership, Leading, Lock, LockGuard, LockKind, LockName, LockSet,
     LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Pem, Requirement,
     Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term, Ticket, Timeouts, Tls,
-    TokenFloor, Wake, trace,
+    TokenFloor, User, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

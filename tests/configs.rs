@@ -72,9 +72,8 @@ macro_rules! shared_store {
             let config = $Config::default().login("me", "s3cret").layout(Layout::Native);
             let layout: Layout = config.layout;
             let config = config.prefix(prefix(layout));
-            let login: (Option<String>, Option<Secret>) =
-                (config.user.clone(), config.password.clone());
-            assert_eq!(login, (Some("me".into()), Some("s3cret".into())));
+            assert_eq!(config.user, Some("me".into()));
+            assert_eq!(config.password, Some("s3cret".into()));
             assert_eq!(config.prefix, "/native");
             assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
             // The words in a URL are the same.
@@ -141,11 +140,11 @@ mod files {
         sentinel,
         "redis",
         redis::RedisConfig,
-        "redis+sentinel://me@s1,s2:26380/main/3?wait_replicas=2&sentinel_user=watch\
+        "redis+sentinel://me@s1,s2:26380/main/3?wait_replicas=2&sentinel_user_env=WATCH\
          &sentinel_password_file=/watch&password_env=PASSWORD&tls=verify&ca=/ca&server_name=locks",
         r#"{"target":{"sentinel":{"sentinels":["s1:26379","s2:26380"],"service":"main"}},"database":3,
             "user":"me","password":{"env":"PASSWORD"},"wait_replicas":2,
-            "sentinel_user":"watch","sentinel_password":{"file":"/watch"},
+            "sentinel_user":{"env":"WATCH"},"sentinel_password":{"file":"/watch"},
             "tls":{"mode":"verify","ca":"/ca","server_name":"locks"}}"#
     );
     file!(
@@ -204,16 +203,16 @@ mod files {
             #[cfg(feature = $feature)]
             #[test]
             fn $test() {
-                use distlock::{Secret, $driver::$Config};
+                use distlock::{Secret, User, $driver::$Config};
 
                 const URL: &str = concat!(
                     $url,
-                    "?ttl=7s&password_file=/secret&connect_timeout=2s&request_timeout=700ms",
-                    "&tls=verify&ca=/ca&cert=/cert&key=/key&server_name=h"
+                    "?ttl=7s&user_file=/user&password_file=/secret&connect_timeout=2s",
+                    "&request_timeout=700ms&tls=verify&ca=/ca&cert=/cert&key=/key&server_name=h"
                 );
                 const FILE: &str = concat!(
                     $file,
-                    r#","password":{"file":"/secret"},
+                    r#","user":{"file":"/user"},"password":{"file":"/secret"},
                     "timeouts":{"connect":"2s","request":"700ms"},
                     "tls":{"mode":"verify","ca":"/ca","cert":"/cert","key":"/key","server_name":"h"}"#,
                     "}"
@@ -222,6 +221,7 @@ mod files {
                 let read: $Config = serde_json::from_str(FILE).unwrap();
                 assert_eq!(format!("{read:?}"), format!("{by_url:?}"));
                 assert_eq!((&read.password, &read.tls), (&by_url.password, &by_url.tls));
+                assert_eq!((&read.user, &by_url.user), (&by_url.user, &Some(User::file("/user"))));
                 assert_eq!(read.password, Some(Secret::file("/secret")));
             }
         };
@@ -231,22 +231,22 @@ mod files {
         secured_etcd,
         "etcd",
         etcd::EtcdConfig,
-        "etcd://me@h",
-        r#"{"ttl":"7s","user":"me","hosts":["h:2379"]"#
+        "etcd://h",
+        r#"{"ttl":"7s","hosts":["h:2379"]"#
     );
     secured!(
         secured_redis,
         "redis",
         redis::RedisConfig,
-        "redis://me@h",
-        r#"{"ttl":"7s","user":"me","target":{"server":"h"}"#
+        "redis://h",
+        r#"{"ttl":"7s","target":{"server":"h"}"#
     );
     secured!(
         secured_zookeeper,
         "zookeeper",
         zookeeper::ZkConfig,
-        "zookeeper://me@h",
-        r#"{"ttl":"7s","user":"me","hosts":["h:2181"]"#
+        "zookeeper://h",
+        r#"{"ttl":"7s","hosts":["h:2181"]"#
     );
 
     /// The same in the part of a database's server.
@@ -258,7 +258,7 @@ mod files {
                 sql::SqlConfig,
                 concat!(
                     $url,
-                    "?ttl=7s&failover=managed&password_env=PASSWORD&connect_timeout=2s",
+                    "?ttl=7s&failover=managed&user_env=USER&password_env=PASSWORD&connect_timeout=2s",
                     "&request_timeout=700ms&tls=verify&ca=/ca&cert=/cert&key=/key"
                 ),
                 concat!(
@@ -266,7 +266,7 @@ mod files {
                     $feature,
                     r#"":{"hosts":["h:"#,
                     $host,
-                    r#"","i:1"],"user":"me","database":"db","password":{"env":"PASSWORD"},
+                    r#"","i:1"],"user":{"env":"USER"},"database":"db","password":{"env":"PASSWORD"},
                     "failover":"managed","timeouts":{"connect":"2s","request":"700ms"},
                     "tls":{"mode":"verify","ca":"/ca","cert":"/cert","key":"/key"}}}}"#
                 )
@@ -274,8 +274,8 @@ mod files {
         };
     }
 
-    secured_database!(secured_postgres, "postgres", "postgres://me@h,i:1/db", "5432");
-    secured_database!(secured_mysql, "mysql", "mysql://me@h,i:1/db", "3306");
+    secured_database!(secured_postgres, "postgres", "postgres://h,i:1/db", "5432");
+    secured_database!(secured_mysql, "mysql", "mysql://h,i:1/db", "3306");
 
     /// What a file must not show, and what is refused there as in a URL.
     #[cfg(feature = "redis")]

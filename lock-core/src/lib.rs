@@ -116,5 +116,6 @@ pub use crate::{
         secret::Secret,
         timeouts::Timeouts,
         tls::{Encryption, Pem, Tls},
+        user::User,
     },
 };

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
 use lock_core::{
-    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls,
+    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
     duration::shown,
     keep::{self, limits::DEFAULT_TTL},
 };
@@ -39,8 +39,8 @@ const DEFAULT_PORT: u16 = 2379;
 pub struct EtcdConfig {
     /// The members, `host` or `host:port`; not used with a given client. Default: `127.0.0.1:2379`.
     pub hosts: Vec<String>,
-    /// The user. Default: no login.
-    pub user: Option<String>,
+    /// The user, or where its name is; read anew for each login. Default: no login.
+    pub user: Option<User>,
     /// The password of the user, or where it is; read anew for each login. Default: none.
     pub password: Option<Secret>,
     /// How connections are encrypted, and the certificates. Not used with a given client or its
@@ -80,7 +80,7 @@ impl EtcdConfig {
         let mut options = url.options();
         let config = Self {
             hosts: url.hosts(DEFAULT_PORT),
-            user: url.user().map(str::to_owned),
+            user: User::from_url(url, &mut options)?,
             password: Secret::from_url(url, &mut options)?,
             tls: Tls::from_url(url, &mut options, &["etcds"])?,
             timeouts: Timeouts::from_options(&mut options)?,
@@ -92,7 +92,10 @@ impl EtcdConfig {
         whole_seconds("URL option ttl", config.default_ttl())?;
         options.finish()?;
         if config.user.is_none() && config.password.is_some() {
-            return Err(url.error("a password needs a user before the host: etcd://USER@HOST"));
+            return Err(url.error(
+                "a password needs a user: before the host, as in etcd://USER@HOST, or by user_file \
+                 or user_env",
+            ));
         }
         Ok(config)
     }
@@ -141,7 +144,7 @@ impl EtcdConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+    pub fn login(mut self, user: impl Into<User>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
@@ -323,6 +326,7 @@ mod tests {
             "timeouts": { "connect": "1s", "request": "500ms" }, "ttl": "7s", "prefix": "p/"
         }"#;
         let config: EtcdConfig = serde_json::from_str(text).unwrap();
+        assert_eq!(config.user, Some("me".into()));
         assert_eq!(config.password, Some(Secret::file("/p")));
         assert_eq!(config.tls, Tls::verify().ca("/ca.pem").server_name("etcd.lab"));
         assert_eq!(config.timeouts.request, Some(Duration::from_millis(500)));
@@ -342,6 +346,14 @@ mod tests {
     }
 
     #[test]
+    fn a_user_may_be_elsewhere() {
+        let config = config("etcd://10.0.0.1?user_file=/u&password_env=P").unwrap();
+        assert_eq!(config.user, Some(User::file("/u")));
+        assert!(config.open_login().is_some());
+        assert!(format!("{config:?}").contains("(file /u)"));
+    }
+
+    #[test]
     fn a_bad_url_is_refused_with_the_reason() {
         for (url, expected) in [
             ("redis://h", "etcd://"),
@@ -352,6 +364,7 @@ mod tests {
             ("etcd://:secret@h", "needs a user"),
             ("etcd://h?password_env=P", "needs a user"),
             ("etcd://me:secret@h?password_file=/p", "one password"),
+            ("etcd://me:secret@h?user_file=/u", "one user"),
             ("etcd://h?ca=/ca.pem", "needs tls=verify"),
             ("etcd://h?tls=prefer", "off, verify"),
             ("etcd://h?tls=verify&cert=/c.pem", "need each other"),

@@ -127,6 +127,7 @@
 //!
 //! | option | meaning | default |
 //! |---|---|---|
+//! | `user_file`, `user_env` | the file or the variable that has the user, in the place of `user@` ([`User`](lock_core::User)) | none |
 //! | `password_file`, `password_env` | the file or the variable that has the password ([`Secret`](lock_core::Secret)) | none |
 //! | `tls` | `verify` encrypts and checks the server's certificate ([`Tls`](lock_core::Tls)) | `off` |
 //! | `ca` | the authorities to trust, a file in PEM | the system's |
@@ -140,10 +141,10 @@
 //!
 //! `etcds://` means `tls=verify`, and refuses `tls=off`.
 //!
-//! A password from a file or a variable is read anew for each login. If etcd refuses a login, the
-//! client tries what is there by then, and after that the password that worked last. So a password
-//! may be replaced in any order, and locks that are held stay. Certificates are read anew for each
-//! connection.
+//! User and password from files or variables are read anew for each login. If etcd refuses a login,
+//! the client tries what is there by then, and after that the login that worked last. So user and
+//! password may be replaced in any order, also one after the other, and locks that are held stay.
+//! Certificates are read anew for each connection.
 //!
 //! # Store set-up and rights
 //!

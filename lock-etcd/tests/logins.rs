@@ -102,6 +102,42 @@ async fn no_lock_is_lost_and_no_place_when_the_password_is_replaced() {
     soon(waiting).await.unwrap().unwrap().release().await.unwrap();
 }
 
+#[tokio::test]
+async fn no_lock_is_lost_and_no_place_when_another_user_takes_over() {
+    let (etcd, password) = (etcd_with("first", &[]).await, PasswordFile::new("first"));
+    let user = PasswordFile::new("me");
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let (user_file, password_file) = (user.path(), password.path());
+    let url = format!(
+        "etcd://{}?prefix=locks/&ttl=6s&user_file={}&password_file={}",
+        proxy.addr(),
+        user_file.display(),
+        password_file.display()
+    );
+    let (ours, theirs) = (locks(&url).await, locks(&url).await);
+    let held = hold(&ours, "held").await;
+    let waiting = tokio::spawn(theirs.lock("held").unwrap().acquire());
+    until_queued(&ours, "held", 2).await;
+    etcd.add_user("next", "second", "me").await.unwrap();
+
+    // Half a change is no login, and the earlier one still is.
+    user.write("next");
+    proxy.reset();
+    hold(&ours, "job").await.release().await.unwrap();
+    // Neither is one now.
+    etcd.remove_user("me").await.unwrap();
+    proxy.reset();
+    locked_out(&ours, Duration::from_secs(2)).await;
+    assert!(held.is_valid() && !waiting.is_finished());
+    password.write("second");
+    let_in(&ours).await;
+    until_renewed(&held).await;
+    held.release().await.unwrap();
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+    let shown = format!("{ours:?} {theirs:?}");
+    assert!(!shown.contains("first") && !shown.contains("second"), "{shown}");
+}
+
 /// Waits until etcd refuses the login of these locks, and for this long after that.
 async fn locked_out(locks: &Locks, time: Duration) {
     let refused = async || locks.lock("job").unwrap().try_acquire().await;

@@ -251,9 +251,33 @@ impl Etcd {
         Ok(Self::new(server, options))
     }
 
-    async fn add_user(&self, user: &str, password: &str, role: &str) -> Result<(), LabError> {
+    /// Adds a user with the rights of a role. Each user of [`demand_logins`](Self::demand_logins) has
+    /// a role of its name.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the user may be there without the role.
+    pub async fn add_user(&self, user: &str, password: &str, role: &str) -> Result<(), LabError> {
         self.post("auth/user/add", json!({ "name": user, "password": password })).await?;
         self.post("auth/user/grant", json!({ "user": user, "role": role })).await?;
+        Ok(())
+    }
+
+    /// Removes a user. Tokens that etcd gave for it are void.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
+    pub async fn remove_user(&self, user: &str) -> Result<(), LabError> {
+        self.post("auth/user/delete", json!({ "name": user })).await?;
         Ok(())
     }
 

@@ -1,12 +1,13 @@
 //! How to reach a server, and how to use it.
 
+mod sentinel;
 mod target;
 mod url;
 
 use std::{fmt, time::Duration};
 
 use lock_core::{
-    Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls,
+    Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls, User,
     keep::limits::{DEFAULT_TTL, LONGEST_TTL},
 };
 use redis::{AsyncConnectionConfig, Client};
@@ -30,8 +31,9 @@ pub struct RedisConfig {
     /// The servers. Not used with the Unix socket of a given client. Default: one server,
     /// `127.0.0.1:6379`.
     pub target: Target,
-    /// The user of the server's access control list. Default: the server's default user.
-    pub user: Option<String>,
+    /// The user of the server's access control list; read anew at each login, as the password is.
+    /// Default: the server's default user.
+    pub user: Option<User>,
     /// The password, which is read anew at each login.
     pub password: Option<Secret>,
     /// How connections are encrypted, to servers and sentinels. Default: not. Refused beside the TLS
@@ -40,9 +42,9 @@ pub struct RedisConfig {
     /// Time limits of connecting (default 3 s) and of a request. A request waits for its answer for
     /// a third of the TTL, from 100 ms to 2 s; this makes it shorter.
     pub timeouts: Timeouts,
-    /// The user at the sentinels. Default: none.
-    pub sentinel_user: Option<String>,
-    /// The password at the sentinels. Default: none.
+    /// The user at the sentinels, read anew at each login. Default: none.
+    pub sentinel_user: Option<User>,
+    /// The password at the sentinels, read anew at each login. Default: none.
     pub sentinel_password: Option<Secret>,
     /// The database's number. Default: 0.
     pub database: i64,
@@ -130,7 +132,7 @@ impl RedisConfig {
         let (host, port) = Transport::host_of(info);
         let login = info.redis_settings();
         Self {
-            user: login.username().map(str::to_owned),
+            user: login.username().map(User::text),
             password: login.password().map(Secret::text),
             database: login.db(),
             transport: Transport::of(info),
@@ -156,7 +158,7 @@ impl RedisConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+    pub fn login(mut self, user: impl Into<User>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
@@ -175,7 +177,7 @@ impl RedisConfig {
 
     /// Sets [`sentinel_user`](Self#structfield.sentinel_user) and
     /// [`sentinel_password`](Self#structfield.sentinel_password).
-    pub fn sentinel_login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+    pub fn sentinel_login(mut self, user: impl Into<User>, password: impl Into<Secret>) -> Self {
         (self.sentinel_user, self.sentinel_password) = (Some(user.into()), Some(password.into()));
         self
     }
@@ -227,7 +229,7 @@ impl RedisConfig {
         let (target, database) = url::place(url)?;
         let mut options = url.options();
         let config = Self {
-            user: url.user().map(str::to_owned),
+            user: User::from_url(url, &mut options)?,
             password: Secret::from_url(url, &mut options)?,
             tls: Tls::from_url(url, &mut options, &["rediss", "valkeys"])?,
             timeouts: Timeouts::from_options(&mut options)?,
@@ -241,26 +243,12 @@ impl RedisConfig {
             wait_replicas: wait_replicas(&mut options)?,
             ..Self::of(target)
         };
-        let config = match config.target {
-            Target::Sentinel { .. } => config.with_sentinel_options(&mut options)?,
-            _ => config,
+        let (sentinel_user, sentinel_password) = match config.target {
+            Target::Sentinel { .. } => sentinel::login(&mut options)?,
+            _ => (None, None),
         };
         options.finish()?;
-        Ok(config)
-    }
-
-    fn with_sentinel_options(self, options: &mut Options<'_>) -> Result<Self> {
-        let file = options.text("sentinel_password_file");
-        let env = options.text("sentinel_password_env");
-        if let (Some(_), Some(env)) = (file, env) {
-            let allowed = "one password: sentinel_password_file is given, too";
-            return Err(refused("sentinel_password_env", env, allowed));
-        }
-        Ok(Self {
-            sentinel_user: options.text("sentinel_user").map(str::to_owned),
-            sentinel_password: file.map(Secret::file).or(env.map(Secret::env)),
-            ..self
-        })
+        Ok(Self { sentinel_user, sentinel_password, ..config })
     }
 
     /// Refuses a configuration that cannot work, before anything is sent.

@@ -94,8 +94,9 @@
 //! | `mode` | `queue`, or `simple`: polling, exclusive locks only, without order, no companion keys except the fence | `queue` |
 //! | `wait_replicas` | how many replicas must have a grant and each renewal before it counts, 0 to 100 | `0` |
 //! | `tls`, `ca`, `cert`, `key`, `server_name` | see [`Tls`](lock_core::Tls): `off` or `verify` | `off` |
+//! | `user_file`, `user_env` | see [`User`](lock_core::User): read anew at each login | none |
 //! | `password_file`, `password_env` | see [`Secret`](lock_core::Secret): read anew at each login | none |
-//! | `sentinel_user`, `sentinel_password_file`, `sentinel_password_env` | the login at the sentinels | none |
+//! | `sentinel_user`, `sentinel_user_file`, `sentinel_user_env`, `sentinel_password_file`, `sentinel_password_env` | the login at the sentinels | none |
 //! | `connect_timeout`, `request_timeout` | see [`Timeouts`](lock_core::Timeouts) | `3s`; a third of the TTL, 100 ms to 2 s |
 //!
 //! The fields of [`RedisConfig`] have the same names; [`Target`] names the servers.

@@ -77,6 +77,29 @@ async fn a_password_is_rotated_while_a_lock_is_held() {
 }
 
 #[tokio::test]
+async fn another_user_takes_over_while_a_lock_is_held() {
+    let five = Five::start().await;
+    on_all(&five, "ACL SETUSER few on >first ~* +@all").await;
+    let [user, password] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+    std::fs::write(user.path(), "few\n").unwrap();
+    std::fs::write(password.path(), "first\n").unwrap();
+    let (user_file, password_file) = (user.path().display(), password.path().display());
+    let hosts = five.urls().join(",");
+    let url = format!("redlock://{hosts}?user_file={user_file}&password_file={password_file}");
+    let locks = try_locks(&url).await.unwrap();
+    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    on_all(&five, "ACL SETUSER next on >second ~* +@all").await;
+    std::fs::write(user.path(), "next\n").unwrap();
+    std::fs::write(password.path(), "second\n").unwrap();
+    on_all(&five, "ACL DELUSER few").await;
+    let before = clock();
+    within(async { while guard.renew().await.is_err() {} }).await;
+    assert!(clock().since(before) < TTL / 2, "{:?}", clock().since(before));
+    locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
 async fn five_servers_with_tls_and_a_login_keep_a_lock() {
     let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
     let issued = authority.server(&["127.0.0.1"]).unwrap();

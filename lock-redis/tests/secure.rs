@@ -187,6 +187,122 @@ async fn a_rotated_password_loses_no_lock() {
     nothing_is_left(&server).await;
 }
 
+/// The files of a user and of its password.
+struct Login(tempfile::TempDir);
+
+impl Login {
+    fn new(user: &str, password: &str) -> Self {
+        let login = Self(tempfile::tempdir().unwrap());
+        login.write("user", user);
+        login.write("password", password);
+        login
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.0.path().join(file), format!("{text}\n")).unwrap();
+    }
+
+    /// The options that name the files; `of` stands before each.
+    fn options(&self, of: &str) -> String {
+        let [user, password] = ["user", "password"].map(|file| self.0.path().join(file));
+        format!("{of}user_file={}&{of}password_file={}", user.display(), password.display())
+    }
+}
+
+/// Adds a user with the rights of `app`.
+async fn add_user(server: &Redis, user: &str, password: &str) {
+    let password = format!(">{password}");
+    say(server, &["ACL", "SETUSER", user, "on", &password, "~*", "&*", "+@all"]).await;
+}
+
+/// Another user takes the place of `app`, which is removed with all its connections before the
+/// password's file is written.
+async fn keeps_its_locks_under_another_user(
+    client: &Arc<RedisLock>,
+    servers: &[&Redis],
+    login: &Login,
+) {
+    let held = acquire(client, "held", TTL).await.unwrap();
+    let shared = acquire_as(lock_core::Kind::Shared, client, "shared", TTL).await.unwrap();
+    for server in servers {
+        add_user(server, "next", "second").await;
+        say(server, &["ACL", "LOG", "RESET"]).await;
+    }
+    login.write("user", "next");
+    for server in servers {
+        say(server, &["ACL", "DELUSER", "app"]).await;
+    }
+    // The new user with the old password is refused.
+    until(async || {
+        let logs = servers.iter().map(|server| server.command(&[b"ACL", b"LOG"]));
+        join_all(logs).await.into_iter().any(|log| log.unwrap().contains("next"))
+    })
+    .await;
+    login.write("password", "second");
+    within(async { while held.renew().await.is_err() {} }).await;
+    within(async { while shared.renew().await.is_err() {} }).await;
+    works(client).await;
+    assert_eq!((held.validity().loss(), shared.validity().loss()), (None, None));
+    held.release().await.unwrap();
+    shared.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn another_user_takes_over_and_no_lock_is_lost() {
+    let authority = Authority::new().unwrap();
+    let server = encrypted(&authority).await;
+    // The lab itself has a user of its own.
+    let login = Login::new("app", "p455word");
+    let url = format!("redis://{}?{}&{}", server.addr(), verified(&authority), login.options(""));
+    keeps_its_locks_under_another_user(&driver(&url).await, &[&server], &login).await;
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn another_user_takes_over_at_servers_and_sentinels() {
+    let builder = RedisSentinels::builder().in_memory().down_after(Duration::from_millis(800));
+    let redis = builder.user("app", "p455word").start().await.unwrap();
+    let (login, own) = (Login::new("app", "p455word"), Login::new("app", "p455word"));
+    let sentinels: Vec<_> = redis.sentinel_addrs().iter().map(ToString::to_string).collect();
+    let url = format!(
+        "redis+sentinel://{}/lab?{}&{}",
+        sentinels.join(","),
+        login.options(""),
+        own.options("sentinel_")
+    );
+    let client = driver(&url).await;
+    let nodes: Vec<_> = redis.nodes().iter().collect();
+    keeps_its_locks_under_another_user(&client, &nodes, &login).await;
+
+    let rights = ["on", ">second", "~*", "&*", "+@all"];
+    for sentinel in redis.sentinels() {
+        for words in [&["ACL", "SETUSER", "next"][..], &["ACL", "DELUSER", "app"]] {
+            let rights: &[&str] = if words[1] == "SETUSER" { &rights } else { &[] };
+            let words: Vec<_> = words.iter().chain(rights).map(|word| word.as_bytes()).collect();
+            sentinel.command(&words).await.unwrap();
+        }
+    }
+    own.write("user", "next");
+    own.write("password", "second");
+    let held = acquire(&client, "orders", TTL * 4).await.unwrap();
+    redis.node(0).kill();
+    redis.primary_after(0).await.unwrap();
+    within(async { while held.renew().await.is_err() {} }).await;
+    assert_eq!(held.validity().loss(), None);
+    driver(&url).await;
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn another_user_takes_over_in_a_cluster() {
+    let builder = RedisCluster::builder().in_memory().user("app", "p455word");
+    let redis = builder.start().await.unwrap();
+    let login = Login::new("app", "p455word");
+    let url = format!("redis+cluster://{}?{}", redis.node(0).addr(), login.options(""));
+    let nodes: Vec<_> = redis.nodes().iter().collect();
+    keeps_its_locks_under_another_user(&driver(&url).await, &nodes, &login).await;
+}
+
 #[tokio::test]
 async fn sentinels_with_tls_and_logins_lead_to_the_primary() {
     let authority = Authority::new().unwrap();

@@ -211,7 +211,7 @@ fn rooted(url: &StoreUrl) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use lock_core::{Encryption, Pem, Secret, Tls};
+    use lock_core::{Encryption, Pem, Secret, Tls, User};
 
     use super::*;
     use crate::config::server::Failover;
@@ -229,7 +229,7 @@ mod tests {
         .unwrap();
         let Target::Postgres(server) = &c.target else { panic!("{c:?}") };
         assert_eq!(server.hosts, ["[::1]:7000", "b:5432"]);
-        assert_eq!(server.user.as_deref(), Some("me"));
+        assert_eq!(server.user, Some("me".into()));
         assert_eq!(server.password, Some(Secret::text("s")));
         assert_eq!(server.database.as_deref(), Some("locks"));
         assert_eq!(server.tls, Tls::verify().ca("/ca.pem").cert("/c").key("/k"));
@@ -237,10 +237,12 @@ mod tests {
         assert_eq!(server.timeouts.request, Some(Duration::from_secs(1)));
         assert_eq!(server.failover, Some(Failover::Managed));
         assert_eq!(c.ttl, Some(Duration::from_secs(2)));
-        let Target::MySql(server) = config("mysql://me@h/db?password_file=/p").unwrap().target
+        let Target::MySql(server) =
+            config("mysql://h/db?user_env=U&password_file=/p").unwrap().target
         else {
             panic!("no server")
         };
+        assert_eq!(server.user, Some(User::env("U")));
         assert_eq!(server.password, Some(Secret::file("/p")));
         assert_eq!(server.tls.mode, Encryption::Prefer);
         let Target::File { path } = config("sqlite:/var/lib/a%20b.db").unwrap().target else {

@@ -236,6 +236,11 @@ pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
 }
 
+/// Whether the login lacks a right.
+pub(crate) fn is_denied(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Denied)
+}
+
 /// Whether the outcome of a script that was sent is unknown: no answer came, or the database ended
 /// it in the middle.
 pub(crate) fn may_have_run(dialect: Dialect, error: &sqlx::Error) -> bool {

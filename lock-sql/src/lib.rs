@@ -110,6 +110,8 @@
 //! | `ca` | with `tls=verify`: a file with authorities to trust, besides those of the system | those of the system | a file in PEM |
 //! | `cert`, `key` | with `tls=verify`: the certificate that the client shows, and its key | none | files in PEM, both |
 //! | `server_name` | with `tls=verify`: the name in the certificate. The client library checks the name of the host only, so another name is refused | the host | the host |
+//! | `user_file` | of a server: a file with the user; it needs a database in the URL | none | a path |
+//! | `user_env` | of a server: the environment variable with the user; it needs a database in the URL | none | a name |
 //! | `password_file` | of a server: a file with the password | none | a path |
 //! | `password_env` | of a server: the environment variable with the password | none | a name |
 //! | `connect_timeout` | longest time until one server is reached and logged in to | that of the request, at least `1s`; with several hosts `1s` | `100ms` to `1m` |
@@ -135,10 +137,12 @@
 //!
 //! The fields of [`SqlConfig`] and of [`Server`] have the same names.
 //!
-//! The password and the certificates are read for each new connection. So a password that changes
-//! while locks are held costs none of them, if the file has the new one within the TTL after the
-//! server has ended the old connections. Until the server knows the new one, the client logs in with
-//! the one that was accepted last. The first login of a burst goes alone, and a refused one is not
+//! User, password and certificates are read for each new connection. So a login that changes while
+//! locks are held costs none of them, if the files have the new one within the TTL after the server
+//! has ended the old connections. Until the server knows the new one, and while only one of user and
+//! password is new, the client logs in with the one that was accepted last. A connection that lacks
+//! a right is replaced if the files have another login: servers keep the connections of a user that
+//! they have removed. The first login of a burst goes alone, and a refused one is not
 //! repeated for one to two seconds: a server may lock an account after a few.
 //!
 //! With `tls=prefer` a machine on the way can ask for the password and get it. Use `tls=verify` where

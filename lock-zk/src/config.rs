@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use lock_core::{
-    Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls, duration::shown,
+    Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls, User, duration::shown,
 };
 use zookeeper_client::{Acls, Connector};
 
@@ -54,8 +54,9 @@ pub struct ZkConfig {
     pub hosts: Vec<String>,
     /// The path that contains all other paths, such as `/app`. Default: none.
     pub chroot: String,
-    /// The user. Default: no login.
-    pub user: Option<String>,
+    /// The user. It is read anew when the server refuses a request, as the password is. Default: no
+    /// login.
+    pub user: Option<User>,
     /// The password. It is read anew when the server refuses a request.
     pub password: Option<Secret>,
     /// Encryption. Default: none.
@@ -97,6 +98,7 @@ impl ZkConfig {
         check_tick(tick)?;
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
+        let user = User::from_url(url, &mut options)?;
         let password = Secret::from_url(url, &mut options)?;
         let tls = Tls::from_options(&mut options, Encryption::Off)?;
         let timeouts = Timeouts::from_options(&mut options)?;
@@ -109,13 +111,16 @@ impl ZkConfig {
         if !chroot.is_empty() {
             path::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
         }
-        let user = url.user().map(str::to_owned);
         if user.is_some() != password.is_some() {
-            let login = "a login is user:password@, or user@ and password_file or password_env";
-            return Err(url.error(login));
+            return Err(url.error(
+                "a login is user:password@, or user@, user_file or user_env for the user and \
+                 password_file or password_env for the password",
+            ));
         }
         if access == Access::Creator && user.is_none() {
-            return Err(url.error("acl=creator needs user:password@ in front of the host"));
+            return Err(
+                url.error("acl=creator needs a login, such as user:password@ in front of the host")
+            );
         }
         Ok(Self {
             hosts: url.hosts(DEFAULT_PORT),
@@ -170,7 +175,7 @@ impl ZkConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+    pub fn login(mut self, user: impl Into<User>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
@@ -325,6 +330,13 @@ mod tests {
     }
 
     #[test]
+    fn a_login_may_be_elsewhere() {
+        let config = config("zookeeper://h?user_env=U&password_file=/p&acl=creator").unwrap();
+        assert_eq!(config.user, Some(User::env("U")));
+        config.checked().unwrap();
+    }
+
+    #[test]
     fn a_tick_that_no_url_can_have_is_refused() {
         for tick in [Duration::ZERO, Duration::MAX, LONGEST_TICK + Duration::from_nanos(1)] {
             let error = ZkConfig::default().tick(tick).checked().unwrap_err().to_string();
@@ -346,6 +358,8 @@ mod tests {
             ("zookeeper://h?tick=5124095576030431h", "up to 1m"),
             ("zookeeper://h?acl=creator", "user:password"),
             ("zookeeper://me@h", "user:password"),
+            ("zookeeper://h?user_file=/u", "user:password"),
+            ("zookeeper://me:p@h?user_file=/u", "one user"),
             ("zookeeper://h?holder=me", "holder"),
         ] {
             let error = config(url).unwrap_err().to_string();

@@ -152,7 +152,8 @@
 //! | `ttl` | TTL of a lock whose builder sets none | 15 s, or what the server grants for it |
 //! | `tick` | `tickTime` of the servers, if they do not tell a longer one | as told, or guessed from the timeouts |
 //! | `acl` | `open`: any login may touch our nodes; `creator`: our login only | `open` |
-//! | `password_file`, `password_env` | where the password of `user@` is | none |
+//! | `user_file`, `user_env` | where the user is, in the place of `user@` | none |
+//! | `password_file`, `password_env` | where the password of the user is | none |
 //! | `tls` | `verify`: TLS with a verified certificate (Linux); `off` | `off` |
 //! | `ca` | file (PEM) with the authorities that may sign the server's certificate | those of the system |
 //! | `cert`, `key` | files (PEM) with the client's certificate and its key | none |
@@ -169,13 +170,13 @@
 //! (`serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory`) and `secureClientPort`.
 //! Certificates are read for each connection.
 //!
-//! ## Passwords
+//! ## Logins
 //!
-//! A password from a file or from the environment is read anew for each session, and when the
-//! server refuses a request: the session then logs in with it, too, and repeats the request. So
-//! nodes may be given to a new password while locks are held. ZooKeeper knows no wrong password:
-//! with it, a client is another user, who is [`Denied`](lock_core::Error::Denied) where the nodes
-//! belong to the right one.
+//! User and password from files or from the environment are read anew for each session, and when
+//! the server refuses a request: the session then logs in with them, too, and repeats the request.
+//! So nodes may be given to a new password, or to another user, while locks are held. ZooKeeper
+//! knows no wrong login: with it, a client is another user, who is
+//! [`Denied`](lock_core::Error::Denied) where the nodes belong to the right one.
 //!
 //! # Store set-up and rights
 //!

@@ -1,4 +1,4 @@
-//! A password that changes while locks are held and waited for.
+//! A login that changes while locks are held and waited for.
 
 mod support;
 
@@ -13,6 +13,8 @@ const OLD: &str = "f1rst";
 const NEW: &str = "s3cond";
 /// The login with the new password, as ZooKeeper shows it: its SHA-1 in base64.
 const NEW_DIGEST: &str = "me:f3tLgpuEhhM9QFUW9+GiCzyg+Ws=";
+/// The same of another user.
+const NEXT_DIGEST: &str = "next:++D4k+vtZAIPfKwvPz+eYDKCpyY=";
 const TTL: Duration = Duration::from_secs(2);
 
 /// A server over TLS whose nodes belong to a login with the password of a file.
@@ -47,15 +49,20 @@ impl Protected {
 
     /// What an operator does: all nodes belong to the new password alone.
     async fn rotate(&self, names: &[&str]) {
+        self.give(NEW_DIGEST, names).await;
+        fs::write(&self.password, format!("{NEW}\n")).unwrap();
+    }
+
+    /// Gives all nodes to a login, and to no other.
+    async fn give(&self, login: &str, names: &[&str]) {
         let operator = Client::connector().with_auth("digest", format!("me:{OLD}").as_bytes());
         let operator = operator.connect(&self.server.addr().to_string()).await.unwrap();
-        let ours = [Acl::new(Permission::ALL, AuthId::new("digest", NEW_DIGEST))];
+        let ours = [Acl::new(Permission::ALL, AuthId::new("digest", login))];
         let names = names.iter().map(|name| format!("/locks/{name}"));
         for path in names.chain(["/locks".to_owned(), "/".to_owned()]) {
             operator.set_acl(&path, &ours, None).await.unwrap();
         }
-        assert!(operator.list_children("/locks").await.is_err(), "the old password still serves");
-        fs::write(&self.password, format!("{NEW}\n")).unwrap();
+        assert!(operator.list_children("/locks").await.is_err(), "the old login still serves");
     }
 }
 
@@ -104,4 +111,35 @@ async fn a_password_that_is_wrong_at_first_is_told_and_the_next_one_serves() {
     fs::write(&protected.password, NEW).unwrap();
     locks.lock("x").unwrap().acquire().await.unwrap().release().await.unwrap();
     guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn locks_and_waiters_outlive_another_user() {
+    let protected = Protected::start().await;
+    let user = protected.password.with_file_name("user");
+    fs::write(&user, "me\n").unwrap();
+    let url = format!("{}&user_file={}", protected.url().replace("me@", ""), user.display());
+    let (locks, others) = (open(&url).await, open(&url).await);
+    let held = locks.lock("a").unwrap().acquire().await.unwrap();
+    let waiter = queue_up(&others, others.lock("a").unwrap(), "a", 1).await;
+    protected.give(NEXT_DIGEST, &["a"]).await;
+
+    // Half a change is no login: ZooKeeper takes it for one of a user without rights.
+    fs::write(&user, "next\n").unwrap();
+    let error = soon("a refusal", locks.lock("x").unwrap().acquire()).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    fs::write(&protected.password, NEW).unwrap();
+    tokio::time::sleep(TTL * 2).await;
+    assert!(held.is_valid() && !waiter.is_finished(), "{held:?}");
+    held.release().await.unwrap();
+    soon("the waiter holds", waiter).await.unwrap().unwrap().release().await.unwrap();
+    for name in ["a", "b"] {
+        locks.lock(name).unwrap().acquire().await.unwrap().release().await.unwrap();
+    }
+
+    // A client that begins now has the new login alone.
+    let later = open(&url).await;
+    later.lock("c").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let shown = format!("{locks:?} {later:?}");
+    assert!(!shown.contains(OLD) && !shown.contains(NEW), "{shown}");
 }

@@ -4,8 +4,10 @@ mod options;
 mod parts;
 pub(crate) mod secret;
 mod secrets;
+mod source;
 pub(crate) mod timeouts;
 pub(crate) mod tls;
+pub(crate) mod user;
 
 use std::{collections::BTreeMap, fmt};
 

@@ -1,8 +1,12 @@
 //! Where a password or a token comes from.
 
-use std::{env, fmt, fs, path::PathBuf};
+use std::{fmt, path::PathBuf};
 
-use super::{StoreUrl, options::Options, tls::invalid};
+use super::{
+    StoreUrl,
+    options::Options,
+    source::{Part, Source},
+};
 use crate::Result;
 
 /// Where a password or a token comes from. `Debug` never shows the value.
@@ -24,17 +28,9 @@ use crate::Result;
 /// # Ok::<(), lock_core::Error>(())
 /// ```
 #[derive(Clone, Eq, PartialEq)]
-pub struct Secret(Source);
-
-#[derive(Clone, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-enum Source {
-    #[cfg_attr(feature = "serde", serde(skip))]
-    Text(String),
-    File(PathBuf),
-    Env(String),
-}
+#[cfg_attr(feature = "serde", serde(transparent))]
+pub struct Secret(Source);
 
 impl Secret {
     /// The secret itself.
@@ -59,31 +55,12 @@ impl Secret {
     /// [`Error::InvalidOption`](crate::Error::InvalidOption) if the file or the variable cannot be
     /// read, or is empty.
     pub fn read(&self) -> Result<String> {
-        match &self.0 {
-            Source::Text(text) => Ok(text.clone()),
-            Source::File(path) => match fs::read_to_string(path) {
-                Ok(text) => match text.trim_end_matches(['\r', '\n']) {
-                    // It may be written just now.
-                    "" => Err(invalid("password_file", path.display().to_string(), "it is empty")),
-                    text => Ok(text.to_owned()),
-                },
-                Err(error) => {
-                    let allowed = format!("not readable: {error}");
-                    Err(invalid("password_file", path.display().to_string(), &allowed))
-                }
-            },
-            Source::Env(variable) => {
-                env::var(variable).ok().filter(|text| !text.is_empty()).ok_or_else(|| {
-                    let allowed = "the variable is not set, empty, or no text";
-                    invalid("password_env", variable.clone(), allowed)
-                })
-            }
-        }
+        self.0.read(&Part::PASSWORD)
     }
 
     /// Whether it may have changed since it was read.
     pub fn can_change(&self) -> bool {
-        !matches!(self.0, Source::Text(_))
+        self.0.can_change()
     }
 
     /// For drivers: the password of a URL, from the place that the URL says.
@@ -92,18 +69,7 @@ impl Secret {
     ///
     /// [`Error::InvalidUrl`](crate::Error::InvalidUrl) if it names more than one place.
     pub fn from_url(url: &StoreUrl, options: &mut Options<'_>) -> Result<Option<Self>> {
-        let sources = [
-            url.password().map(Self::text),
-            options.text("password_file").map(Self::file),
-            options.text("password_env").map(Self::env),
-        ];
-        let mut given = sources.into_iter().flatten();
-        match (given.next(), given.next()) {
-            (secret, None) => Ok(secret),
-            _ => Err(url.error(
-                "one password, please: before the host, by password_file, or by password_env",
-            )),
-        }
+        Ok(Source::from_url(url, options, &Part::PASSWORD, url.password())?.map(Self))
     }
 }
 
@@ -121,33 +87,14 @@ impl From<String> for Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Source::Text(_) => f.write_str("***"),
-            Source::File(path) => write!(f, "(file {})", path.display()),
-            Source::Env(variable) => write!(f, "(variable {variable})"),
-        }
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for Secret {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(serde::Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Text(String),
-            Elsewhere(Source),
-        }
-        // The error of an untagged value shows nothing of the value.
-        Ok(Self(match Written::deserialize(from)? {
-            Written::Text(text) => Source::Text(text),
-            Written::Elsewhere(source) => source,
-        }))
+        f.write_str(self.0.place().as_deref().unwrap_or("***"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn secret(url: &str) -> Result<Option<Secret>> {

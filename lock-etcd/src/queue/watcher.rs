@@ -120,10 +120,10 @@ async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
     }
 }
 
-/// Handles a queue that cannot be watched because etcd refuses the login. If the password may be
+/// Handles a queue that cannot be watched because etcd refuses the login. If the login may be
 /// replaced, etcd may know the next one already, and the waiters keep their places meanwhile.
 fn locked_out(watcher: &Watcher, queue: &Arc<str>, reason: &str) {
-    match watcher.connection.source.may_have_other_password() {
+    match watcher.connection.source.may_have_other_login() {
         true => watcher.side().watch_later(queue, reason),
         false => watcher.side().deny(queue, reason),
     }

@@ -49,7 +49,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
             Err(_) if connection.member().generation != generation => None,
             Err(failure) => Some(failure),
         };
-        // A refused login concerns all sessions. Another password may be there at any time.
+        // A refused login concerns all sessions. Another login may be there at any time.
         let is_one =
             |failure: &&Failure| failure.kind == FailureKind::Denied && !failure.is_login_refused();
         let denied = failure.as_ref().filter(is_one);

@@ -45,16 +45,16 @@ impl Source {
         matches!(self, Self::Own(own) if own.tls.mode != Encryption::Off)
     }
 
-    /// Whether there is another password to try than the one in use.
-    pub(crate) fn has_other_password(&self) -> bool {
+    /// Whether there is another login to try than the one in use.
+    pub(crate) fn has_other_login(&self) -> bool {
         match self {
-            Self::Own(own) => own.login.as_ref().is_some_and(Login::has_other_password),
+            Self::Own(own) => own.login.as_ref().is_some_and(Login::has_other),
             _ => false,
         }
     }
 
-    /// Whether the password is where it may be replaced.
-    pub(crate) fn may_have_other_password(&self) -> bool {
+    /// Whether the login is where it may be replaced.
+    pub(crate) fn may_have_other_login(&self) -> bool {
         match self {
             Self::Own(own) => own.login.as_ref().is_some_and(Login::can_change),
             _ => false,

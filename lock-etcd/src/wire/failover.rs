@@ -29,10 +29,10 @@ impl Connection {
     }
 
     /// Returns the failure of a request through the member of `generation`. A login that etcd
-    /// refused is [`LoggedOut`](FailureKind::LoggedOut) if there is another password to try.
+    /// refused is [`LoggedOut`](FailureKind::LoggedOut) if there is another one to try.
     pub(super) fn judge(&self, generation: u64, failure: Failure) -> Failure {
         let again = failure.is_login_refused()
-            && (self.member().generation != generation || self.source.has_other_password());
+            && (self.member().generation != generation || self.source.has_other_login());
         match again {
             true => failure.logged_out(),
             false => failure,

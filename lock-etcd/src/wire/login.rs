@@ -1,4 +1,4 @@
-//! A login whose password may be replaced while the client runs.
+//! A login that may be replaced while the client runs.
 
 use std::{
     fmt,
@@ -6,51 +6,59 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, Secret, keep::poison::lock};
+use lock_core::{Clock, Instant, Result, Secret, User, keep::poison::lock};
 
 use crate::error::{Failure, FailureKind};
 
-/// How long passwords that etcd has refused are not worth another login: checking one costs etcd
+/// How long logins that etcd has refused are not worth another try: checking a password costs etcd
 /// much. The same ones are refused without a request.
 const REFUSED: Duration = Duration::from_secs(1);
 
-/// A user, and the password that is read anew for each login.
+/// A user and its password, which are read anew for each login.
 #[derive(Clone)]
 pub(crate) struct Login {
-    pub(crate) user: String,
+    user: User,
     secret: Secret,
     known: Arc<Mutex<Known>>,
 }
 
-/// What etcd said about passwords.
+/// A user and its password, as they were read together.
+#[derive(Clone, Eq, PartialEq)]
+pub(crate) struct Pair {
+    pub(crate) user: String,
+    pub(crate) password: String,
+}
+
+/// What etcd said about logins.
 #[derive(Default)]
 struct Known {
-    accepted: Option<String>,
+    accepted: Option<Pair>,
     /// The last refusal of all that there were.
     refused: Option<Refusal>,
 }
 
-/// A login that etcd refused.
+/// Logins that etcd refused.
 struct Refusal {
     at: Instant,
-    passwords: Vec<String>,
+    pairs: Vec<Pair>,
     failure: Failure,
 }
 
 impl Login {
-    pub(crate) fn new(user: String, secret: Secret) -> Self {
+    pub(crate) fn new(user: User, secret: Secret) -> Self {
         Self { user, secret, known: Arc::default() }
     }
 
-    /// Returns the passwords to try: the current one, and the one that etcd accepted last if that
-    /// is another. The new password may be there before etcd knows it, or after.
+    /// Returns the logins to try: the current one, and the one that etcd accepted last if that is
+    /// another. The new login may be there before etcd knows it, or after, and of user and password
+    /// only one may be new yet.
     ///
     /// # Errors
     ///
-    /// The reason why the password cannot be read and no earlier one is known.
-    pub(crate) fn passwords(&self) -> Result<Vec<String>, Failure> {
+    /// The reason why the login cannot be read and no earlier one is known.
+    pub(crate) fn pairs(&self) -> std::result::Result<Vec<Pair>, Failure> {
         let accepted = lock(&self.known).accepted.clone();
-        match self.secret.read() {
+        match self.read() {
             Ok(current) => {
                 let other = accepted.filter(|accepted| *accepted != current);
                 Ok([current].into_iter().chain(other).collect())
@@ -62,34 +70,37 @@ impl Login {
         }
     }
 
-    pub(crate) fn accepted(&self, password: String) {
-        *lock(&self.known) = Known { accepted: Some(password), refused: None };
+    pub(crate) fn accepted(&self, pair: Pair) {
+        *lock(&self.known) = Known { accepted: Some(pair), refused: None };
     }
 
-    /// Notes that etcd refused all of these passwords.
-    pub(crate) fn refused(&self, passwords: Vec<String>, failure: Failure) {
-        let refusal = Refusal { at: Clock::Boot.now(), passwords, failure };
+    /// Notes that etcd refused all of these logins.
+    pub(crate) fn refused(&self, pairs: Vec<Pair>, failure: Failure) {
+        let refusal = Refusal { at: Clock::Boot.now(), pairs, failure };
         lock(&self.known).refused = Some(refusal);
     }
 
-    /// Returns how etcd refused all of these passwords a moment ago, if it did.
-    pub(crate) fn refusal(&self, passwords: &[String]) -> Option<Failure> {
+    /// Returns how etcd refused all of these logins a moment ago, if it did.
+    pub(crate) fn refusal(&self, pairs: &[Pair]) -> Option<Failure> {
         let (known, now) = (lock(&self.known), Clock::Boot.now());
         let refusal = known.refused.as_ref().filter(|refusal| now < refusal.at + REFUSED)?;
-        let is_same = passwords.iter().all(|password| refusal.passwords.contains(password));
+        let is_same = pairs.iter().all(|pair| refusal.pairs.contains(pair));
         is_same.then(|| refusal.failure.clone())
     }
 
-    /// Whether the password may be replaced while the client runs.
+    /// Whether the login may be replaced while the client runs.
     pub(crate) fn can_change(&self) -> bool {
-        self.secret.can_change()
+        self.user.can_change() || self.secret.can_change()
     }
 
-    /// Whether the password is another one than that in use, and worth a try.
-    pub(crate) fn has_other_password(&self) -> bool {
-        let Ok(password) = self.secret.read() else { return false };
-        lock(&self.known).accepted.as_ref() != Some(&password)
-            && self.refusal(&[password]).is_none()
+    /// Whether the login is another one than that in use, and worth a try.
+    pub(crate) fn has_other(&self) -> bool {
+        let Ok(pair) = self.read() else { return false };
+        lock(&self.known).accepted.as_ref() != Some(&pair) && self.refusal(&[pair]).is_none()
+    }
+
+    fn read(&self) -> Result<Pair> {
+        Ok(Pair { user: self.user.read()?, password: self.secret.read()? })
     }
 }
 
@@ -106,35 +117,66 @@ mod tests {
 
     use super::*;
 
+    fn pair(user: &str, password: &str) -> Pair {
+        Pair { user: user.to_owned(), password: password.to_owned() }
+    }
+
+    fn read(login: &Login) -> Vec<Pair> {
+        login.pairs().unwrap_or_default()
+    }
+
     #[test]
     fn a_password_that_changes_is_tried_beside_the_one_that_worked() {
         let file = std::env::temp_dir().join(format!("lock-etcd-{}", std::process::id()));
+        let (old, new) = (pair("me", "old"), pair("me", "new"));
         fs::write(&file, "old").unwrap();
-        let login = Login::new("me".to_owned(), Secret::file(&file));
-        assert_eq!(login.passwords().unwrap(), ["old"]);
-        login.accepted("old".to_owned());
-        assert!(!login.has_other_password());
+        let login = Login::new("me".into(), Secret::file(&file));
+        assert!(read(&login) == [old.clone()]);
+        login.accepted(old.clone());
+        assert!(!login.has_other());
 
         fs::write(&file, "new").unwrap();
-        assert!(login.has_other_password());
-        assert_eq!(login.passwords().unwrap(), ["new", "old"]);
-        let both = login.passwords().unwrap();
+        assert!(login.has_other());
+        let both = read(&login);
+        assert!(both == [new, old.clone()]);
         assert!(login.refusal(&both).is_none());
         login.refused(both.clone(), Failure::new(FailureKind::Denied, "no"));
-        assert!(!login.has_other_password(), "it was refused a moment ago");
+        assert!(!login.has_other(), "it was refused a moment ago");
         assert_eq!(login.refusal(&both).unwrap().to_string(), "no");
 
         fs::write(&file, "newer").unwrap();
-        assert!(login.has_other_password(), "nobody has refused this one");
-        assert!(login.refusal(&login.passwords().unwrap()).is_none());
+        assert!(login.has_other(), "nobody has refused this one");
+        assert!(login.refusal(&read(&login)).is_none());
         fs::write(&file, "new").unwrap();
-        login.accepted("old".to_owned());
-        assert!(login.has_other_password(), "etcd may know it by now");
+        login.accepted(old.clone());
+        assert!(login.has_other(), "etcd may know it by now");
         assert!(!format!("{login:?}").contains("old"));
 
         fs::remove_file(&file).unwrap();
-        assert_eq!(login.passwords().unwrap(), ["old"], "what worked is better than nothing");
-        let login = Login::new("me".to_owned(), Secret::file(&file));
-        assert_eq!(login.passwords().unwrap_err().kind, FailureKind::Denied);
+        assert!(read(&login) == [old], "what worked is better than nothing");
+        let login = Login::new("me".into(), Secret::file(&file));
+        assert_eq!(login.pairs().err().unwrap().kind, FailureKind::Denied);
+    }
+
+    #[test]
+    fn a_user_that_changes_is_another_login() {
+        let [user, password] = ["user", "password"]
+            .map(|it| std::env::temp_dir().join(format!("lock-etcd-{it}-{}", std::process::id())));
+        fs::write(&user, "one").unwrap();
+        fs::write(&password, "old").unwrap();
+        let login = Login::new(User::file(&user), Secret::file(&password));
+        login.accepted(pair("one", "old"));
+        assert!(login.can_change() && !login.has_other());
+        fs::write(&user, "two").unwrap();
+        let half = read(&login);
+        assert!(login.has_other() && half == [pair("two", "old"), pair("one", "old")]);
+        login.refused(half, Failure::new(FailureKind::Denied, "no"));
+        assert!(!login.has_other(), "half a change was refused");
+        fs::write(&password, "new").unwrap();
+        assert!(login.has_other() && read(&login)[0] == pair("two", "new"));
+        for file in [user, password] {
+            fs::remove_file(file).unwrap();
+        }
+        assert!(read(&login) == [pair("one", "old")]);
     }
 }

@@ -19,13 +19,13 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Returns a connection to this member. Reads the certificates and the password anew: both may
-    /// have been replaced since.
+    /// Returns a connection to this member. Reads the certificates and the login anew: all may have
+    /// been replaced since.
     ///
     /// # Errors
     ///
     /// The reason why a file cannot be read, or the login was refused: now, or a moment ago with
-    /// the same passwords.
+    /// the same logins.
     pub(crate) async fn dial(
         &self,
         endpoint: &str,
@@ -35,23 +35,23 @@ impl Own {
         let Some(login) = &self.login else {
             return Ok(Client::connect([endpoint], Some(options)).await?);
         };
-        let passwords = login.passwords()?;
-        if let Some(refusal) = login.refusal(&passwords) {
+        let pairs = login.pairs()?;
+        if let Some(refusal) = login.refusal(&pairs) {
             return Err(refusal);
         }
-        let mut refused = Failure::senseless("no password");
-        for password in passwords.clone() {
-            let options = options.clone().with_user(login.user.clone(), password.clone());
+        let mut refused = Failure::senseless("no login");
+        for pair in pairs.clone() {
+            let options = options.clone().with_user(pair.user.clone(), pair.password.clone());
             match Client::connect([endpoint], Some(options)).await.map_err(Failure::from) {
                 Ok(client) => {
-                    login.accepted(password);
+                    login.accepted(pair);
                     return Ok(client);
                 }
                 Err(failure) if failure.is_login_refused() => refused = failure,
                 Err(failure) => return Err(failure),
             }
         }
-        login.refused(passwords, refused.clone());
+        login.refused(pairs, refused.clone());
         Err(refused)
     }
 

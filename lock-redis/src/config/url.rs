@@ -54,7 +54,7 @@ fn sentinels(url: &StoreUrl) -> Result<(Target, i64)> {
 mod tests {
     use std::time::Duration;
 
-    use lock_core::{Layout, Secret, Tls};
+    use lock_core::{Layout, Secret, Tls, User};
 
     use super::*;
     use crate::config::{Mode, RedisConfig};
@@ -69,7 +69,7 @@ mod tests {
         let c = c.unwrap();
         assert_eq!(c.target, Target::Server(Address::new("::1", 7000)));
         assert_eq!(c.database, 3);
-        assert_eq!((c.user.as_deref(), c.password), (Some("me"), Some(Secret::text("s"))));
+        assert_eq!((c.user, c.password), (Some("me".into()), Some(Secret::text("s"))));
         assert_eq!((c.ttl, c.prefix.as_str()), (Some(Duration::from_secs(2)), "app:"));
         assert_eq!((c.layout, c.mode), (Layout::Native, Mode::Simple));
     }
@@ -86,11 +86,23 @@ mod tests {
         assert_eq!((c.database, c.wait_replicas), (3, 2));
         assert_eq!(c.password, Some(Secret::file("/p")));
         assert_eq!(
-            (c.sentinel_user.as_deref(), c.sentinel_password),
-            (Some("s"), Some(Secret::env("P")))
+            (c.sentinel_user, c.sentinel_password),
+            (Some("s".into()), Some(Secret::env("P")))
         );
         assert_eq!(c.tls, Tls::verify().ca("/ca"));
         assert_eq!(c.timeouts.connect, Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn users_may_be_elsewhere() {
+        let url = "redis+sentinel://h/s?user_env=U&password_file=/p&sentinel_password_file=/p";
+        for (option, user) in
+            [("sentinel_user_file=/u", User::file("/u")), ("sentinel_user_env=U", User::env("U"))]
+        {
+            let c = config(&format!("{url}&{option}")).unwrap();
+            assert_eq!((c.user, c.sentinel_user), (Some(User::env("U")), Some(user)));
+            assert_eq!(c.sentinel_password, Some(Secret::file("/p")));
+        }
     }
 
     #[test]
@@ -106,6 +118,10 @@ mod tests {
                 "redis+sentinel://h/s?sentinel_password_file=f&sentinel_password_env=E",
                 "one password",
             ),
+            ("redis+sentinel://h/s?sentinel_user=u&sentinel_user_env=E", "one user"),
+            ("redis+sentinel://h/s?sentinel_user_file=u&sentinel_user_env=E", "one user"),
+            ("redis://h?sentinel_user_file=x", "sentinel_user_file"),
+            ("redis://me@h?user_file=/u", "one user"),
             ("redis://h?ca=/x", "tls=verify"),
             ("redis://a,b", "one host"),
             ("redis://h/x", "database"),

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt, ops::RangeInclusive, time::Duration};
 
 use lock_core::{
-    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls,
+    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
     keep::limits::{DEFAULT_TTL, LONGEST_TTL},
 };
 
@@ -27,8 +27,9 @@ const NODES: RangeInclusive<usize> = 3..=15;
 pub struct RedlockConfig {
     /// The servers: 3 to 15 of them, best 5. No default.
     pub nodes: Vec<Address>,
-    /// The user of the servers' access control lists. Default: the servers' default user.
-    pub user: Option<String>,
+    /// The user of the servers' access control lists, read again for each connection, as the
+    /// password is. Default: the servers' default user.
+    pub user: Option<User>,
     /// The password, which is read again for each connection.
     pub password: Option<Secret>,
     /// The database's number. Default: 0.
@@ -66,7 +67,7 @@ impl RedlockConfig {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+    pub fn login(mut self, user: impl Into<User>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
@@ -108,7 +109,7 @@ impl RedlockConfig {
         let mut options = url.options();
         let config = Self {
             nodes: nodes(url)?,
-            user: url.user().map(str::to_owned),
+            user: User::from_url(url, &mut options)?,
             password: Secret::from_url(url, &mut options)?,
             database,
             ttl: options.duration("ttl")?,
@@ -232,7 +233,7 @@ mod tests {
         let nodes: Vec<_> = c.nodes.iter().map(ToString::to_string).collect();
         assert_eq!(nodes, ["a:6379", "b:7000", "[::1]:6379"]);
         let password = c.password.as_ref().unwrap().read().unwrap();
-        assert_eq!((c.user.as_deref(), &*password), (Some("me"), "s"));
+        assert_eq!((c.user.clone(), &*password), (Some("me".into()), "s"));
         assert_eq!(c.tls, Tls::verify().ca("/ca.pem"));
         assert_eq!((c.database, c.prefix.as_str(), c.layout), (3, "app:", Layout::Native));
         assert_eq!((c.default_ttl().as_secs(), c.longest_ttl().as_secs()), (2, 30));
@@ -257,6 +258,7 @@ mod tests {
             ("redlock://a,b,c?ca=x", "tls"),
             ("redlock://a,b,c?request_timeout=1ms", "100ms"),
             ("redlock://me:s@a,b,c?password_env=X", "one password"),
+            ("redlock://me:s@a,b,c?user_env=X", "one user"),
         ] {
             let error = config(url).unwrap_err().to_string();
             assert!(error.contains(word), "{url}: {error}");

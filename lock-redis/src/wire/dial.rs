@@ -3,7 +3,7 @@
 use std::{fmt, io, time::Duration};
 
 use lock_core::{
-    Encryption, Secret, Tls,
+    Encryption, Secret, Tls, User,
     keep::tls::{client_config, server_name},
 };
 use redis::{
@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct Dial {
     transport: Transport,
     tls: Tls,
-    user: Option<String>,
+    user: Option<User>,
     password: Option<Secret>,
     database: i64,
     /// Time limit of making a connection.
@@ -101,7 +101,7 @@ impl Dial {
         self.transport.options.clone()
     }
 
-    /// Connects to a server and logs in, with certificates and password as they are now. Has no time
+    /// Connects to a server and logs in, with certificates and login as they are now. Has no time
     /// limit of its own. `options`: see [`options`](Self::options).
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Dial {
         })
     }
 
-    /// The login, with the password as it is now.
+    /// The login, with user and password as they are now.
     fn login(&self, protocol: ProtocolVersion) -> lock_core::Result<RedisConnectionInfo> {
         let mut login = self
             .transport
@@ -193,7 +193,7 @@ impl Dial {
             .set_db(self.database)
             .set_protocol(protocol)
             .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-        if let Some(user) = &self.user {
+        if let Some(user) = self.user.as_ref().map(User::read).transpose()? {
             login = login.set_username(user);
         }
         Ok(match self.password.as_ref().map(Secret::read).transpose()? {

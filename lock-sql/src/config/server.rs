@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use lock_core::{Encryption, Error, Options, Result, Secret, StoreUrl, Timeouts, Tls};
+use lock_core::{Encryption, Error, Options, Result, Secret, StoreUrl, Timeouts, Tls, User};
 
 /// Where a server is, how to log in, and how to connect. `Debug` does not show the password.
 #[derive(Clone, Debug)]
@@ -13,9 +13,10 @@ pub struct Server {
     /// Its host name or address, with `:PORT` behind it unless that is 3306 of MySQL, 5432 of
     /// PostgreSQL. Several: those of one deployment, which needs [`failover`](Self::failover).
     pub hosts: Vec<String>,
-    /// The user. Default: the client library's, mostly the operating system's user.
+    /// The user. Default: the client library's, mostly the operating system's user. One from a file
+    /// or from the environment is read for each connection, and needs a [`database`](Self::database).
     #[cfg_attr(feature = "serde", serde(default))]
-    pub user: Option<String>,
+    pub user: Option<User>,
     /// The password. One from a file or from the environment is read for each connection.
     #[cfg_attr(feature = "serde", serde(default))]
     pub password: Option<Secret>,
@@ -62,7 +63,7 @@ impl Server {
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
-    pub fn login(mut self, user: impl Into<String>, password: impl Into<Secret>) -> Self {
+    pub fn login(mut self, user: impl Into<User>, password: impl Into<Secret>) -> Self {
         (self.user, self.password) = (Some(user.into()), Some(password.into()));
         self
     }
@@ -89,7 +90,7 @@ impl Server {
         let modes = [("managed", Failover::Managed)];
         let server = Self {
             hosts: url.hosts(default_port),
-            user: url.user().map(str::to_owned),
+            user: User::from_url(url, options)?,
             password: Secret::from_url(url, options)?,
             database: Some(url.path()).filter(|path| !path.is_empty()).map(str::to_owned),
             tls: Tls::from_options(options, Encryption::Prefer)?,
@@ -127,6 +128,9 @@ impl Server {
             let (option, allowed) = (option.to_owned(), allowed.to_owned());
             Err(Error::InvalidOption { option, value, allowed })
         };
+        if self.database.is_none() && self.user.as_ref().is_some_and(User::can_change) {
+            return invalid("database", "none".to_owned(), NAMED);
+        }
         let addresses = self.addresses(default_port)?;
         if addresses.is_empty() || addresses.len() > 1 && self.failover.is_none() {
             return invalid("hosts", self.hosts.join(","), MANAGED);
@@ -159,6 +163,9 @@ impl Server {
 const MANAGED: &str = "expected one host. Several hosts need failover=managed: a program such as Patroni must make sure \
      that only one of them takes writes at a time, and a failover to a standby that lags loses \
      locks";
+
+const NAMED: &str = "a name: the default is named like the user, and with user_file or user_env \
+     another user would have other locks";
 
 const NAME: &str = "the client library checks the certificate for the name of the host and for no other name: name \
      the host as it is in the certificate";
@@ -221,6 +228,15 @@ mod tests {
         assert!(!told(Server::new("10.0.0.1", 7).tls(Tls::verify())));
         assert!(told(Server::new("10.0.0.1", 7).tls(Tls::default())));
         assert_eq!(Server::new("10.0.0.1", 7).open_login(), None, "no password");
+    }
+
+    #[test]
+    fn a_user_that_changes_needs_a_database_of_a_fixed_name() {
+        let server = Server::new("a", 7).login(User::file("/u"), Secret::file("/p"));
+        let error = server.check(7).unwrap_err().to_string();
+        assert!(error.contains("user_file") && error.contains("other locks"), "{error}");
+        server.database("locks").check(7).unwrap();
+        Server::new("a", 7).login("me", Secret::file("/p")).check(7).unwrap();
     }
 
     #[test]

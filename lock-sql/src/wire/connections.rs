@@ -50,6 +50,8 @@ pub(crate) struct Connections<C: Link> {
 /// A connection in its seat.
 pub(super) struct Made<C> {
     pub(super) connection: C,
+    /// When its login began.
+    pub(super) began: Instant,
     /// When it was last seen to work.
     pub(super) answered: Instant,
     pub(super) seat: OwnedSemaphorePermit,
@@ -99,14 +101,14 @@ impl<C: Link> Connections<C> {
         let seat = self.seats.clone().acquire_owned().await;
         let (connections, seat) = (self.clone(), seat.map_err(|_| Failure::Closed)?);
         let making = tokio::spawn(async move {
-            let before = connections.hosts.moves();
+            let (before, began) = (connections.hosts.moves(), Clock::Boot.now());
             let (connection, moves) = connections.hosts.make(limit).await?;
             if moves != before {
                 connections.forget();
             }
             let answered = Clock::Boot.now();
             let _alive = connections.count();
-            connections.put_back(Made { connection, answered, seat, moves, _alive });
+            connections.put_back(Made { connection, began, answered, seat, moves, _alive });
             Ok(())
         });
         match making.await {

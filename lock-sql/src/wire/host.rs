@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use lock_core::Instant;
 use tokio::time::timeout;
 
 #[cfg(feature = "postgres")]
@@ -99,6 +100,11 @@ impl<C: Link> Host<C> {
             login.refused(&options, why);
         }
         Err(last)
+    }
+
+    /// Whether a connection whose login began then has other options than the current ones.
+    pub(super) fn is_former(&self, began: Instant) -> bool {
+        (self.way)().is_ok_and(|current| self.logins.are_former(began, &current))
     }
 
     /// Makes a connection.

@@ -157,6 +157,14 @@ impl<C: Link> Hosts<C> {
         }
     }
 
+    /// Whether a connection whose login began then has another login than there is now.
+    pub(super) fn is_former(&self, began: Instant) -> bool {
+        match (self.hosts.as_slice(), self.primary()) {
+            ([host], _) | (_, Some((host, _))) => host.is_former(began),
+            _ => false,
+        }
+    }
+
     fn primary(&self) -> Option<(&Host<C>, u64)> {
         let place = *lock(&self.place);
         Some((self.hosts.get(place.primary?)?, place.moves))

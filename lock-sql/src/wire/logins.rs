@@ -39,6 +39,10 @@ struct State<O> {
     proven: Option<u64>,
     /// The options that the host accepted last.
     accepted: Option<O>,
+    /// The current options that the host accepted last, also if it has refused them since.
+    last: Option<u64>,
+    /// When they took the place of others.
+    since: Option<Instant>,
     refused: Option<Refused>,
 }
 
@@ -64,6 +68,8 @@ impl<O> Default for Logins<O> {
             begun: Instant::default(),
             proven: None,
             accepted: None,
+            last: None,
+            since: None,
             refused: None,
         };
         Self { state: Mutex::new(state), ended: Notify::new() }
@@ -90,6 +96,14 @@ impl<O: Clone + std::fmt::Debug> Logins<O> {
                 Err(wait) => drop(timeout(wait, ended).await),
             }
         }
+    }
+
+    /// Whether a login that began then had other options than the current ones, or may have had: the
+    /// one that showed a change has begun before it, too. Never if they do not change.
+    pub(super) fn are_former(&self, began: Instant, current: &O) -> bool {
+        let state = lock(&self.state);
+        state.last.is_some_and(|last| last != hash(current))
+            || state.since.is_some_and(|since| began < since)
     }
 
     #[cfg(feature = "postgres")]
@@ -149,6 +163,9 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
         state.proven = Some(current);
         if hash(options) == current {
             (state.accepted, state.refused) = (Some(options.clone()), None);
+            if state.last.replace(current).is_some_and(|last| last != current) {
+                state.since = Some(Clock::Boot.now());
+            }
         }
     }
 
@@ -225,6 +242,18 @@ mod tests {
         assert_eq!(next.options().unwrap_err(), "no");
         drop(next);
         assert_eq!(login(&logins, "newer").await.options().unwrap(), ["newer"]);
+    }
+
+    #[tokio::test]
+    async fn a_login_that_began_before_a_change_is_a_former_one() {
+        let (logins, began) = (Logins::default(), Clock::Boot.now());
+        assert!(!logins.are_former(began, &"old"), "nothing is accepted yet");
+        login(&logins, "old").await.accepted(&"old");
+        assert!(!logins.are_former(began, &"old"));
+        assert!(logins.are_former(began, &"new"), "a login would have other options");
+        login(&logins, "new").await.accepted(&"new");
+        assert!(logins.are_former(began, &"new"));
+        assert!(!logins.are_former(Clock::Boot.now(), &"new"));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Encryption, Error, Secret, keep::errors::denied};
+use lock_core::{Encryption, Error, Secret, User, keep::errors::denied};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -156,7 +156,8 @@ fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
 
 fn options(server: &Server, host: &str, port: u16) -> Result<MySqlConnectOptions, Error> {
     let options = MySqlConnectOptions::new().host(host).port(port);
-    let options = set(options, server.user.as_deref(), MySqlConnectOptions::username);
+    let user = server.user.as_ref().map(User::read).transpose()?;
+    let options = set(options, user.as_deref(), MySqlConnectOptions::username);
     let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;

@@ -7,7 +7,7 @@ use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
-    error::{is_spent, may_have_run},
+    error::{is_denied, is_spent, may_have_run},
     layout::dialect::stamp,
     wire::{
         connections::{Connections, Made},
@@ -85,7 +85,8 @@ struct Busy<C: Link> {
 }
 
 impl<C: Link> Connections<C> {
-    /// Runs a script in its turn, unless its attempt is cancelled before there is a connection.
+    /// Runs a script in its turn, unless its attempt is cancelled before there is a connection. If
+    /// its login lacks a right by now, runs it once more with another login if there is one.
     ///
     /// # Errors
     ///
@@ -97,9 +98,25 @@ impl<C: Link> Connections<C> {
         turn: Turn,
         caller: Option<&Attempt>,
     ) -> Answer {
-        if self.is_refusing() {
-            return Err(Failure::Closed);
+        let mut turn = Some(turn);
+        let answer = self.run_once(script, limit, &mut turn, caller).await;
+        match turn {
+            Some(_) => self.run_once(script, limit, &mut turn, caller).await,
+            None => answer,
         }
+    }
+
+    /// Takes the turn, and leaves it there if the script may run again with another login.
+    async fn run_once(
+        self: &Arc<Self>,
+        script: &str,
+        limit: &Limit,
+        left: &mut Option<Turn>,
+        caller: Option<&Attempt>,
+    ) -> Answer {
+        let Some(turn) = left.take().filter(|_| !self.is_refusing()) else {
+            return Err(Failure::Closed);
+        };
         let reserved = if turn.rank == Rank::Renew { self.reserved().take() } else { None };
         let made = match reserved {
             Some(made) => made,
@@ -134,18 +151,23 @@ impl<C: Link> Connections<C> {
             }
         };
         if may_have_run(C::DIALECT, &error) {
-            busy.discard();
+            drop(busy.discard());
             return Err(Failure::Lost(error));
         }
         if is_spent(C::DIALECT, &error) {
-            busy.discard();
+            drop(busy.discard());
             return Err(Failure::Refused(error));
         }
         // A script that ended half-way has left its transaction open, if it had one.
         let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
         match limit.keep(rollback).await {
-            Ok(Ok(_) | Err(sqlx::Error::Database(_))) => busy.put_back(),
-            Ok(Err(_)) => busy.discard(),
+            Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {
+                match is_denied(C::DIALECT, &error) && busy.has_former_login() {
+                    true => *left = busy.discard(),
+                    false => busy.put_back(),
+                }
+            }
+            Ok(Err(_)) => drop(busy.discard()),
             Err(_) => self.forget_since(sent),
         }
         Err(Failure::Refused(error))
@@ -173,10 +195,18 @@ impl<C: Link> Busy<C> {
         }
     }
 
-    /// Drops the connection, which is broken, and the unused ones, which may be broken, too.
-    fn discard(&mut self) {
+    /// Whether the login of the connection is another one than there is now. The server may keep
+    /// the connections of a user that it has removed.
+    fn has_former_login(&self) -> bool {
+        let began = self.made.as_ref().map(|(made, _)| made.began);
+        began.is_some_and(|began| self.connections.hosts().is_former(began))
+    }
+
+    /// Drops the connection, which is of no use, and the unused ones, which may be like it. Returns
+    /// the turn.
+    fn discard(&mut self) -> Option<Turn> {
         self.connections.forget();
-        self.made = None;
+        self.made.take().map(|(_, turn)| turn)
     }
 }
 

@@ -1,13 +1,17 @@
-//! A password that changes while locks are held.
+//! A login that changes while locks are held.
 
 use std::{fs, time::Duration};
 
 use lock_core::{Error, LossReason};
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks, on_both};
+use crate::{Database, eventually, locks, on_both, rights::user};
 
-on_both!(a_new_password_in_the_file_loses_no_lock);
+on_both!(
+    a_new_password_in_the_file_loses_no_lock,
+    another_user_in_the_files_loses_no_lock,
+    another_user_takes_over_though_the_connections_of_the_first_one_stay,
+);
 
 const TTL: Duration = Duration::from_secs(4);
 
@@ -65,6 +69,63 @@ async fn a_new_password_in_the_file_loses_no_lock(dialect: Dialect) {
     let early: Result<LossReason, _> = tokio::time::timeout(TTL + TTL / 4, &mut lost).await;
     assert!(early.is_err(), "lost: {early:?}");
     assert!(held.is_valid() && !waiter.is_finished());
+    held.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// Removes the user `plain`. The server keeps its connections.
+async fn remove_plain(server: &Database) {
+    let remove = match server {
+        Database::MariaDb(_) => "DROP USER plain@'%'",
+        Database::Postgres(_) => "DROP OWNED BY plain; DROP ROLE plain",
+    };
+    server.sql_as_admin(remove).await;
+}
+
+/// As a service does that makes a user for each term: the first user is removed when there is
+/// another one.
+async fn another_user_in_the_files_loses_no_lock(dialect: Dialect) {
+    another_user_takes_over(dialect, async |server| {
+        remove_plain(server).await;
+        end_connections(server, "plain").await;
+    })
+    .await;
+}
+
+async fn another_user_takes_over_though_the_connections_of_the_first_one_stay(dialect: Dialect) {
+    another_user_takes_over(dialect, async |server| remove_plain(server).await).await;
+}
+
+async fn another_user_takes_over(dialect: Dialect, remove_plain: impl AsyncFnOnce(&Database)) {
+    let server = Database::start_for_everyone(dialect).await;
+    let [name, password] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+    fs::write(&name, "plain\n").unwrap();
+    fs::write(&password, "plain\n").unwrap();
+    let url = server.url_as("").replace("://@", "://");
+    let (name_file, password_file) = (name.path().display(), password.path().display());
+    let locks = locks(&format!("{url}?user_file={name_file}&password_file={password_file}")).await;
+    let held = locks.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
+    let waiter = tokio::spawn(locks.lock("held").unwrap().ttl(TTL).acquire());
+    eventually("it waits", async || locks.inspect("held").await.unwrap().len() == 2).await;
+
+    let (create, grant) = user(dialect);
+    server.sql(&create.replace("plain", "another")).await;
+    server.sql(&grant.replace("plain", "another")).await;
+    fs::write(&name, "another\n").unwrap();
+    remove_plain(&server).await;
+    let other = locks.lock("other").unwrap();
+    eventually("half a change is refused", async || {
+        matches!(other.try_acquire().await, Err(Error::Denied { .. }))
+    })
+    .await;
+    fs::write(&password, "another\n").unwrap();
+    held.renew().await.unwrap();
+    let mut lost = Box::pin(held.lost());
+    // Longer than the server would keep a lock that is not renewed.
+    let early: Result<LossReason, _> = tokio::time::timeout(TTL + TTL / 4, &mut lost).await;
+    assert!(early.is_err(), "lost: {early:?}");
+    assert!(held.is_valid() && !waiter.is_finished());
+    other.acquire().await.unwrap().release().await.unwrap();
     held.release().await.unwrap();
     waiter.await.unwrap().unwrap().release().await.unwrap();
 }

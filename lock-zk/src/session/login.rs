@@ -1,7 +1,8 @@
-//! A new password while the session lives.
+//! A new login while the session lives.
 //!
-//! A session collects logins: another one adds its rights and takes none away. So a password that
-//! was changed costs no lock. The session reads it anew when the server refuses a request.
+//! A session collects logins: another one adds its rights and takes none away. So a user or a
+//! password that was changed costs no lock. The session reads both anew when the server refuses a
+//! request.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ const RECENT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Session {
-    /// Reads the password anew after the server has refused a request, and logs in if it is another
+    /// Reads the login anew after the server has refused a request, and logs in if it is another
     /// one. Returns whether the request may succeed now; then it may also have paused.
     ///
     /// # Cancel safety
@@ -36,7 +37,7 @@ impl Session {
         let read = match login.read() {
             Ok(read) => read,
             Err(error) => {
-                tracing::warn!(target: "distlock", %error, "the password cannot be read anew");
+                tracing::warn!(target: "distlock", %error, "the login cannot be read anew");
                 return false;
             }
         };
@@ -51,7 +52,7 @@ impl Session {
         match client.auth(SCHEME, read.as_bytes()).await {
             Ok(()) => {
                 *newest = Newest { login: Some(read), since: Some(Clock::Boot.now()) };
-                tracing::info!(target: "distlock", "logged in with another password");
+                tracing::info!(target: "distlock", "logged in anew");
                 true
             }
             Err(error) => {

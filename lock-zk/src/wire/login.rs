@@ -2,41 +2,41 @@
 
 use std::{fmt, sync::Mutex};
 
-use lock_core::{Result, Secret, keep::poison::lock};
+use lock_core::{Result, Secret, User, keep::poison::lock};
 
 /// ZooKeeper's scheme for a user and a password.
 pub(crate) const SCHEME: &str = "digest";
-/// How many earlier passwords new sessions present, too. They may own nodes that other sessions of
-/// this client have made.
-const MOST_KEPT: usize = 3;
+/// How many logins new sessions present, with the earlier ones. Those may own nodes that other
+/// sessions of this client have made. Each change of user and password may have been read half done.
+const MOST_KEPT: usize = 5;
 
-/// A user, and the passwords that it has had since the client began.
+/// A user and a password, and those that the client has had since it began.
 pub(crate) struct Login {
-    user: String,
+    user: User,
     secret: Secret,
     /// As ZooKeeper takes them, the newest last.
     known: Mutex<Vec<String>>,
 }
 
 impl Login {
-    /// Reads the password for the first time.
+    /// Reads user and password for the first time.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
-    pub(crate) fn new(user: String, secret: Secret) -> Result<Self> {
+    /// If one of them cannot be read.
+    pub(crate) fn new(user: User, secret: Secret) -> Result<Self> {
         let login = Self { user, secret, known: Mutex::default() };
         login.read()?;
         Ok(login)
     }
 
-    /// Reads the password anew, and returns the login as ZooKeeper takes it.
+    /// Reads both anew, and returns the login as ZooKeeper takes it.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If one of them cannot be read.
     pub(crate) fn read(&self) -> Result<String> {
-        let now = format!("{}:{}", self.user, self.secret.read()?);
+        let now = format!("{}:{}", self.user.read()?, self.secret.read()?);
         let mut known = lock(&self.known);
         known.retain(|login| *login != now);
         known.push(now.clone());
@@ -45,11 +45,11 @@ impl Login {
         Ok(now)
     }
 
-    /// Returns the logins for a new session, the newest last. If the password cannot be read now,
-    /// the ones that were read before count.
+    /// Returns the logins for a new session, the newest last. If it cannot be read now, the ones
+    /// that were read before count.
     pub(crate) fn for_session(&self) -> Vec<String> {
         if let Err(error) = self.read() {
-            tracing::warn!(target: "distlock", %error, "the password read before is used");
+            tracing::warn!(target: "distlock", %error, "the login read before is used");
         }
         lock(&self.known).clone()
     }
@@ -69,7 +69,7 @@ mod tests {
     fn a_new_password_is_added_and_not_shown() {
         let file = std::env::temp_dir().join(format!("lock-zk-{}", uuid::Uuid::new_v4()));
         std::fs::write(&file, "first").unwrap();
-        let login = Login::new("me".to_owned(), Secret::file(&file)).unwrap();
+        let login = Login::new("me".into(), Secret::file(&file)).unwrap();
         assert_eq!(login.for_session(), ["me:first"]);
         std::fs::write(&file, "second").unwrap();
         assert_eq!(login.read().unwrap(), "me:second");
@@ -79,6 +79,20 @@ mod tests {
         assert_eq!(login.for_session(), ["me:first", "me:second"]);
         let shown = format!("{login:?}");
         assert!(!shown.contains("first") && !shown.contains("second"), "{shown}");
-        assert!(Login::new("me".to_owned(), Secret::file(&file)).is_err());
+        assert!(Login::new("me".into(), Secret::file(&file)).is_err());
+    }
+
+    #[test]
+    fn a_new_user_is_another_login() {
+        let file = std::env::temp_dir().join(format!("lock-zk-{}", uuid::Uuid::new_v4()));
+        std::fs::write(&file, "me\n").unwrap();
+        let login = Login::new(User::file(&file), "secret".into()).unwrap();
+        std::fs::write(&file, "other\n").unwrap();
+        assert_eq!(login.for_session(), ["me:secret", "other:secret"]);
+        std::fs::write(&file, "").unwrap();
+        assert!(login.read().unwrap_err().to_string().contains("user_file"));
+        std::fs::remove_file(&file).unwrap();
+        let shown = format!("{login:?}");
+        assert!(shown.contains("(file ") && !shown.contains("secret"), "{shown}");
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Encryption, Error, Secret};
+use lock_core::{Encryption, Error, Secret, User};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
@@ -124,7 +124,8 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
     let options = PgConnectOptions::new_without_pgpass().host(host).port(port);
     environment::check(&options, &server.tls)?;
     let options = options.application_name("distlock").options([DIRECT]);
-    let options = set(options, server.user.as_deref(), PgConnectOptions::username);
+    let user = server.user.as_ref().map(User::read).transpose()?;
+    let options = set(options, user.as_deref(), PgConnectOptions::username);
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;
