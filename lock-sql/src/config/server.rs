@@ -131,12 +131,22 @@ impl Server {
         if addresses.is_empty() || addresses.len() > 1 && self.failover.is_none() {
             return invalid("hosts", self.hosts.join(","), MANAGED);
         }
-        match self.tls.server_name.as_ref() {
-            Some(name) if addresses.iter().any(|(host, _)| host != name) => {
-                invalid("server_name", name.clone(), NAME)
-            }
-            _ => Ok(()),
+        let Some(name) = &self.tls.server_name else { return Ok(()) };
+        #[cfg(any(feature = "mysql", feature = "postgres"))]
+        lock_core::keep::tls::server_name(&self.tls, name)?;
+        match addresses.iter().any(|(host, _)| host.starts_with('/')) {
+            true => invalid("server_name", name.clone(), "none for a directory of sockets"),
+            false => Ok(()),
         }
+    }
+
+    /// The name that the certificate must have, without the brackets of IPv6, unless it is this
+    /// host.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn other_name(&self, host: &str) -> Option<String> {
+        let name = lock_core::keep::tls::server_name(&self.tls, host).ok()?.to_str().into_owned();
+        let is_given = self.tls.server_name.is_some();
+        (is_given && !name.eq_ignore_ascii_case(host)).then_some(name)
     }
 
     /// The hosts, without the brackets of IPv6, and their ports.
@@ -159,9 +169,6 @@ impl Server {
 const MANAGED: &str = "expected one host. Several hosts need failover=managed: a program such as Patroni must make sure \
      that only one of them takes writes at a time, and a failover to a standby that lags loses \
      locks";
-
-const NAME: &str = "the client library checks the certificate for the name of the host and for no other name: name \
-     the host as it is in the certificate";
 
 /// The mode that both servers' own clients have.
 fn prefer() -> Tls {
