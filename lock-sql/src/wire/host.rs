@@ -52,7 +52,7 @@ impl<C: Link> Host<C> {
     ///
     /// # Errors
     ///
-    /// [`Failure::Barred`] and [`Failure::Down`].
+    /// [`Failure::Barred`], [`Failure::Down`] and [`Failure::Closed`].
     pub(super) async fn login<T, F>(
         &self,
         limit: Duration,
@@ -75,7 +75,7 @@ impl<C: Link> Host<C> {
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::Barred)?;
+        let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::no_options)?;
         let refused = |why| Failure::Barred(refused_before(C::DIALECT, why));
         let list = login.options().map_err(refused)?;
         let leaves_time = matches!(list.as_slice(), [first, _] if login.is_current(first));

@@ -176,11 +176,11 @@ async fn a_closed_client_leaves_no_socket_and_no_task(dialect: Dialect) {
     use_once(&locks).await;
     assert_eq!(sockets(&server).len(), 1);
     locks.close().await.unwrap();
-    assert_eq!(sockets(&server), [PathBuf::new(); 0]);
+    assert_eq!(sockets(&server).len(), 0);
     eventually("no connection", async || connections(&server).await == 0).await;
     let error = locks.lock("a").unwrap().acquire().await.unwrap_err();
     assert!(matches!(error, Error::Closed { .. }), "{error:?}");
-    assert_eq!(sockets(&server), [PathBuf::new(); 0]);
+    assert_eq!(sockets(&server).len(), 0);
     drop(locks);
     none_left(before).await;
 }
@@ -268,5 +268,5 @@ async fn no_relay_is_made_for_the_host_itself(dialect: Dialect) {
     let (server, authority) = start(dialect, "127.0.0.1").await;
     let url = format!("{}{}&server_name=127.0.0.1", server.url(), verify(&authority));
     use_once(&locks(&url).await).await;
-    assert_eq!(sockets(&server), [PathBuf::new(); 0]);
+    assert_eq!(sockets(&server).len(), 0);
 }

@@ -5,13 +5,13 @@
 //! So it connects to a socket of this process, and a relay copies bytes between that and the server.
 //! TLS goes from the library to the server: what the relay copies is encrypted.
 
+#[cfg(unix)]
+mod carry;
+
 use std::{
-    fs::Permissions,
     io,
-    os::unix::fs::PermissionsExt,
     path::PathBuf,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use lock_core::{
@@ -19,22 +19,9 @@ use lock_core::{
     keep::{errors::unavailable, poison::lock},
 };
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpStream, UnixListener, UnixStream},
-    task::AbortHandle,
-    time::{sleep, timeout},
-};
+use tokio::task::AbortHandle;
 
 use crate::{error::closed, layout::dialect::Dialect, wire::unseen::Unseen};
-
-/// Pause if the process has no file descriptor left for a connection.
-const PAUSE: Duration = Duration::from_millis(10);
-/// Longest time that the server takes no byte: as long as the longest limit of a request. Without
-/// it, a connection that the library has given up would last until the kernel gives up.
-const STALL: Duration = Duration::from_mins(1);
-/// Most bytes that are copied at once.
-const PART: usize = 16 * 1024;
 
 /// A relay to one host. Dropping it removes its socket. A connection through it lasts as long as
 /// the library and the server keep it.
@@ -78,8 +65,8 @@ impl Relay {
         Self { dialect, target, door: Mutex::new(Door::Shut) }
     }
 
-    /// The socket to connect to. It is another one only if something has removed the last one, as
-    /// programs do that tidy up old temporary files.
+    /// The socket to connect to. It is another one only if the last one is gone, as by a program that
+    /// tidies up old temporary files.
     ///
     /// # Errors
     ///
@@ -89,10 +76,14 @@ impl Relay {
         let mut door = lock(&self.door);
         match &*door {
             Door::Closed => return Err(closed(self.dialect)),
-            Door::Open(socket) if self.path(&socket.folder).exists() => {
-                return Ok(self.path(&socket.folder));
+            Door::Open(Socket { folder, accepts }) => {
+                let path = self.path(folder);
+                // Its task ends with the runtime, and the client may have come to another one.
+                if !accepts.is_finished() && path.exists() {
+                    return Ok(path);
+                }
             }
-            _ => {}
+            Door::Shut => {}
         }
         let socket = self.open().map_err(|why| self.unopened(&why))?;
         let path = self.path(&socket.folder);
@@ -110,12 +101,19 @@ impl Relay {
         folder.path().join(format!(".s.PGSQL.{}", self.target.port))
     }
 
+    #[cfg(unix)]
     fn open(&self) -> io::Result<Socket> {
-        let mode = Permissions::from_mode(0o700);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix("distlock-").permissions(mode).tempdir()?;
-        let listener = UnixListener::bind(self.path(&folder))?;
-        let accepts = tokio::spawn(accept(listener, self.target.clone())).abort_handle();
+        let listener = tokio::net::UnixListener::bind(self.path(&folder))?;
+        let accepts = tokio::spawn(carry::accept(listener, self.target.clone())).abort_handle();
         Ok(Socket { folder, accepts })
+    }
+
+    /// The client library has no such sockets there.
+    #[cfg(not(unix))]
+    fn open(&self) -> io::Result<Socket> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn unopened(&self, why: &io::Error) -> Error {
@@ -135,63 +133,65 @@ impl Relay {
     }
 }
 
-async fn accept(listener: UnixListener, target: Arc<Target>) {
-    loop {
-        match listener.accept().await {
-            Ok((client, _)) => drop(tokio::spawn(carry(client, target.clone()))),
-            Err(_) => sleep(PAUSE).await,
-        }
-    }
-}
-
-/// One connection: ends as soon as one side ends, or the library gives up before the server is
-/// reached.
-async fn carry(mut client: UnixStream, target: Arc<Target>) {
-    let mut early = Vec::with_capacity(PART);
-    let dialed = tokio::select! {
-        dialed = target.dial() => dialed,
-        () = hear(&mut client, &mut early) => return,
+#[cfg(all(test, unix))]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::{TcpListener, UnixStream},
     };
-    match dialed {
-        Ok(server) => copy(client, server, early).await,
-        Err(why) => {
-            let Target { host, port, unseen } = &*target;
-            // Before the library sees the end of its connection, which is when `client` is dropped.
-            unseen.note(&why, format!("no connection to {host}:{port}: {why}"));
-        }
+
+    use super::*;
+
+    /// A server, and a relay to it.
+    async fn start() -> (TcpListener, Relay) {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = server.local_addr().unwrap().port();
+        let relay = Relay::new(Dialect::Postgres, "127.0.0.1".to_owned(), port, Unseen::default());
+        (server, relay)
     }
-}
 
-impl Target {
-    async fn dial(&self) -> io::Result<TcpStream> {
-        let server = TcpStream::connect((self.host.as_str(), self.port)).await?;
-        server.set_nodelay(true)?;
-        Ok(server)
+    /// The library sends a request before it reads that the server has ended the connection.
+    #[tokio::test]
+    async fn the_last_words_of_a_server_are_heard() {
+        let (listener, relay) = start().await;
+        let mut client = UnixStream::connect(relay.socket().unwrap()).await.unwrap();
+        client.write_all(b"hello").await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        let mut heard = [0; 5];
+        server.read_exact(&mut heard).await.unwrap();
+        server.write_all(b"bye").await.unwrap();
+        drop(server);
+        let mut words = Vec::new();
+        client.read_to_end(&mut words).await.unwrap();
+        assert_eq!((&heard, words.as_slice()), (b"hello", b"bye".as_slice()));
+        client.write_all(b"one more").await.unwrap();
     }
-}
 
-/// Keeps what the library sends before the server is reached. Returns when it has hung up.
-async fn hear(client: &mut UnixStream, early: &mut Vec<u8>) {
-    while client.read_buf(early).await.is_ok_and(|read| read > 0) {}
-}
+    #[tokio::test]
+    async fn a_connection_outlasts_the_socket_and_ends_with_the_library() {
+        let (listener, relay) = start().await;
+        let path = relay.socket().unwrap();
+        let mut client = UnixStream::connect(&path).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        relay.close();
+        assert!(!path.parent().unwrap().exists());
+        assert!(matches!(relay.socket(), Err(Error::Closed { .. })));
+        client.write_all(b"goodbye").await.unwrap();
+        drop(client);
+        let mut words = Vec::new();
+        server.read_to_end(&mut words).await.unwrap();
+        assert_eq!(words, b"goodbye");
+    }
 
-/// Neither the library nor a server half-closes a connection and goes on: the end of one direction
-/// is the end of both.
-async fn copy(mut client: UnixStream, mut server: TcpStream, early: Vec<u8>) {
-    let (mut from_client, mut to_client) = client.split();
-    let (mut from_server, mut to_server) = server.split();
-    let forth = async {
-        let mut part = early;
-        loop {
-            timeout(STALL, to_server.write_all(&part)).await??;
-            part.clear();
-            if from_client.read_buf(&mut part).await? == 0 {
-                return io::Result::Ok(());
-            }
-        }
-    };
-    tokio::select! {
-        _ = forth => {}
-        _ = tokio::io::copy(&mut from_server, &mut to_client) => {}
+    #[test]
+    fn another_runtime_gets_another_socket() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let relay = Relay::new(Dialect::MySql, "localhost".to_owned(), 1, Unseen::default());
+        let (first, second) = (runtime().unwrap(), runtime().unwrap());
+        let path = first.block_on(async { relay.socket().unwrap() });
+        assert_eq!(first.block_on(async { relay.socket().unwrap() }), path);
+        drop(first);
+        assert_ne!(second.block_on(async { relay.socket().unwrap() }), path);
+        assert!(!path.exists());
     }
 }
