@@ -266,7 +266,6 @@ mod tests {
             ("postgres://h?tls=no", "off, verify, prefer"),
             ("postgres://h?ca=x", "tls=verify"),
             ("postgres://h?server_name=i", "it needs tls=verify"),
-            ("postgres://h?tls=verify&server_name=i%20j", "a DNS name"),
             ("postgres://h?connect_timeout=1ms", "100ms to 1m"),
             ("oracle://h", "sqlite:PATH"),
         ] {

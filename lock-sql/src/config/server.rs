@@ -230,6 +230,27 @@ mod tests {
         assert_eq!(Server::new("10.0.0.1", 7).open_login(), None, "no password");
     }
 
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[test]
+    fn only_another_name_than_the_host_counts_as_one() {
+        let named =
+            |host: &str, name: &str| Server::new(host, 7).tls(Tls::verify().server_name(name));
+        for (host, name, other) in [
+            ("10.0.0.1", "db.example", Some("db.example")),
+            ("::1", "[::2]", Some("::2")),
+            ("::1", "[::1]", None),
+            ("db.example", "DB.example", None),
+        ] {
+            named(host, name).check(7).unwrap();
+            assert_eq!(named(host, name).other_name(host).as_deref(), other, "{host} {name}");
+        }
+        assert_eq!(Server::new("a", 7).tls(Tls::verify()).other_name("a"), None);
+        for (host, name) in [("a", "a b"), ("a", ""), ("/run/pg", "a")] {
+            let error = named("a", name).hosts([host]).check(7).unwrap_err();
+            assert!(error.to_string().contains("server_name"), "{error}");
+        }
+    }
+
     #[test]
     fn several_hosts_need_to_be_managed() {
         let server = Server::new("a", 7).hosts(["a", "b:8"]);

@@ -1,6 +1,6 @@
 //! A server whose certificate has another name than its host, and the relay to it.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use lock_core::{Clock, Error, Locks};
 use lock_lab::{Authority, Proxy};
@@ -45,9 +45,9 @@ fn named(url: &str, authority: &Authority) -> String {
     format!("{url}{}&server_name={NAME}", verify(authority))
 }
 
-/// The sockets of relays to servers at this port, which no other test's server has meanwhile.
-fn sockets(server: &Database) -> Vec<PathBuf> {
-    let name = format!(".s.PGSQL.{}", server.addr().port());
+/// The sockets of relays to this port, which no other test's server has meanwhile.
+fn sockets(address: SocketAddr) -> Vec<PathBuf> {
+    let name = format!(".s.PGSQL.{}", address.port());
     let folders = fs::read_dir(std::env::temp_dir()).unwrap().map(|folder| folder.unwrap());
     let folders =
         folders.filter(|folder| folder.file_name().to_string_lossy().contains("distlock-"));
@@ -174,13 +174,13 @@ async fn a_closed_client_leaves_no_socket_and_no_task(dialect: Dialect) {
     let before = Handle::current().metrics().num_alive_tasks();
     let locks = locks(&named(&server.url(), &authority)).await;
     use_once(&locks).await;
-    assert_eq!(sockets(&server).len(), 1);
+    assert_eq!(sockets(server.addr()).len(), 1);
     locks.close().await.unwrap();
-    assert_eq!(sockets(&server).len(), 0);
+    assert_eq!(sockets(server.addr()).len(), 0);
     eventually("no connection", async || connections(&server).await == 0).await;
     let error = locks.lock("a").unwrap().acquire().await.unwrap_err();
     assert!(matches!(error, Error::Closed { .. }), "{error:?}");
-    assert_eq!(sockets(&server).len(), 0);
+    assert_eq!(sockets(server.addr()).len(), 0);
     drop(locks);
     none_left(before).await;
 }
@@ -192,13 +192,20 @@ async fn a_dropped_client_leaves_no_socket_and_no_task(dialect: Dialect) {
     let locks = locks(&url).await;
     use_once(&locks).await;
     drop(locks);
-    eventually("no socket", async || sockets(&server).is_empty()).await;
+    eventually("no socket", async || sockets(server.addr()).is_empty()).await;
     eventually("no connection", async || connections(&server).await == 0).await;
+    none_left(before).await;
     // One that is dropped while it connects.
-    let soon = Duration::from_millis(5);
-    assert!(tokio::time::timeout(soon, connect(&url)).await.is_err(), "it connects at once");
-    eventually("no socket", async || sockets(&server).is_empty()).await;
-    eventually("no connection", async || connections(&server).await == 0).await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    proxy.cut();
+    let before = Handle::current().metrics().num_alive_tasks();
+    let url = named(&server.url_via(&proxy), &authority);
+    let connecting = tokio::spawn(async move { connect(&url).await });
+    eventually("it connects", async || proxy.stats().connections_open > 0).await;
+    connecting.abort();
+    assert!(connecting.await.unwrap_err().is_cancelled());
+    eventually("no socket", async || sockets(proxy.addr()).is_empty()).await;
+    drop(proxy);
     none_left(before).await;
 }
 
@@ -233,12 +240,12 @@ async fn a_socket_that_is_tidied_away_is_replaced(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
     let locks = locks(&named(&server.url(), &authority)).await;
     let held = locks.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
-    let [socket] = &*sockets(&server) else { panic!("one socket") };
+    let [socket] = &*sockets(server.addr()) else { panic!("one socket") };
     fs::remove_dir_all(socket.parent().unwrap()).unwrap();
     use_once(&locks).await;
     end_connections(&server, "lab").await;
     use_once(&locks).await;
-    assert_eq!(sockets(&server).len(), 1);
+    assert_eq!(sockets(server.addr()).len(), 1);
     assert!(held.is_valid());
     held.release().await.unwrap();
 }
@@ -254,19 +261,22 @@ async fn each_of_several_hosts_has_its_relay(dialect: Dialect) {
     one.set_read_only(true).await;
     let found = locks(&url).await;
     use_once(&found).await;
-    assert_eq!((sockets(&one).len(), sockets(&other).len()), (1, 1));
+    assert_eq!((sockets(one.addr()).len(), sockets(other.addr()).len()), (1, 1));
     other.set_read_only(true).await;
     one.set_read_only(false).await;
     use_once(&found).await;
     one.kill();
     unavailable(&url, [&one.addr().to_string(), "refused"]).await;
     drop(found);
-    eventually("no socket", async || sockets(&one).is_empty() && sockets(&other).is_empty()).await;
+    eventually("no socket", async || {
+        sockets(one.addr()).is_empty() && sockets(other.addr()).is_empty()
+    })
+    .await;
 }
 
 async fn no_relay_is_made_for_the_host_itself(dialect: Dialect) {
     let (server, authority) = start(dialect, "127.0.0.1").await;
     let url = format!("{}{}&server_name=127.0.0.1", server.url(), verify(&authority));
     use_once(&locks(&url).await).await;
-    assert_eq!(sockets(&server).len(), 0);
+    assert_eq!(sockets(server.addr()).len(), 0);
 }
