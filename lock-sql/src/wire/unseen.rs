@@ -9,7 +9,7 @@ use lock_core::keep::poison::lock;
 
 use crate::wire::failure::Failure;
 
-/// Why a [relay](super::relay) reaches no server. The client library sees only the end of its
+/// Why a relay reaches no server. The client library sees only the end of its
 /// connection to the relay.
 #[derive(Clone, Default)]
 pub(crate) struct Unseen(Arc<Mutex<Last>>);

@@ -185,6 +185,25 @@ async fn a_closed_client_leaves_no_socket_and_no_task(dialect: Dialect) {
     none_left(before).await;
 }
 
+/// MariaDB complains in its log of connections that are cut off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_goodbye_passes_the_relay() {
+    let (server, authority) = start(Dialect::MySql, NAME).await;
+    let aborted = "SELECT variable_value FROM information_schema.global_status \
+                   WHERE variable_name = 'ABORTED_CLIENTS'";
+    let before = server.sql(aborted).await;
+    for _ in 0..10 {
+        let locks = locks(&named(&server.url(), &authority)).await;
+        let work = (0..8).map(|n| tokio::spawn(locks.lock(format!("{n}")).unwrap().acquire()));
+        for attempt in work.collect::<Vec<_>>() {
+            attempt.await.unwrap().unwrap().release().await.unwrap();
+        }
+        locks.close().await.unwrap();
+    }
+    eventually("all have left", async || connections(&server).await == 0).await;
+    assert_eq!(server.sql(aborted).await, before, "connections that were cut off");
+}
+
 async fn a_dropped_client_leaves_no_socket_and_no_task(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
     let before = Handle::current().metrics().num_alive_tasks();
