@@ -109,7 +109,7 @@
 //! | `tls` | of a server: whether to encrypt; `prefer`: if the server can, without a check of its certificate. MySQL's usual login needs TLS, unless the server has checked the password lately | `prefer` | `off`, `prefer`, `verify` |
 //! | `ca` | with `tls=verify`: a file with authorities to trust, besides those of the system | those of the system | a file in PEM |
 //! | `cert`, `key` | with `tls=verify`: the certificate that the client shows, and its key | none | files in PEM, both |
-//! | `server_name` | with `tls=verify`: the name in the certificate. The client library checks the name of the host only, so another name is refused | the host | the host |
+//! | `server_name` | with `tls=verify`: the name in the certificate of each server | its host | a DNS name or an address |
 //! | `user_file` | of a server: a file with the user; it needs a database in the URL | none | a path |
 //! | `user_env` | of a server: the environment variable with the user; it needs a database in the URL | none | a name |
 //! | `password_file` | of a server: a file with the password | none | a path |
@@ -148,6 +148,12 @@
 //! With `tls=prefer` a machine on the way can ask for the password and get it. Use `tls=verify` where
 //! others can reach the network. `PGOPTIONS` of the environment is refused: a `search_path` in it
 //! would lead to other tables.
+//!
+//! The client library checks a certificate for the host that it connects to. With another
+//! `server_name` it connects to a socket of this process instead, and the client copies the encrypted
+//! bytes between that and the server. The socket is in a directory of its own in the directory for
+//! temporary files (`TMPDIR`), which only this user may enter. It is removed when the client is
+//! closed or dropped; a process that is killed leaves it there.
 //!
 //! # Store set-up and rights
 //!

@@ -39,11 +39,6 @@ const TTL: Duration = Duration::from_secs(5);
 /// Time for a client without a network to reach the store.
 const PAST: Duration = Duration::from_secs(2);
 
-/// Why a database with `tls=verify` has no proxy, and how to have one.
-const HOST_ALONE: &str = ", because its client library checks the certificate for the host in the \
-                          URL, which then is the proxy's (a certificate that is also for 127.0.0.1 \
-                          helps, and so does a check without tls=verify)";
-
 /// The store, with a connection of our own that has no faults.
 pub(super) struct Target {
     url: String,
@@ -224,7 +219,7 @@ impl Target {
     async fn find_way(&self) -> Result<Way, Failure> {
         let url = StoreUrl::parse(&self.url)?;
         if let Some(hosts) = servers(&url) {
-            return Ok(self.through_a_proxy(&url, hosts).await);
+            return Ok(self.through_a_proxy(hosts).await);
         }
         #[cfg(feature = "sqlite")]
         if url.scheme() == "sqlite" {
@@ -234,7 +229,7 @@ impl Target {
     }
 
     /// Tries a proxy. A certificate is for the host's name, not for the proxy's.
-    async fn through_a_proxy(&self, parsed: &StoreUrl, hosts: Vec<String>) -> Way {
+    async fn through_a_proxy(&self, hosts: Vec<String>) -> Way {
         let mut url = self.url.clone();
         let mut past = self.past_a_proxy(&url, &hosts).await;
         if past.is_err() {
@@ -246,10 +241,7 @@ impl Target {
         match past {
             Ok(false) => Way::Proxy { hosts, url },
             Ok(true) => Way::Bare("its clients go past a proxy, to hosts of its own".to_owned()),
-            Err(error) => {
-                let hint = if checks_host_alone(parsed) { HOST_ALONE } else { "" };
-                Way::Bare(format!("cannot be reached through a proxy{hint}: {error}"))
-            }
+            Err(error) => Way::Bare(format!("cannot be reached through a proxy: {error}")),
         }
     }
 
@@ -271,12 +263,6 @@ impl Target {
 /// The servers in a URL, with their ports. `None` for a store without servers.
 fn servers(url: &StoreUrl) -> Option<Vec<String>> {
     Store::port_of(url.scheme()).map(|port| url.hosts(port))
-}
-
-/// Whether a client checks a certificate, and cannot be told another name than the host's.
-fn checks_host_alone(url: &StoreUrl) -> bool {
-    let store = Store::of_scheme(url.scheme()).map_or("", |store| store.scheme);
-    ["postgres", "mysql"].contains(&store) && url.options().text("tls") == Some("verify")
 }
 
 /// The URL, with the first host's name for the certificate's check.

@@ -135,12 +135,22 @@ impl Server {
         if addresses.is_empty() || addresses.len() > 1 && self.failover.is_none() {
             return invalid("hosts", self.hosts.join(","), MANAGED);
         }
-        match self.tls.server_name.as_ref() {
-            Some(name) if addresses.iter().any(|(host, _)| host != name) => {
-                invalid("server_name", name.clone(), NAME)
-            }
-            _ => Ok(()),
+        let Some(name) = &self.tls.server_name else { return Ok(()) };
+        #[cfg(any(feature = "mysql", feature = "postgres"))]
+        lock_core::keep::tls::server_name(&self.tls, name)?;
+        match addresses.iter().any(|(host, _)| host.starts_with('/')) {
+            true => invalid("server_name", name.clone(), "none for a directory of sockets"),
+            false => Ok(()),
         }
+    }
+
+    /// The name that the certificate must have, without the brackets of IPv6, unless it is this
+    /// host.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn other_name(&self, host: &str) -> Option<String> {
+        let name = lock_core::keep::tls::server_name(&self.tls, host).ok()?.to_str().into_owned();
+        let is_given = self.tls.server_name.is_some();
+        (is_given && !name.eq_ignore_ascii_case(host)).then_some(name)
     }
 
     /// The hosts, without the brackets of IPv6, and their ports.
@@ -166,9 +176,6 @@ const MANAGED: &str = "expected one host. Several hosts need failover=managed: a
 
 const NAMED: &str = "a name: the default is named like the user, and with user_file or user_env \
      another user would have other locks";
-
-const NAME: &str = "the client library checks the certificate for the name of the host and for no other name: name \
-     the host as it is in the certificate";
 
 /// The mode that both servers' own clients have.
 fn prefer() -> Tls {
@@ -228,6 +235,27 @@ mod tests {
         assert!(!told(Server::new("10.0.0.1", 7).tls(Tls::verify())));
         assert!(told(Server::new("10.0.0.1", 7).tls(Tls::default())));
         assert_eq!(Server::new("10.0.0.1", 7).open_login(), None, "no password");
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[test]
+    fn only_another_name_than_the_host_counts_as_one() {
+        let named =
+            |host: &str, name: &str| Server::new(host, 7).tls(Tls::verify().server_name(name));
+        for (host, name, other) in [
+            ("10.0.0.1", "db.example", Some("db.example")),
+            ("::1", "[::2]", Some("::2")),
+            ("::1", "[::1]", None),
+            ("db.example", "DB.example", None),
+        ] {
+            named(host, name).check(7).unwrap();
+            assert_eq!(named(host, name).other_name(host).as_deref(), other, "{host} {name}");
+        }
+        assert_eq!(Server::new("a", 7).tls(Tls::verify()).other_name("a"), None);
+        for (host, name) in [("a", "a b"), ("a", ""), ("/run/pg", "a")] {
+            let error = named("a", name).hosts([host]).check(7).unwrap_err();
+            assert!(error.to_string().contains("server_name"), "{error}");
+        }
     }
 
     #[test]

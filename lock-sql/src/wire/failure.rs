@@ -1,5 +1,7 @@
 //! Why a script has no answer.
 
+use std::io;
+
 use lock_core::{Effect, Error, keep::errors::unavailable};
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -31,9 +33,20 @@ impl Failure {
         }
     }
 
+    /// Why there are no options to connect with.
+    pub(crate) fn no_options(why: Error) -> Self {
+        match why {
+            Error::Closed { .. } => Self::Closed,
+            Error::Unavailable { source, .. } => {
+                Self::Down(sqlx::Error::Io(io::Error::other(source)))
+            }
+            why => Self::Barred(why),
+        }
+    }
+
     /// There is no server that takes writes; there may be one soon.
     pub(crate) fn down(why: &str) -> Self {
-        Self::Down(sqlx::Error::Io(std::io::Error::other(why.to_owned())))
+        Self::Down(sqlx::Error::Io(io::Error::other(why.to_owned())))
     }
 
     /// The error of a request that has had no effect.
@@ -51,5 +64,5 @@ impl Failure {
 }
 
 pub(crate) fn cancelled() -> sqlx::Error {
-    sqlx::Error::Io(std::io::Error::other("nobody waits for the answer any more"))
+    sqlx::Error::Io(io::Error::other("nobody waits for the answer any more"))
 }

@@ -11,7 +11,7 @@ use crate::{
     error::{refused_before, refused_login},
     wire::{
         failure::Failure, limit::Limit, link::Link, logins::Logins, own_client::Way,
-        verdict::Origin,
+        unseen::Unseen, verdict::Origin,
     },
 };
 
@@ -21,6 +21,7 @@ pub(crate) struct Host<C: Link> {
     name: Arc<str>,
     way: Way<C>,
     logins: Arc<Logins<C::Options>>,
+    unseen: Unseen,
 }
 
 /// A host that takes writes.
@@ -31,14 +32,16 @@ pub(super) struct Probe<C> {
 
 impl<C: Link> Clone for Host<C> {
     fn clone(&self) -> Self {
-        let Self { name, way, logins } = self;
-        Self { name: name.clone(), way: way.clone(), logins: logins.clone() }
+        let Self { name, way, logins, unseen } = self;
+        let (way, unseen) = (way.clone(), unseen.clone());
+        Self { name: name.clone(), way, logins: logins.clone(), unseen }
     }
 }
 
 impl<C: Link> Host<C> {
-    pub(crate) fn new(name: &str, way: Way<C>) -> Self {
-        Self { name: name.into(), way, logins: Arc::default() }
+    /// `unseen`: failures on the way that the client library does not see.
+    pub(crate) fn new(name: &str, way: Way<C>, unseen: Unseen) -> Self {
+        Self { name: name.into(), way, logins: Arc::default(), unseen }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -50,7 +53,7 @@ impl<C: Link> Host<C> {
     ///
     /// # Errors
     ///
-    /// [`Failure::Barred`] and [`Failure::Down`].
+    /// [`Failure::Barred`], [`Failure::Down`] and [`Failure::Closed`].
     pub(super) async fn login<T, F>(
         &self,
         limit: Duration,
@@ -73,13 +76,14 @@ impl<C: Link> Host<C> {
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::Barred)?;
+        let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::no_options)?;
         let refused = |why| Failure::Barred(refused_before(C::DIALECT, why));
         let list = login.options().map_err(refused)?;
         let leaves_time = matches!(list.as_slice(), [first, _] if login.is_current(first));
         let mut part = leaves_time.then(|| limit.half());
         let mut last = Failure::down("no login to try");
         for options in list {
+            let before = self.unseen.count();
             let connected = match part.take() {
                 Some(part) => timeout(part, connect(options.clone())).await,
                 None => Ok(connect(options.clone()).await),
@@ -89,7 +93,7 @@ impl<C: Link> Host<C> {
                     login.accepted(&options);
                     return Ok(connected);
                 }
-                Ok(Err(failure)) => failure,
+                Ok(Err(failure)) => self.unseen.cause(before, failure),
                 Err(_) => {
                     login.unanswered(limit.whole());
                     continue;

@@ -13,6 +13,7 @@ use crate::wire::{
     host::{Host, Probe},
     link::Link,
     own_client::Way,
+    unseen::Unseen,
     verdict::{Origin, judge},
 };
 
@@ -50,7 +51,7 @@ struct Place {
 impl<C: Link> Hosts<C> {
     /// The only place there is.
     pub(crate) fn one(way: Way<C>) -> Self {
-        Self::several(vec![Host::new("", way)], Timeouts::default())
+        Self::several(vec![Host::new("", way, Unseen::default())], Timeouts::default())
     }
 
     /// The hosts of one deployment.

@@ -18,6 +18,8 @@ pub(crate) mod own_client;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
+mod relay;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod remote;
 mod run;
 pub(crate) mod script;
@@ -28,4 +30,5 @@ pub(crate) mod sqlite;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod tls_error;
 pub(crate) mod turns;
+mod unseen;
 mod verdict;

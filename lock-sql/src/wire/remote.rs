@@ -1,6 +1,6 @@
 //! A client's connections to a server, of either kind.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use lock_core::{Attempt, Encryption, Error, Instant, Pem, Result, Tls, keep::tls::client_config};
@@ -17,7 +17,9 @@ use crate::{
         limit::Limit,
         link::Link,
         own_client::Way,
+        relay::Relay,
         turns::{SEATS, Turn, Turns},
+        unseen::Unseen,
     },
 };
 #[cfg(feature = "postgres")]
@@ -29,17 +31,20 @@ pub(crate) struct Remote<C: Link> {
     address: Option<String>,
     turns: Turns,
     connections: Arc<Connections<C>>,
+    relays: Vec<Arc<Relay>>,
     #[cfg(feature = "postgres")]
     pub(super) pushes: Option<Pushes>,
 }
 
 impl<C: Link> Remote<C> {
     /// Sends nothing yet.
-    pub(super) fn by(address: Option<String>, hosts: Arc<Hosts<C>>) -> Self {
+    pub(super) fn by(address: Option<String>, relayed: Relayed<C>) -> Self {
+        let Relayed { hosts, relays } = relayed;
         Self {
             address,
             turns: Turns::new(SEATS),
             connections: Connections::new(hosts, SEATS),
+            relays,
             #[cfg(feature = "postgres")]
             pushes: None,
         }
@@ -80,6 +85,7 @@ impl<C: Link> Database for Remote<C> {
     fn refuse(&self) {
         self.turns.close();
         self.connections.refuse();
+        self.relays.iter().for_each(|relay| relay.close());
         #[cfg(feature = "postgres")]
         if let Some(task) = self.pushes.as_ref().and_then(|pushes| pushes.task.get()) {
             task.abort();
@@ -114,8 +120,22 @@ impl<C: Link> Drop for Remote<C> {
     }
 }
 
+/// The hosts of a database, and the relays that some of them need.
+pub(super) struct Relayed<C: Link> {
+    pub(super) hosts: Arc<Hosts<C>>,
+    relays: Vec<Arc<Relay>>,
+}
+
+impl<C: Link> Relayed<C> {
+    /// Hosts that need none.
+    pub(super) fn none(hosts: Hosts<C>) -> Self {
+        Self { hosts: Arc::new(hosts), relays: Vec::new() }
+    }
+}
+
 /// The hosts of a server, each with the options that a function makes for it. The function is called
-/// for each connection, since the password and the certificates may be new ones.
+/// for each connection, since the password and the certificates may be new ones. `through` changes
+/// them to those of a socket, and of a certificate with this name.
 ///
 /// # Errors
 ///
@@ -124,19 +144,32 @@ pub(super) fn hosts<C: Link>(
     server: &Server,
     default_port: u16,
     options: fn(&Server, &str, u16) -> Result<C::Options>,
-) -> Result<Arc<Hosts<C>>> {
+    through: fn(C::Options, &str, &Path) -> C::Options,
+) -> Result<Relayed<C>> {
     server.check(default_port)?;
     if server.tls.mode == Encryption::Verify {
         // Says better than the client library what is wrong with the files.
         client_config(&server.tls)?;
     }
+    let mut relays = Vec::new();
     let host = |(name, port): (String, u16)| {
-        let (shown, server) = (format!("{name}:{port}"), server.clone());
-        let way: Way<C> = Arc::new(move || options(&server, &name, port));
-        Host::new(&shown, way)
+        let (shown, server, unseen) = (format!("{name}:{port}"), server.clone(), Unseen::default());
+        let way: Way<C> = match server.other_name(&name) {
+            None => Arc::new(move || options(&server, &name, port)),
+            Some(other) => {
+                let relay = Relay::new(C::DIALECT, name.clone(), port, unseen.clone());
+                let relay = Arc::new(relay);
+                relays.push(relay.clone());
+                Arc::new(move || {
+                    let options = options(&server, &name, port)?;
+                    Ok(through(options, &other, &relay.socket()?))
+                })
+            }
+        };
+        Host::new(&shown, way, unseen)
     };
     let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
-    Ok(Arc::new(Hosts::several(hosts, server.timeouts)))
+    Ok(Relayed { hosts: Arc::new(Hosts::several(hosts, server.timeouts)), relays })
 }
 
 /// The texts of certificates and of a key.

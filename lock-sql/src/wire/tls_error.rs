@@ -65,7 +65,7 @@ fn wrong(bad: &Bad) -> &'static str {
         Bad::NotValidYet | Bad::NotValidYetContext { .. } => "is not valid yet",
         Bad::UnknownIssuer => "is of an authority that is not trusted: option ca",
         Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
-            "is for another host name: name the host as in the certificate"
+            "is for another host name: name the host as in the certificate, or option server_name"
         }
         Bad::BadSignature => "is not signed by the authority that it names: option ca",
         Bad::Revoked => "was revoked",

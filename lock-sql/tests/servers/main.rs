@@ -18,6 +18,7 @@ mod read_only;
 mod replies;
 mod rights;
 mod rotation;
+mod server_name;
 mod stall;
 mod storm;
 #[path = "../support/mod.rs"]
