@@ -27,6 +27,8 @@ pub(crate) struct Dial {
     user: Option<User>,
     password: Option<Secret>,
     database: i64,
+    /// What stands before the names of the login's options.
+    of: &'static str,
     /// Time limit of making a connection.
     pub(crate) limit: Duration,
 }
@@ -61,6 +63,7 @@ impl Dial {
             password: config.password.clone(),
             database: config.database,
             limit: config.timeouts.connect.unwrap_or(Self::LIMIT),
+            of: "",
         };
         dial.check()?;
         Ok(dial)
@@ -76,7 +79,8 @@ impl Dial {
         let transport = config.transport.of_sentinels();
         let servers = Self::new(config)?;
         let limit = servers.limit.min(Self::SENTINEL);
-        let dial = Self { transport, user, password, database: 0, limit, ..servers };
+        let of = "sentinel_";
+        let dial = Self { transport, user, password, database: 0, limit, of, ..servers };
         dial.check()?;
         Ok(dial)
     }
@@ -193,13 +197,26 @@ impl Dial {
             .set_db(self.database)
             .set_protocol(protocol)
             .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-        if let Some(user) = self.user.as_ref().map(User::read).transpose()? {
+        let user = self.user.as_ref().map(User::read).transpose();
+        if let Some(user) = user.map_err(|error| self.named(error))? {
             login = login.set_username(user);
         }
-        Ok(match self.password.as_ref().map(Secret::read).transpose()? {
+        let password = self.password.as_ref().map(Secret::read).transpose();
+        Ok(match password.map_err(|error| self.named(error))? {
             Some(password) => login.set_password(password),
             None => login,
         })
+    }
+
+    /// The error about a part of the login, with the name of its option.
+    fn named(&self, error: lock_core::Error) -> lock_core::Error {
+        match error {
+            lock_core::Error::InvalidOption { option, value, allowed } => {
+                let option = format!("{}{option}", self.of);
+                lock_core::Error::InvalidOption { option, value, allowed }
+            }
+            error => error,
+        }
     }
 }
 
@@ -246,5 +263,31 @@ impl Drop for Task {
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opened").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::StoreUrl;
+
+    use super::*;
+
+    #[test]
+    fn an_unreadable_part_of_a_login_names_its_option() {
+        type Way = fn(&RedisConfig) -> lock_core::Result<Dial>;
+        for (option, way) in [
+            ("user_file", Dial::new as Way),
+            ("password_file", Dial::new),
+            ("sentinel_user_file", Dial::of_sentinels),
+            ("sentinel_password_file", Dial::of_sentinels),
+        ] {
+            let url = format!("redis+sentinel://h/s?{option}=/none/of/it");
+            let config = RedisConfig::from_url(&StoreUrl::parse(&url).unwrap()).unwrap();
+            let error = way(&config).unwrap_err();
+            let lock_core::Error::InvalidOption { option: named, .. } = &error else {
+                panic!("{error:?}");
+            };
+            assert_eq!(named, option);
+        }
     }
 }
