@@ -21,7 +21,13 @@ pub(crate) async fn granted(
     place: &Place,
     signals: &mut Signals,
 ) -> Result<Result<LockGuard, Signal>, Failure> {
-    let grant = granting(wanted, place)?;
+    let grant = match granting(wanted, place) {
+        Ok(grant) => grant,
+        Err(failure) => {
+            place.close().await;
+            return Err(failure);
+        }
+    };
     match place.wait(&wanted.name, wanted.terms.quiet, signals, grant).await? {
         Ok(Some(guard)) => Ok(Ok(guard)),
         Ok(None) => {

@@ -42,12 +42,12 @@ impl Place {
             on_lost.fit(ttl, terms.max_hold)?;
         }
         let locks = store.connect_with_others().await?;
-        // A leaked handle: the end of the process closes SQLite's file sooner than the last handle
-        // would.
-        std::mem::forget(locks.clone());
         let ttl = terms.ttl.unwrap_or(locks.guarantees().default_ttl);
         locks.guarantees().check_ttl(ttl)?;
         let policy = on_lost.fit(ttl, terms.max_hold)?;
+        // A leaked handle: the end of the process closes SQLite's file sooner than the last handle
+        // would.
+        std::mem::forget(locks.clone());
         let me = match command.first().and_then(|path| Path::new(path).file_name()) {
             Some(program) => format!("{}, runs {}", this_process(), program.display()),
             None => this_process().to_string(),
