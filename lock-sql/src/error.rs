@@ -236,9 +236,12 @@ pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
 }
 
-/// Whether the login lacks a right.
-pub(crate) fn is_denied(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Denied)
+/// Whether the login may lack a right. PostgreSQL does not even find a table in a schema that the
+/// login may not use.
+pub(crate) fn may_lack_right(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| {
+        matches!(Refusal::of(dialect, error), Refusal::Denied | Refusal::NoTable)
+    })
 }
 
 /// Whether the outcome of a script that was sent is unknown: no answer came, or the database ended

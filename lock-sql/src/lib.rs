@@ -153,7 +153,7 @@
 //! `server_name` it connects to a socket of this process instead, and the client copies the encrypted
 //! bytes between that and the server. The socket is in a directory of its own in the directory for
 //! temporary files (`TMPDIR`), which only this user may enter. It is removed when the client is
-//! closed or dropped; a process that is killed leaves it there.
+//! closed or dropped; a process that a signal ends before that leaves it there.
 //!
 //! # Store set-up and rights
 //!

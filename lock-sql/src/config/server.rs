@@ -174,7 +174,7 @@ const MANAGED: &str = "expected one host. Several hosts need failover=managed: a
      that only one of them takes writes at a time, and a failover to a standby that lags loses \
      locks";
 
-const NAMED: &str = "a name: the default is named like the user, and with user_file or user_env \
+const NAMED: &str = "a name: without one the user's own may count, and with user_file or user_env \
      another user would have other locks";
 
 /// The mode that both servers' own clients have.

@@ -35,6 +35,8 @@ pub(crate) struct Connections<C: Link> {
     /// A connection that only renewals use, where several scripts run at once. So renewals do not
     /// wait for one to be made, or to come back.
     reserved: Mutex<Option<Made<C>>>,
+    /// Connections whose login began earlier are not used again: its user may be gone.
+    logins_from: Mutex<Instant>,
     /// Rings when a connection comes back, or is gone.
     back: Arc<Notify>,
     /// How many connections there are, used or not.
@@ -131,6 +133,7 @@ impl<C: Link> Connections<C> {
             hosts,
             idle: Mutex::new(Some(Vec::new())),
             reserved: Mutex::new(None),
+            logins_from: Mutex::default(),
             back: Arc::default(),
             alive: Arc::default(),
             seats: Arc::new(Semaphore::new(most)),
@@ -178,9 +181,14 @@ impl<C: Link> Connections<C> {
         Alive { count: self.alive.clone(), back: self.back.clone() }
     }
 
-    /// Keeps a connection for the next script, unless it leads to a former primary.
+    /// Whether a connection leads to the primary, by a login that works as far as is known.
+    fn is_current(&self, made: &Made<C>) -> bool {
+        made.moves == self.hosts.moves() && made.began >= *lock(&self.logins_from)
+    }
+
+    /// Keeps a connection for the next script if it is current.
     fn put_back(&self, made: Made<C>) {
-        let is_current = made.moves == self.hosts.moves();
+        let is_current = self.is_current(&made);
         match &mut *lock(&self.idle) {
             Some(idle) if is_current => idle.push(made),
             _ => drop(tokio::spawn(made.connection.close())),
@@ -191,7 +199,7 @@ impl<C: Link> Connections<C> {
     pub(super) fn put_back_of(&self, rank: Rank, made: Made<C>) {
         let mut reserved = self.reserved();
         let are_several = self.most - self.seats.available_permits() > 1;
-        let is_current = made.moves == self.hosts.moves();
+        let is_current = self.is_current(&made);
         let keeps = rank == Rank::Renew && are_several && is_current && !self.is_refusing();
         match &*reserved {
             None if keeps => {
@@ -214,6 +222,21 @@ impl<C: Link> Connections<C> {
         *self.reserved() = None;
         if let Some(idle) = &mut *lock(&self.idle) {
             idle.clear();
+        }
+    }
+
+    /// Ends the connections whose login has begun until now: at once, or when they come back. Does
+    /// nothing if the login that began then was left before.
+    pub(super) fn leave_login(&self, began: Instant) {
+        let mut from = lock(&self.logins_from);
+        if began < *from {
+            return;
+        }
+        *from = Clock::Boot.now();
+        drop(from);
+        let idle = lock(&self.idle).as_mut().map(std::mem::take).unwrap_or_default();
+        for made in idle.into_iter().chain(self.reserved().take()) {
+            drop(tokio::spawn(made.connection.close()));
         }
     }
 

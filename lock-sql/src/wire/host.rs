@@ -10,8 +10,13 @@ use crate::wire::limit::GOODBYE;
 use crate::{
     error::{refused_before, refused_login},
     wire::{
-        failure::Failure, limit::Limit, link::Link, logins::Logins, own_client::Way,
-        unseen::Unseen, verdict::Origin,
+        failure::Failure,
+        limit::Limit,
+        link::Link,
+        logins::Logins,
+        own_client::{Route, Way},
+        unseen::Unseen,
+        verdict::Origin,
     },
 };
 
@@ -20,7 +25,10 @@ pub(crate) struct Host<C: Link> {
     /// Its name and port, for people.
     name: Arc<str>,
     way: Way<C>,
+    /// `None` if connections go straight to the host.
+    route: Option<Route<C>>,
     logins: Arc<Logins<C::Options>>,
+    /// Failures on the route that the client library does not see.
     unseen: Unseen,
 }
 
@@ -32,16 +40,31 @@ pub(super) struct Probe<C> {
 
 impl<C: Link> Clone for Host<C> {
     fn clone(&self) -> Self {
-        let Self { name, way, logins, unseen } = self;
-        let (way, unseen) = (way.clone(), unseen.clone());
-        Self { name: name.clone(), way, logins: logins.clone(), unseen }
+        let Self { name, way, route, logins, unseen } = self;
+        let (way, route, unseen) = (way.clone(), route.clone(), unseen.clone());
+        Self { name: name.clone(), way, route, logins: logins.clone(), unseen }
     }
 }
 
 impl<C: Link> Host<C> {
-    /// `unseen`: failures on the way that the client library does not see.
-    pub(crate) fn new(name: &str, way: Way<C>, unseen: Unseen) -> Self {
-        Self { name: name.into(), way, logins: Arc::default(), unseen }
+    pub(crate) fn new(name: &str, way: Way<C>) -> Self {
+        let (logins, unseen) = (Arc::default(), Unseen::default());
+        Self { name: name.into(), way, route: None, logins, unseen }
+    }
+
+    /// Leads connections along a route, on which the client library does not see these failures.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(super) fn along(mut self, route: Route<C>, unseen: Unseen) -> Self {
+        (self.route, self.unseen) = (Some(route), unseen);
+        self
+    }
+
+    /// The options of a connection along the route.
+    fn routed(&self, options: &C::Options) -> Result<C::Options, Failure> {
+        match &self.route {
+            Some(route) => route(options.clone()).map_err(Failure::no_options),
+            None => Ok(options.clone()),
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -84,9 +107,10 @@ impl<C: Link> Host<C> {
         let mut last = Failure::down("no login to try");
         for options in list {
             let before = self.unseen.count();
+            let routed = self.routed(&options)?;
             let connected = match part.take() {
-                Some(part) => timeout(part, connect(options.clone())).await,
-                None => Ok(connect(options.clone()).await),
+                Some(part) => timeout(part, connect(routed)).await,
+                None => Ok(connect(routed).await),
             };
             last = match connected {
                 Ok(Ok(connected)) => {
@@ -120,10 +144,14 @@ impl<C: Link> Host<C> {
         self.login(limit, |options| async move { C::make(&options).await }).await
     }
 
-    /// The options that the host accepted last.
+    /// The options that the host accepted last, for a connection along the route.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Barred`], [`Failure::Down`] and [`Failure::Closed`].
     #[cfg(feature = "postgres")]
-    pub(super) fn accepted(&self) -> Option<C::Options> {
-        self.logins.last_accepted()
+    pub(super) fn accepted(&self) -> Result<Option<C::Options>, Failure> {
+        self.logins.last_accepted().map(|options| self.routed(&options)).transpose()
     }
 
     /// Makes a connection and ends it. Returns the options that the host accepts.

@@ -13,7 +13,6 @@ use crate::wire::{
     host::{Host, Probe},
     link::Link,
     own_client::Way,
-    unseen::Unseen,
     verdict::{Origin, judge},
 };
 
@@ -51,7 +50,7 @@ struct Place {
 impl<C: Link> Hosts<C> {
     /// The only place there is.
     pub(crate) fn one(way: Way<C>) -> Self {
-        Self::several(vec![Host::new("", way, Unseen::default())], Timeouts::default())
+        Self::several(vec![Host::new("", way)], Timeouts::default())
     }
 
     /// The hosts of one deployment.
@@ -137,7 +136,7 @@ impl<C: Link> Hosts<C> {
                 self.primary().ok_or_else(|| Failure::down("no host takes writes"))?
             }
         };
-        if let Some(options) = host.accepted().filter(|_| first) {
+        if first && let Some(options) = host.accepted()? {
             return Ok((options, moves));
         }
         let options = host.check(self.connect_limit(limit)).await;

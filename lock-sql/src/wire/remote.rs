@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use lock_core::{Attempt, Encryption, Error, Instant, Pem, Result, Tls, keep::tls::client_config};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
 use crate::{
     config::server::Server,
@@ -14,9 +14,9 @@ use crate::{
         database::{Answer, Database},
         host::Host,
         hosts::Hosts,
-        limit::Limit,
+        limit::{GOODBYE, Limit},
         link::Link,
-        own_client::Way,
+        own_client::{Route, Way},
         relay::Relay,
         turns::{SEATS, Turn, Turns},
         unseen::Unseen,
@@ -94,6 +94,13 @@ impl<C: Link> Database for Remote<C> {
 
     async fn quit(&self) {
         self.connections.quit().await;
+        let passed = async {
+            for relay in &self.relays {
+                relay.ended().await;
+            }
+        };
+        // The last words to the server, if the runtime ends after this.
+        let _ = timeout(GOODBYE, passed).await;
     }
 
     fn known_as(&self) -> Option<&str> {
@@ -153,20 +160,17 @@ pub(super) fn hosts<C: Link>(
     }
     let mut relays = Vec::new();
     let host = |(name, port): (String, u16)| {
-        let (shown, server, unseen) = (format!("{name}:{port}"), server.clone(), Unseen::default());
-        let way: Way<C> = match server.other_name(&name) {
-            None => Arc::new(move || options(&server, &name, port)),
-            Some(other) => {
-                let relay = Relay::new(C::DIALECT, name.clone(), port, unseen.clone());
-                let relay = Arc::new(relay);
-                relays.push(relay.clone());
-                Arc::new(move || {
-                    let options = options(&server, &name, port)?;
-                    Ok(through(options, &other, &relay.socket()?))
-                })
-            }
-        };
-        Host::new(&shown, way, unseen)
+        let (shown, server) = (format!("{name}:{port}"), server.clone());
+        let (other, to) = (server.other_name(&name), name.clone());
+        let way: Way<C> = Arc::new(move || options(&server, &name, port));
+        let host = Host::new(&shown, way);
+        let Some(other) = other else { return host };
+        let unseen = Unseen::default();
+        let relay = Arc::new(Relay::new(C::DIALECT, to, port, unseen.clone()));
+        relays.push(relay.clone());
+        let route: Route<C> =
+            Arc::new(move |options| Ok(through(options, &other, &relay.socket()?)));
+        host.along(route, unseen)
     };
     let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
     Ok(Relayed { hosts: Arc::new(Hosts::several(hosts, server.timeouts)), relays })

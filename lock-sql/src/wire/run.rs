@@ -7,7 +7,7 @@ use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
-    error::{is_denied, is_spent, may_have_run},
+    error::{is_spent, may_have_run, may_lack_right},
     layout::dialect::stamp,
     wire::{
         connections::{Connections, Made},
@@ -151,23 +151,23 @@ impl<C: Link> Connections<C> {
             }
         };
         if may_have_run(C::DIALECT, &error) {
-            drop(busy.discard());
+            busy.discard();
             return Err(Failure::Lost(error));
         }
         if is_spent(C::DIALECT, &error) {
-            drop(busy.discard());
+            busy.discard();
             return Err(Failure::Refused(error));
         }
         // A script that ended half-way has left its transaction open, if it had one.
         let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
         match limit.keep(rollback).await {
             Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {
-                match is_denied(C::DIALECT, &error) && busy.has_former_login() {
-                    true => *left = busy.discard(),
+                match may_lack_right(C::DIALECT, &error) && busy.has_former_login() {
+                    true => *left = busy.leave_login(),
                     false => busy.put_back(),
                 }
             }
-            Ok(Err(_)) => drop(busy.discard()),
+            Ok(Err(_)) => busy.discard(),
             Err(_) => self.forget_since(sent),
         }
         Err(Failure::Refused(error))
@@ -202,11 +202,18 @@ impl<C: Link> Busy<C> {
         began.is_some_and(|began| self.connections.hosts().is_former(began))
     }
 
-    /// Drops the connection, which is of no use, and the unused ones, which may be like it. Returns
-    /// the turn.
-    fn discard(&mut self) -> Option<Turn> {
+    /// Ends the connection, and all others with its login. Returns the turn.
+    fn leave_login(&mut self) -> Option<Turn> {
+        let (made, turn) = self.made.take()?;
+        self.connections.leave_login(made.began);
+        drop(tokio::spawn(made.connection.close()));
+        Some(turn)
+    }
+
+    /// Drops the connection, which is broken, and the unused ones, which may be broken, too.
+    fn discard(&mut self) {
         self.connections.forget();
-        self.made.take().map(|(_, turn)| turn)
+        self.made = None;
     }
 }
 

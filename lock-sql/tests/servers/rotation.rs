@@ -85,7 +85,8 @@ async fn remove_plain(server: &Database) {
 /// As a service does that makes a user for each term: the first user is removed when there is
 /// another one.
 async fn another_user_in_the_files_loses_no_lock(dialect: Dialect) {
-    another_user_takes_over(dialect, async |server| {
+    let server = Database::start_for_everyone(dialect).await;
+    another_user_takes_over(server, dialect, "", async |server| {
         remove_plain(server).await;
         end_connections(server, "plain").await;
     })
@@ -93,11 +94,29 @@ async fn another_user_in_the_files_loses_no_lock(dialect: Dialect) {
 }
 
 async fn another_user_takes_over_though_the_connections_of_the_first_one_stay(dialect: Dialect) {
-    another_user_takes_over(dialect, async |server| remove_plain(server).await).await;
+    let server = Database::start_for_everyone(dialect).await;
+    another_user_takes_over(server, dialect, "", async |server| remove_plain(server).await).await;
 }
 
-async fn another_user_takes_over(dialect: Dialect, remove_plain: impl AsyncFnOnce(&Database)) {
-    let server = Database::start_for_everyone(dialect).await;
+/// Without a right to the schema, PostgreSQL does not even find the tables.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_user_takes_over_where_the_tables_have_a_schema() {
+    let server = Database::start(Dialect::Postgres).await;
+    server.sql("CREATE SCHEMA locks; ALTER DATABASE lab SET search_path = locks").await;
+    let server = server.for_everyone(Dialect::Postgres).await;
+    let enter = "GRANT USAGE ON SCHEMA locks TO plain";
+    server.sql(enter).await;
+    let remove = async |server: &Database| remove_plain(server).await;
+    another_user_takes_over(server, Dialect::Postgres, enter, remove).await;
+}
+
+/// `more`: what the users need besides the rights to the tables.
+async fn another_user_takes_over(
+    server: Database,
+    dialect: Dialect,
+    more: &str,
+    remove_plain: impl AsyncFnOnce(&Database),
+) {
     let [name, password] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     fs::write(&name, "plain\n").unwrap();
     fs::write(&password, "plain\n").unwrap();
@@ -110,12 +129,13 @@ async fn another_user_takes_over(dialect: Dialect, remove_plain: impl AsyncFnOnc
 
     let (create, grant) = user(dialect);
     server.sql(&create.replace("plain", "another")).await;
-    server.sql(&grant.replace("plain", "another")).await;
+    server.sql(&(grant + more).replace("plain", "another")).await;
     fs::write(&name, "another\n").unwrap();
     remove_plain(&server).await;
     let other = locks.lock("other").unwrap();
     eventually("half a change is refused", async || {
-        matches!(other.try_acquire().await, Err(Error::Denied { .. }))
+        let refusal = other.try_acquire().await;
+        matches!(refusal, Err(Error::Denied { .. } | Error::Rejected { .. }))
     })
     .await;
     fs::write(&password, "another\n").unwrap();

@@ -5,7 +5,7 @@ use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 use lock_core::{Clock, Error, Locks};
 use lock_lab::{Authority, Proxy};
 use lock_sql::Dialect;
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle};
 
 use crate::{
     Database, connect, eventually, locks, on_both,
@@ -193,12 +193,18 @@ async fn a_goodbye_passes_the_relay() {
                    WHERE variable_name = 'ABORTED_CLIENTS'";
     let before = server.sql(aborted).await;
     for _ in 0..10 {
-        let locks = locks(&named(&server.url(), &authority)).await;
-        let work = (0..8).map(|n| tokio::spawn(locks.lock(format!("{n}")).unwrap().acquire()));
-        for attempt in work.collect::<Vec<_>>() {
-            attempt.await.unwrap().unwrap().release().await.unwrap();
-        }
-        locks.close().await.unwrap();
+        let url = named(&server.url(), &authority);
+        let work = async move {
+            let locks = locks(&url).await;
+            let work = (0..8).map(|n| tokio::spawn(locks.lock(format!("{n}")).unwrap().acquire()));
+            for attempt in work.collect::<Vec<_>>() {
+                attempt.await.unwrap().unwrap().release().await.unwrap();
+            }
+            locks.close().await.unwrap();
+        };
+        // As in a program that ends then, nobody goes on with the relay's work.
+        let program = || Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
+        tokio::task::spawn_blocking(program).await.unwrap();
     }
     eventually("all have left", async || connections(&server).await == 0).await;
     assert_eq!(server.sql(aborted).await, before, "connections that were cut off");
@@ -256,13 +262,19 @@ async fn a_client_that_gives_up_ends_its_connections(dialect: Dialect) {
 
 /// As by a program that removes old files from a directory for temporary ones.
 async fn a_socket_that_is_tidied_away_is_replaced(dialect: Dialect) {
-    let (server, authority) = start(dialect, NAME).await;
-    let locks = locks(&named(&server.url(), &authority)).await;
+    let authority = Authority::new().unwrap();
+    let issued = authority.server(&[NAME]).unwrap();
+    let server = with(dialect, &issued).await.for_everyone(dialect).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, "plain").unwrap();
+    let url = named(&server.url_as("plain"), &authority);
+    let locks = locks(&format!("{url}&password_file={}", file.path().display())).await;
     let held = locks.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
     let [socket] = &*sockets(server.addr()) else { panic!("one socket") };
     fs::remove_dir_all(socket.parent().unwrap()).unwrap();
-    use_once(&locks).await;
-    end_connections(&server, "lab").await;
+    // The login that the server has accepted takes the new socket, too.
+    fs::write(&file, "not known yet").unwrap();
+    end_connections(&server, "plain").await;
     use_once(&locks).await;
     assert_eq!(sockets(server.addr()).len(), 1);
     assert!(held.is_valid());

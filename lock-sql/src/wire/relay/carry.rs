@@ -22,23 +22,29 @@ const PART: usize = 16 * 1024;
 pub(super) async fn accept(listener: UnixListener, target: Arc<Target>) {
     loop {
         match listener.accept().await {
-            Ok((client, _)) => drop(tokio::spawn(carry(client, target.clone()))),
+            Ok((client, _)) => {
+                let (target, alive) = (target.clone(), target.carried.subscribe());
+                tokio::spawn(async move {
+                    carry(client, &target).await;
+                    drop(alive);
+                });
+            }
             Err(_) => sleep(PAUSE).await,
         }
     }
 }
 
 /// One connection: ends as soon as the library hangs up, and only then if it reaches the server.
-async fn carry(mut client: UnixStream, target: Arc<Target>) {
+async fn carry(mut client: UnixStream, target: &Target) {
     let mut early = Vec::with_capacity(PART);
     let dialed = tokio::select! {
-        dialed = dial(&target) => dialed,
+        dialed = dial(target) => dialed,
         () = hear(&mut client, &mut early) => return,
     };
     match dialed {
         Ok(server) => copy(client, server, early).await,
         Err(why) => {
-            let Target { host, port, unseen } = &*target;
+            let Target { host, port, unseen, .. } = target;
             // Before the library sees the end of its connection, which is when `client` is dropped.
             unseen.note(&why, format!("no connection to {host}:{port}: {why}"));
         }

@@ -9,7 +9,7 @@
 mod carry;
 
 use std::{
-    io,
+    io::{self, ErrorKind},
     path::PathBuf,
     sync::{Arc, Mutex},
 };
@@ -19,7 +19,7 @@ use lock_core::{
     keep::{errors::unavailable, poison::lock},
 };
 use tempfile::TempDir;
-use tokio::task::AbortHandle;
+use tokio::{sync::watch, task::AbortHandle};
 
 use crate::{error::closed, layout::dialect::Dialect, wire::unseen::Unseen};
 
@@ -36,6 +36,8 @@ struct Target {
     host: String,
     port: u16,
     unseen: Unseen,
+    /// Each connection has a receiver.
+    carried: watch::Sender<()>,
 }
 
 enum Door {
@@ -61,7 +63,8 @@ impl Drop for Socket {
 impl Relay {
     /// Does nothing yet.
     pub(super) fn new(dialect: Dialect, host: String, port: u16, unseen: Unseen) -> Self {
-        let target = Arc::new(Target { host, port, unseen });
+        let target = Target { host, port, unseen, carried: watch::Sender::default() };
+        let target = Arc::new(target);
         Self { dialect, target, door: Mutex::new(Door::Shut) }
     }
 
@@ -96,6 +99,12 @@ impl Relay {
         *lock(&self.door) = Door::Closed;
     }
 
+    /// Waits until there is no connection any more: what the library has said at last is with the
+    /// server then.
+    pub(super) async fn ended(&self) {
+        self.target.carried.closed().await;
+    }
+
     /// PostgreSQL's client library makes this name out of the port; MySQL's takes any.
     fn path(&self, folder: &TempDir) -> PathBuf {
         folder.path().join(format!(".s.PGSQL.{}", self.target.port))
@@ -113,17 +122,26 @@ impl Relay {
     /// The client library has no such sockets there.
     #[cfg(not(unix))]
     fn open(&self) -> io::Result<Socket> {
-        Err(io::ErrorKind::Unsupported.into())
+        Err(ErrorKind::Unsupported.into())
     }
 
     fn unopened(&self, why: &io::Error) -> Error {
         let folder = tempfile::env::temp_dir().display().to_string();
+        let invalid = |allowed: &str| Error::InvalidOption {
+            option: "environment variable TMPDIR".to_owned(),
+            value: folder.clone(),
+            allowed: allowed.to_owned(),
+        };
         match why.kind() {
-            io::ErrorKind::InvalidInput => Error::InvalidOption {
-                option: "environment variable TMPDIR".to_owned(),
-                value: folder,
-                allowed: "a shorter path: with server_name, the client has a socket there"
-                    .to_owned(),
+            ErrorKind::InvalidInput => {
+                invalid("a shorter path: with server_name, the client has a socket")
+            }
+            ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                invalid("a directory to write to: with server_name, the client has a socket there")
+            }
+            ErrorKind::Unsupported => Error::Unsupported {
+                store: self.dialect.store(),
+                what: "be used with server_name: this system has no Unix sockets".to_owned(),
             },
             _ => {
                 let why = format!("no socket in {folder}, which server_name needs: {why}");
