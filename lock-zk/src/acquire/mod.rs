@@ -64,7 +64,7 @@ impl Acquire {
         if result.is_err() {
             self.leave().await;
         }
-        result
+        result.map_err(|error| self.session.told(error))
     }
 
     /// Whether the same attempt may begin again, since it had no place in the queue to lose: the

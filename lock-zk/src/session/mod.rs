@@ -244,6 +244,15 @@ impl Session {
         }
     }
 
+    /// What ends an attempt: a close counts before what it does to the attempt's node, whichever the
+    /// attempt sees first.
+    pub(crate) fn told(&self, error: Error) -> Error {
+        match (&error, self.end()) {
+            (Error::PlaceLost { .. }, Some(End::Closed)) => self.error("acquire"),
+            _ => error,
+        }
+    }
+
     /// Ends the session and waits until the server has confirmed it.
     ///
     /// # Errors
