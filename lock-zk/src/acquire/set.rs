@@ -43,7 +43,7 @@ impl AcquireSet {
         match result {
             Ok(leases) => Ok(Some(leases)),
             Err(Error::Contended { .. }) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(self.session.told(error)),
         }
     }
 
