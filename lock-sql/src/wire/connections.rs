@@ -186,7 +186,7 @@ impl<C: Link> Connections<C> {
         made.moves == self.hosts.moves() && made.began >= *lock(&self.logins_from)
     }
 
-    /// Keeps a connection for the next script if it is current.
+    /// Keeps a connection for the next script if it is current, and else ends it.
     fn put_back(&self, made: Made<C>) {
         let is_current = self.is_current(&made);
         match &mut *lock(&self.idle) {
@@ -235,9 +235,8 @@ impl<C: Link> Connections<C> {
         *from = Clock::Boot.now();
         drop(from);
         let idle = lock(&self.idle).as_mut().map(std::mem::take).unwrap_or_default();
-        for made in idle.into_iter().chain(self.reserved().take()) {
-            drop(tokio::spawn(made.connection.close()));
-        }
+        let unused = idle.into_iter().chain(self.reserved().take());
+        unused.for_each(|made| self.put_back(made));
     }
 
     /// Drops the connections that are not in use and have been silent since then.

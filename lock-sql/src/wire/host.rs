@@ -139,7 +139,7 @@ impl<C: Link> Host<C> {
     ///
     /// # Errors
     ///
-    /// [`Failure::Barred`] and [`Failure::Down`].
+    /// Same as [`login`](Self::login).
     pub(super) async fn make(&self, limit: Duration) -> Result<C, Failure> {
         self.login(limit, |options| async move { C::make(&options).await }).await
     }
@@ -148,7 +148,7 @@ impl<C: Link> Host<C> {
     ///
     /// # Errors
     ///
-    /// [`Failure::Barred`], [`Failure::Down`] and [`Failure::Closed`].
+    /// Same as [`login`](Self::login), if there is no route now.
     #[cfg(feature = "postgres")]
     pub(super) fn accepted(&self) -> Result<Option<C::Options>, Failure> {
         self.logins.last_accepted().map(|options| self.routed(&options)).transpose()

@@ -206,7 +206,7 @@ impl<C: Link> Busy<C> {
     fn leave_login(&mut self) -> Option<Turn> {
         let (made, turn) = self.made.take()?;
         self.connections.leave_login(made.began);
-        drop(tokio::spawn(made.connection.close()));
+        self.connections.put_back_of(turn.rank, made);
         Some(turn)
     }
 

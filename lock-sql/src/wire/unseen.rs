@@ -9,8 +9,8 @@ use lock_core::keep::poison::lock;
 
 use crate::wire::failure::Failure;
 
-/// Why a relay reaches no server. The client library sees only the end of its
-/// connection to the relay.
+/// Why a relay reaches no server. The client library sees only the end of its connection to the
+/// relay.
 #[derive(Clone, Default)]
 pub(crate) struct Unseen(Arc<Mutex<Last>>);
 

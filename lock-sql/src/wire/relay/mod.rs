@@ -73,8 +73,9 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if there cannot be one now, [`Error::InvalidOption`] if the path of
-    /// the directory for temporary files is too long, [`Error::Closed`].
+    /// [`Error::Unavailable`] if there cannot be one now, [`Error::InvalidOption`] if the directory
+    /// for temporary files cannot have one, [`Error::Unsupported`] if no directory can, and
+    /// [`Error::Closed`].
     pub(super) fn socket(&self) -> Result<PathBuf> {
         let mut door = lock(&self.door);
         match &*door {
@@ -134,7 +135,7 @@ impl Relay {
         };
         match why.kind() {
             ErrorKind::InvalidInput => {
-                invalid("a shorter path: with server_name, the client has a socket")
+                invalid("a shorter path: with server_name, the client has a socket there")
             }
             ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 invalid("a directory to write to: with server_name, the client has a socket there")
