@@ -151,13 +151,18 @@ async fn rotate(servers: &[&Redis], file: &Path, (from, to): (&str, &str), late:
         say(server, &["CLIENT", "KILL", "USER", "app"]).await;
     }
     if late {
-        until(async || {
-            let logs = servers.iter().map(|server| server.command(&[b"ACL", b"LOG"]));
-            join_all(logs).await.into_iter().any(|log| log.unwrap().contains("auth"))
-        })
-        .await;
+        logged(servers, "auth").await;
         write();
     }
+}
+
+/// Waits until a server's log of refusals says this.
+async fn logged(servers: &[&Redis], word: &str) {
+    until(async || {
+        let logs = servers.iter().map(|server| server.command(&[b"ACL", b"LOG"]));
+        join_all(logs).await.into_iter().any(|log| log.unwrap().contains(word))
+    })
+    .await;
 }
 
 async fn keeps_its_locks(client: &Arc<RedisLock>, servers: &[&Redis], file: &Path) {
@@ -233,11 +238,7 @@ async fn keeps_its_locks_under_another_user(
         say(server, &["ACL", "DELUSER", "app"]).await;
     }
     // The new user with the old password is refused.
-    until(async || {
-        let logs = servers.iter().map(|server| server.command(&[b"ACL", b"LOG"]));
-        join_all(logs).await.into_iter().any(|log| log.unwrap().contains("next"))
-    })
-    .await;
+    logged(servers, "next").await;
     login.write("password", "second");
     within(async { while held.renew().await.is_err() {} }).await;
     within(async { while shared.renew().await.is_err() {} }).await;

@@ -2,25 +2,31 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use lock_core::Clock;
+use lock_core::{Clock, Locks};
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
 use crate::{Database, eventually, locks, rotation::end_connections};
 
-/// Well below the pause until the slow look, which would find out as well.
+/// Well below the pause until the slow look of PostgreSQL, which would find out as well, and enough
+/// for a look of MySQL.
 const SOON: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_wakes_the_next_client() {
     let server = Database::start(Dialect::Postgres).await;
     let (here, there) = (locks(&server.url()).await, locks(&server.url()).await);
-    for _ in 0..20 {
+    a_release_wakes(&server, &here, &there, 20).await;
+}
+
+/// Hands a lock on from one client of the server to the other, again and again.
+pub async fn a_release_wakes(server: &Database, here: &Locks, there: &Locks, rounds: usize) {
+    for _ in 0..rounds {
         let guard = here.lock("a").unwrap().acquire().await.unwrap();
         let waiter = tokio::spawn(there.lock("a").unwrap().acquire());
         eventually("a waiter", async || server.entries().await == 2).await;
         guard.release().await.unwrap();
-        let next = tokio::time::timeout(SOON, waiter).await.expect("no push for the next in line");
+        let next = tokio::time::timeout(SOON, waiter).await.expect("the next in line is not woken");
         next.unwrap().unwrap().release().await.unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use lock_core::{Error, LossReason};
+use lock_core::{Error, Held, LossReason};
 use lock_sql::Dialect;
 
 use crate::{Database, eventually, locks, on_both, rights::user};
@@ -67,14 +67,17 @@ async fn a_new_password_in_the_file_loses_no_lock(dialect: Dialect) {
     })
     .await;
     fs::write(&file, "second\n").unwrap();
-    held.renew().await.unwrap();
-    let mut lost = Box::pin(held.lost());
-    // Longer than the server would keep a lock that is not renewed.
-    let early: Result<LossReason, _> = tokio::time::timeout(TTL + TTL / 4, &mut lost).await;
-    assert!(early.is_err(), "lost: {early:?}");
+    is_renewed(&held).await;
     assert!(held.is_valid() && !waiter.is_finished());
     held.release().await.unwrap();
     waiter.await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// Waits longer than the server would keep a lock that is not renewed.
+async fn is_renewed(held: &Held) {
+    held.renew().await.unwrap();
+    let early: Result<LossReason, _> = tokio::time::timeout(TTL + TTL / 4, held.lost()).await;
+    assert!(early.is_err(), "lost: {early:?}");
 }
 
 /// Removes the user `plain`. The server keeps its connections.
@@ -143,11 +146,7 @@ async fn another_user_takes_over(
     })
     .await;
     fs::write(&password, "another\n").unwrap();
-    held.renew().await.unwrap();
-    let mut lost = Box::pin(held.lost());
-    // Longer than the server would keep a lock that is not renewed.
-    let early: Result<LossReason, _> = tokio::time::timeout(TTL + TTL / 4, &mut lost).await;
-    assert!(early.is_err(), "lost: {early:?}");
+    is_renewed(&held).await;
     assert!(held.is_valid() && !waiter.is_finished());
     other.acquire().await.unwrap().release().await.unwrap();
     held.release().await.unwrap();

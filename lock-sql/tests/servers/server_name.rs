@@ -9,6 +9,7 @@ use tokio::runtime::{Builder, Handle};
 
 use crate::{
     Database, connect, eventually, locks, on_both,
+    pushes::a_release_wakes,
     rotation::end_connections,
     support::contend::contend,
     tls::{refused, start, verify, with},
@@ -37,8 +38,6 @@ mod one_thread {
 
 const NAME: &str = "elsewhere.example";
 const TTL: Duration = Duration::from_secs(4);
-/// Well below the pause until the slow look of PostgreSQL, and enough for a look of MySQL.
-const SOON: Duration = Duration::from_secs(2);
 
 /// The URL of a server with a certificate for [`NAME`].
 fn named(url: &str, authority: &Authority) -> String {
@@ -93,14 +92,7 @@ async fn the_certificate_is_checked_for_the_name(dialect: Dialect) {
     let url = named(&server.url(), &authority);
     let (one, other) = (locks(&url).await, locks(&url).await);
     contend(&one, &other).await;
-    for _ in 0..5 {
-        let guard = one.lock("b").unwrap().acquire().await.unwrap();
-        let waiter = tokio::spawn(other.lock("b").unwrap().acquire());
-        eventually("a waiter", async || server.entries().await == 2).await;
-        guard.release().await.unwrap();
-        let next = tokio::time::timeout(SOON, waiter).await.expect("it is not woken");
-        next.unwrap().unwrap().release().await.unwrap();
-    }
+    a_release_wakes(&server, &one, &other, 5).await;
     let wrong = named(&server.url_as("lab:wrong"), &authority);
     assert!(matches!(connect(&wrong).await.unwrap_err(), Error::Denied { .. }));
 }
