@@ -68,6 +68,11 @@
 //! can demand logins, too: [`Etcd::demand_logins`], `user` and `password` of a Redis, `login` of a
 //! [`ZooKeeper`]; databases always do. The lab's own requests go on without either.
 //!
+//! # Many tests in one program
+//!
+//! A [`Pool`] hands a server from test to test. [`in_own_process`] gives a test a process of its
+//! own.
+//!
 //! # What is missing
 //!
 //! Each kind of server has an `installed`, such as [`Redis::installed`]: it checks that this
@@ -113,6 +118,8 @@ mod etcd;
 mod mariadb;
 mod network;
 mod options;
+mod own_process;
+mod pool;
 mod port;
 mod postgres;
 mod process;
@@ -139,6 +146,8 @@ pub use self::{
     etcd::{Etcd, EtcdCluster},
     mariadb::MariaDb,
     network::{Network, Place, Side, network_trial, run_network_tests},
+    own_process::in_own_process,
+    pool::{Lent, Pool},
     postgres::Postgres,
     program::{etcdctl, python_with_kazoo, python_with_redis},
     proxy::{Proxy, ProxyStats},

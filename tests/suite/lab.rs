@@ -10,81 +10,19 @@
     feature = "mysql"
 ))]
 
-use std::{
-    ops::Deref,
-    pin::Pin,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{ops::Deref, pin::Pin, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
     LockName, Locks,
     properties::{Client, Failure, Harness},
 };
-use lock_lab::{LabError, Proxy, Server};
+use lock_lab::{LabError, Lent, Pool, Proxy, Server};
 
 type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// Time for which a machine may be too busy to open a new connection.
 const BUSY: Duration = Duration::from_secs(20);
-
-/// Servers that no check uses now.
-struct Idle<S>(Mutex<Vec<S>>);
-
-impl<S> Idle<S> {
-    const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
-    }
-
-    fn servers(&self) -> std::sync::MutexGuard<'_, Vec<S>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns an empty server: an idle one, or else a new one.
-    async fn get<F: Future<Output = Result<S, LabError>>>(
-        &'static self,
-        empty: impl AsyncFn(&S) -> Result<(), Failure>,
-        start: impl Fn() -> F,
-    ) -> Result<Lent<S>, Failure> {
-        let idle = self.servers().pop();
-        let server = match idle {
-            Some(server) => {
-                empty(&server).await?;
-                server
-            }
-            None => start().await?,
-        };
-        Ok(Lent { server: Some(server), idle: self, is_as_new: AtomicBool::new(true) })
-    }
-}
-
-/// A server that goes back to the idle ones on drop.
-struct Lent<S: 'static> {
-    /// `None` during the drop.
-    server: Option<S>,
-    idle: &'static Idle<S>,
-    is_as_new: AtomicBool,
-}
-
-impl<S> Deref for Lent<S> {
-    type Target = S;
-
-    fn deref(&self) -> &S {
-        self.server.as_ref().expect("it is there until it is dropped")
-    }
-}
-
-impl<S> Drop for Lent<S> {
-    fn drop(&mut self) {
-        if self.is_as_new.load(Relaxed) && !std::thread::panicking() {
-            self.idle.servers().extend(self.server.take());
-        }
-    }
-}
 
 /// A private server, with the functions of its store's own tools.
 struct Lab<S: 'static> {
@@ -109,7 +47,7 @@ impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
     }
 
     async fn restart(&self) -> Result<(), Failure> {
-        self.server.is_as_new.store(false, Relaxed);
+        self.server.spoil();
         Ok(self.server.restart().await?)
     }
 
@@ -209,10 +147,10 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
             .collect()
     }
 
-    static IDLE: Idle<Redis> = Idle::new();
+    static POOL: Pool<Redis> = Pool::new();
     let empty = async |redis: &Redis| Ok(redis.command(&[b"FLUSHALL"]).await.map(drop)?);
     Ok(Box::new(Lab {
-        server: IDLE.get(empty, Redis::start).await?,
+        server: POOL.lend(empty, Redis::start).await?,
         options: if mode.is_empty() { String::new() } else { format!("?{mode}") },
         ttl: Duration::from_secs(3),
         delete: |redis, _| {
@@ -229,7 +167,7 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
 pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
     use lock_lab::Etcd;
 
-    static IDLE: Idle<Etcd> = Idle::new();
+    static POOL: Pool<Etcd> = Pool::new();
     let empty = async |etcd: &Etcd| {
         for lease in etcd.leases().await? {
             // The lease may end by itself meanwhile.
@@ -238,7 +176,7 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
         Ok(etcd.delete_prefix(b"").await.map(drop)?)
     };
     Ok(Box::new(Lab {
-        server: IDLE.get(empty, Etcd::start).await?,
+        server: POOL.lend(empty, Etcd::start).await?,
         options: String::new(),
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
@@ -292,13 +230,13 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
         Ok(found)
     }
 
-    static IDLE: Idle<ZooKeeper> = Idle::new();
+    static POOL: Pool<ZooKeeper> = Pool::new();
     let empty = async |server: &ZooKeeper| {
         let raw = Raw::connect(&server.addr().to_string()).await?;
         remove_below(&raw, "/").await
     };
     Ok(Box::new(Lab {
-        server: IDLE.get(empty, ZooKeeper::start).await?,
+        server: POOL.lend(empty, ZooKeeper::start).await?,
         options: String::new(),
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
@@ -342,7 +280,7 @@ fn live_names(now: &str) -> String {
 pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
     use lock_lab::{Builder, Postgres};
 
-    static IDLE: [Idle<Secured<Postgres>>; 2] = [Idle::new(), Idle::new()];
+    static POOL: [Pool<Secured<Postgres>>; 2] = [Pool::new(), Pool::new()];
     let empty = async |Secured { server, .. }: &Secured<Postgres>| {
         // The last check's connections may still have requests running.
         let others = "pid <> pg_backend_pid() AND usename = current_user";
@@ -356,7 +294,7 @@ pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
         builder.tls(issued.certificate(), issued.key()).tls_only()
     };
     let start = || Secured::start(tls, Postgres::builder(), encrypted, Builder::start);
-    let server = IDLE[usize::from(tls)].get(empty, start).await?;
+    let server = POOL[usize::from(tls)].lend(empty, start).await?;
     Ok(Box::new(Lab {
         options: server.options(),
         server,
@@ -381,7 +319,7 @@ pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
 pub async fn mariadb(tls: bool) -> Result<Box<dyn Harness>, Failure> {
     use lock_lab::{Builder, MariaDb};
 
-    static IDLE: [Idle<Secured<MariaDb>>; 2] = [Idle::new(), Idle::new()];
+    static POOL: [Pool<Secured<MariaDb>>; 2] = [Pool::new(), Pool::new()];
     let empty = async |Secured { server, .. }: &Secured<MariaDb>| {
         let tables = server.sql("SHOW TABLES;").await?;
         let drop_all = tables.lines().map(|table| format!("DROP TABLE `{table}`;"));
@@ -391,7 +329,7 @@ pub async fn mariadb(tls: bool) -> Result<Box<dyn Harness>, Failure> {
         builder.tls(issued.certificate(), issued.key()).tls_only()
     };
     let start = || Secured::start(tls, MariaDb::builder(), encrypted, Builder::start);
-    let server = IDLE[usize::from(tls)].get(empty, start).await?;
+    let server = POOL[usize::from(tls)].lend(empty, start).await?;
     Ok(Box::new(Lab {
         options: server.options(),
         server,

@@ -1,0 +1,102 @@
+//! Servers that tests use one after the other.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use crate::LabError;
+
+/// Servers of one kind for the tests of a program. Starting one takes longer than most tests.
+///
+/// A test has its server for itself. The next one gets it empty.
+///
+/// ```no_run
+/// use lock_lab::{LabError, Lent, Pool, Redis};
+///
+/// static POOL: Pool<Redis> = Pool::new();
+///
+/// async fn redis() -> Result<Lent<Redis>, LabError> {
+///     let empty = async |redis: &Redis| redis.command(&[b"FLUSHALL"]).await.map(drop);
+///     POOL.lend(empty, Redis::start).await
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Pool<S>(Mutex<Vec<S>>);
+
+impl<S> Default for Pool<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> Pool<S> {
+    /// A pool without servers.
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lends a server that no test uses, after `empty`, or else a new one.
+    ///
+    /// # Errors
+    ///
+    /// Those of `empty` and `start`.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future may end a server. The next test gets another one.
+    pub async fn lend<E: From<LabError>>(
+        &'static self,
+        empty: impl AsyncFn(&S) -> Result<(), E>,
+        start: impl AsyncFnOnce() -> Result<S, LabError>,
+    ) -> Result<Lent<S>, E> {
+        let idle = self.idle().pop();
+        let server = match idle {
+            Some(server) => {
+                empty(&server).await?;
+                server
+            }
+            None => start().await?,
+        };
+        Ok(Lent { server: Some(server), pool: self, is_as_new: AtomicBool::new(true) })
+    }
+}
+
+/// A server of a [`Pool`]. It goes back on drop, unless the test has failed.
+#[derive(Debug)]
+pub struct Lent<S: 'static> {
+    /// `None` during the drop.
+    server: Option<S>,
+    pool: &'static Pool<S>,
+    is_as_new: AtomicBool,
+}
+
+impl<S> Lent<S> {
+    /// Keeps the server from the tests after this one: emptied, it would not be as new.
+    pub fn spoil(&self) {
+        self.is_as_new.store(false, Relaxed);
+    }
+}
+
+impl<S> Deref for Lent<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        self.server.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<S> Drop for Lent<S> {
+    fn drop(&mut self) {
+        if self.is_as_new.load(Relaxed) && !std::thread::panicking() {
+            self.pool.idle().extend(self.server.take());
+        }
+    }
+}
