@@ -9,6 +9,9 @@
 //! | Linux | `CLOCK_BOOTTIME` | yes | yes |
 //! | macOS, Windows, others | `std::time::Instant` | depends on the platform | no |
 
+#[cfg(target_os = "linux")]
+mod boot;
+
 use std::{
     sync::OnceLock,
     time::{Duration, SystemTime},
@@ -75,7 +78,7 @@ impl Clock {
     /// Reads the clock.
     pub fn now(self) -> Instant {
         match self {
-            Self::Boot => Instant(boot_nanos()),
+            Self::Boot => Instant(boot::now()),
             Self::Tokio => Instant(tokio_nanos()),
         }
     }
@@ -95,7 +98,7 @@ impl Clock {
                 return std::future::pending().await;
             }
             match self {
-                Self::Boot => boot_sleep(left).await,
+                Self::Boot => boot::sleep_until(deadline.0).await,
                 Self::Tokio => tokio::time::sleep(left).await,
             }
         }
@@ -136,57 +139,23 @@ fn tokio_nanos() -> u64 {
     nanos((now + HEAD_START).saturating_duration_since(start))
 }
 
-#[cfg(target_os = "linux")]
-fn boot_nanos() -> u64 {
-    use rustix::time::{ClockId, clock_gettime};
-    let now = clock_gettime(ClockId::Boottime);
-    // The boot clock is never negative.
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
-}
-
+/// The boot clock of other systems is the monotonic one.
 #[cfg(not(target_os = "linux"))]
-#[allow(clippy::disallowed_methods, reason = "the one place that reads this clock")]
-fn boot_nanos() -> u64 {
-    static START: OnceLock<std::time::Instant> = OnceLock::new();
-    const HEAD_START: Duration = Duration::from_secs(86_400);
-    nanos(START.get_or_init(std::time::Instant::now).elapsed() + HEAD_START)
-}
+mod boot {
+    use std::{sync::OnceLock, time::Duration};
 
-/// Tokio's timers stand still while the machine is suspended; a timerfd on the boot clock does not.
-#[cfg(target_os = "linux")]
-async fn boot_sleep(left: Duration) {
-    match timerfd(left) {
-        Ok(timer) => drop(timer.readable().await),
-        // Out of file descriptors: check again soon instead of sleeping through a suspend.
-        Err(_) => tokio::time::sleep(left.min(Duration::from_millis(25))).await,
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads this clock")]
+    pub(super) fn now() -> u64 {
+        static START: OnceLock<std::time::Instant> = OnceLock::new();
+        const HEAD_START: Duration = Duration::from_secs(86_400);
+        super::nanos(START.get_or_init(std::time::Instant::now).elapsed() + HEAD_START)
     }
-}
 
-#[cfg(target_os = "linux")]
-#[allow(
-    deprecated,
-    reason = "deprecated for types that do not own their descriptor; OwnedFd does, and the new \
-              constructor is unsafe, which this crate forbids"
-)]
-fn timerfd(left: Duration) -> std::io::Result<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>> {
-    use rustix::time::{
-        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-        timerfd_settime,
-    };
-    let fd =
-        timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-    let once = Itimerspec {
-        it_interval: Timespec::default(),
-        it_value: Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 }),
-    };
-    timerfd_settime(&fd, TimerfdTimerFlags::empty(), &once)?;
-    tokio::io::unix::AsyncFd::new(fd)
-}
-
-#[cfg(not(target_os = "linux"))]
-async fn boot_sleep(left: Duration) {
-    // Half the smallest margin, so that a deadline that passed during a suspend is noticed in time.
-    tokio::time::sleep(left.min(Duration::from_millis(25))).await;
+    pub(super) async fn sleep_until(deadline: u64) {
+        let left = Duration::from_nanos(deadline.saturating_sub(now()));
+        // Half the smallest margin, so that a deadline that passed during a suspend is noticed in time.
+        tokio::time::sleep(left.min(Duration::from_millis(25))).await;
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +180,43 @@ mod tests {
         let deadline = Clock::Boot.now() + Duration::from_millis(30);
         Clock::Boot.sleep_until(deadline).await;
         assert!(Clock::Boot.now() >= deadline);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn waits_of_all_lengths_end_and_leave_nothing() {
+        let start = Clock::Boot.now();
+        let mut waits = tokio::task::JoinSet::new();
+        for number in 0..1000_u64 {
+            // In no order, some alike, some already over.
+            let deadline = start + Duration::from_millis(number * 37 % 100);
+            waits.spawn(async move {
+                Clock::Boot.sleep_until(deadline).await;
+                assert!(Clock::Boot.now() >= deadline);
+            });
+        }
+        let long = tokio::spawn(Clock::Boot.sleep_until(start + Duration::from_secs(3600)));
+        while let Some(wait) = waits.join_next().await {
+            wait.unwrap();
+        }
+        assert!(!long.is_finished());
+        long.abort();
+        assert!(long.await.unwrap_err().is_cancelled());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn many_waits_open_one_descriptor() {
+        let timers = || {
+            let open = std::fs::read_dir("/proc/self/fd").unwrap();
+            let targets = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+            targets.filter(|target| target.as_os_str() == "anon_inode:[timerfd]").count()
+        };
+        let deadline = Clock::Boot.now() + Duration::from_secs(3600);
+        let waits: Vec<_> =
+            (0..100).map(|_| tokio::spawn(Clock::Boot.sleep_until(deadline))).collect();
+        tokio::task::yield_now().await;
+        assert_eq!(timers(), 1);
+        drop(waits);
     }
 
     #[tokio::test(start_paused = true)]
