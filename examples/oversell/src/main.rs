@@ -2,16 +2,17 @@
 //! their lock's TTL.
 //!
 //! ```text
-//! cargo run --release --example oversell                    in memory, nothing installed
-//! cargo run --release --example oversell -- sqlite:         with several processes, in a file
-//! cargo run --release --example oversell -- redis://HOST    on any store by URL (needs its feature)
-//! cargo run --release --features all --example oversell -- --lab
+//! cargo run -p oversell                                   in memory, nothing installed
+//! cargo run -p oversell --features sqlite -- sqlite:      with several processes, in a file
+//! cargo run -p oversell --features distlock/redis -- redis://HOST
+//! cargo run -p oversell --features lab -- --lab           on private servers of every store
 //! ```
 //!
 //! Exit codes: 0 if distlock sold no more than the stock, 1 if it did, 2 for bad usage or an
 //! unreachable store.
 
 mod args;
+#[cfg(feature = "lab")]
 mod lab;
 mod processes;
 mod scenario;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{args::Args, lab::Lab, scenario::Scenario, table::Table};
+use crate::{args::Args, scenario::Scenario, table::Table};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -30,10 +31,9 @@ async fn main() -> ExitCode {
         return code;
     }
     let args = Args::parse();
-    if args.lab && !Lab::is_complete() {
+    if args.lab && !cfg!(feature = "lab") {
         eprintln!(
-            "--lab needs all stores; run\n\n    cargo run --release --features all \
-             --example oversell -- --lab\n"
+            "--lab needs all stores; run\n\n    cargo run -p oversell --features lab -- --lab\n"
         );
         return ExitCode::from(2);
     }
@@ -51,9 +51,13 @@ async fn main() -> ExitCode {
 /// Plays every scenario on every store. Returns whether distlock kept its promise on all of them.
 async fn play(args: &Args) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
     let mut kept = true;
+    let urls = std::iter::once(args.url.clone());
     // The servers live until the last scenario is over.
-    let lab = if args.lab { Lab::start().await? } else { Lab::default() };
-    for url in std::iter::once(args.url.clone()).chain(lab.urls()) {
+    #[cfg(feature = "lab")]
+    let servers = if args.lab { lab::start().await? } else { Vec::new() };
+    #[cfg(feature = "lab")]
+    let urls = urls.chain(servers.iter().map(|server| server.url()));
+    for url in urls {
         let store = store_of(&url).await?;
         println!("\n{} workers, {} items in stock, on {store}", args.workers, args.stock);
         let mut table = Table::default();

@@ -2,8 +2,8 @@
 //! fails, the leader resigns and campaigns again, so that another candidate can try. SIGINT and
 //! SIGTERM also make it resign.
 //!
-//! `cargo run --example scheduler` plays three candidates in one process; with a URL, start it in
-//! several terminals: `cargo run --features etcd --example scheduler -- etcd://127.0.0.1:2379`.
+//! `cargo run -p scheduler` plays three candidates in one process. With a URL, start it in several
+//! terminals: `cargo run -p scheduler --features distlock/etcd -- etcd://127.0.0.1:2379`.
 
 use std::{ops::ControlFlow, process::ExitCode, time::Duration};
 

@@ -2,7 +2,8 @@
 //! with a revoked lock) still believes in its lock. The resource refuses its writes, and need not
 //! know about locks.
 //!
-//! `cargo run --example fenced`, or with the URL of a store: `-- etcd://127.0.0.1:2379`
+//! `cargo run -p fenced`, or with the URL of a store:
+//! `cargo run -p fenced --features distlock/etcd -- etcd://127.0.0.1:2379`
 
 mod http;
 mod sql;

@@ -1,9 +1,9 @@
 //! A tool without async. It draws invoice numbers from a file: no number twice, and none left out,
 //! even if many instances run at the same time. Its unit tests run on the store in memory:
-//! `cargo test --example tool`.
+//! `cargo test -p tool`.
 //!
 //! ```text
-//! cargo run --features sqlite --example tool -- sqlite:locks.db invoices --count 3
+//! cargo run -p tool -- sqlite:locks.db invoices --count 3
 //! ```
 
 use std::{

@@ -2,7 +2,7 @@
 //! lock is held, the write succeeds. After an operator has revoked the lock, the store refuses the
 //! same write, although the late holder still believes in its lock.
 //!
-//! `cargo run --features redis --example guarded -- redis://127.0.0.1:6379`
+//! `cargo run -p guarded -- redis://127.0.0.1:6379`, or `--features etcd -- etcd://127.0.0.1:2379`
 
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 mod address;

@@ -4,7 +4,7 @@
 //! reported.
 //!
 //! ```text
-//! cargo run --features sqlite --example worker -- sqlite:locks.db bank --log debug
+//! cargo run -p worker -- sqlite:locks.db bank --log debug
 //! ```
 //!
 //! Files cannot refuse a late writer. The table of the example `service` does.

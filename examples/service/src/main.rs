@@ -3,8 +3,8 @@
 //! more requests and finishes the current run. Then the next one leads.
 //!
 //! ```text
-//! cargo run --features sqlite --example service -- sqlite:locks.db runs.db a 127.0.0.1:8001
-//! cargo run --features sqlite --example service -- sqlite:locks.db runs.db b 127.0.0.1:8002
+//! cargo run -p service -- sqlite:locks.db runs.db a 127.0.0.1:8001
+//! cargo run -p service -- sqlite:locks.db runs.db b 127.0.0.1:8002
 //! curl http://127.0.0.1:8001/leader
 //! ```
 
