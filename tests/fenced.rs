@@ -4,15 +4,12 @@
 #[path = "../examples/fenced/http.rs"]
 mod http;
 #[path = "../examples/fenced/sql.rs"]
-mod sql;
+pub mod sql;
 
 use std::sync::Arc;
 
 use distlock::FencingToken;
 use tokio::task::JoinSet;
-
-/// Same as in the example.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[async_trait::async_trait]
 trait Resource: Send + Sync {

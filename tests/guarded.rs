@@ -2,9 +2,6 @@
 //! lock, also after another client has taken it over.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
-#[path = "../examples/guarded/address.rs"]
-mod address;
 #[cfg(feature = "etcd")]
 #[path = "../examples/guarded/etcd.rs"]
 mod on_etcd;
@@ -14,15 +11,10 @@ mod on_redis;
 #[cfg(feature = "zookeeper")]
 #[path = "../examples/guarded/zookeeper.rs"]
 mod on_zookeeper;
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
 
 use distlock::LockGuard;
 
-/// Same as in the example.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::{Failure, support};
 
 async fn write(url: &str, guard: &LockGuard) -> bool {
     let written = match guard.store() {

@@ -4,41 +4,43 @@
 
 mod program;
 mod replicas;
-#[path = "../../examples/service.rs"]
+#[path = "../../../examples/service.rs"]
 mod service;
-#[path = "../support/mod.rs"]
-mod support;
-#[path = "../../examples/tool.rs"]
+#[path = "../../../examples/tool.rs"]
 #[allow(unused_imports, dead_code, reason = "its unit tests run with the example")]
 mod tool;
 mod tools;
-#[path = "../../examples/worker.rs"]
+#[path = "../../../examples/worker.rs"]
 mod worker;
 mod workers;
 
 use std::{pin::Pin, process::ExitCode};
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Trial;
+
+use crate::support;
 
 /// A test on a store, by name.
 type Try = (&'static str, fn(&'static str) -> Pin<Box<dyn Future<Output = ()>>>);
 
-fn main() -> ExitCode {
-    match std::env::var(program::EXAMPLE).as_deref() {
-        Ok("service") => return service::main(),
-        Ok("worker") => return worker::main(),
-        Ok("tool") => return tool::main(),
-        _ => {}
+/// Runs as an example if the environment says so.
+pub fn example() -> Option<ExitCode> {
+    match std::env::var(program::EXAMPLE).ok()?.as_str() {
+        "service" => Some(service::main()),
+        "worker" => Some(worker::main()),
+        "tool" => Some(tool::main()),
+        _ => None,
     }
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(2);
+}
+
+pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for store in support::stores().filter(|store| ["sqlite", "redis", "etcd"].contains(store)) {
         for (name, attempt) in [replicas::TRIES, workers::TRIES, tools::TRIES].concat() {
             if store == "sqlite" && replicas::SERVERS_ONLY.contains(&name) {
                 continue;
             }
-            trials.push(Trial::test(format!("{store}::{name}"), move || {
+            trials.push(Trial::test(format!("examples::{store}::{name}"), move || {
                 let runtime = tokio::runtime::Builder::new_multi_thread()
                     .worker_threads(2)
                     .enable_all()
@@ -48,5 +50,5 @@ fn main() -> ExitCode {
             }));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials
 }

@@ -4,36 +4,33 @@
 mod file;
 mod lab;
 mod report;
-mod stores;
+pub mod stores;
 
 use std::{sync::Arc, time::Duration};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use lock_core::properties::{self, AS_MUTEX, AsMutex, Check, Guise, Harness, Outcome, Property};
-use report::Report;
-use stores::Store;
+
+pub use self::report::Report;
+use self::stores::Store;
 
 /// Longest time for a check. The slowest wait for a few TTLs of several seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn main() -> std::process::ExitCode {
-    let mut arguments = Arguments::from_args();
-    // The checks mostly wait.
-    arguments.test_threads.get_or_insert(8);
-    let report = Arc::new(Report::default());
+/// All checks. Each adds its outcome to the report.
+pub fn trials(report: &Arc<Report>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for store in stores::all() {
         for (property, check, guise) in checks() {
             let as_mutex = guise.map_or(String::new(), |(name, _)| format!("{name}::"));
-            let name = format!("{}::{as_mutex}{}::{}", store.name, property.name, check.name);
+            let of_store = format!("suite::{}::{as_mutex}", store.name);
+            let name = format!("{of_store}{}::{}", property.name, check.name);
             let (report, guise) = (report.clone(), guise.map(|(_, guise)| guise));
             trials
                 .push(Trial::test(name.clone(), move || play(&name, store, check, guise, &report)));
         }
     }
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    report.print(&stores::missing());
-    conclusion.exit_code()
+    trials
 }
 
 type NamedGuise = Option<(&'static str, Guise)>;

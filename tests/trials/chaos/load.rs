@@ -13,7 +13,7 @@ use lock_core::{Clock, Instant, LockKind};
 use lock_history::{AttemptLog, ClientLog, Fault, Kind, Loss, Recorder};
 use tokio::time::{sleep, timeout};
 
-use crate::plan::Random;
+use crate::support::Random;
 
 /// The permits of each semaphore.
 const LIMIT: u32 = 3;

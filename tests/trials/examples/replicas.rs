@@ -7,9 +7,11 @@ use sqlx::{Sqlite, SqlitePool, Transaction};
 use tempfile::{TempDir, tempdir};
 
 use crate::{
-    Try,
-    program::{PATIENCE, Program},
-    service,
+    examples::{
+        Try,
+        program::{PATIENCE, Program},
+        service,
+    },
     support::{Store, connect, eventually},
 };
 

@@ -3,17 +3,20 @@
 
 mod child;
 mod parent;
-#[path = "../support/mod.rs"]
-mod support;
 
-use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
 
-fn main() -> std::process::ExitCode {
-    if let Some(url) = std::env::var_os(child::URL) {
-        return child::hold(&url.to_string_lossy());
-    }
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(3);
+use libtest_mimic::Trial;
+
+use crate::support;
+
+/// Runs as a holder if the environment says so.
+pub fn hold() -> Option<ExitCode> {
+    let url = std::env::var_os(child::URL)?;
+    Some(child::hold(&url.to_string_lossy()))
+}
+
+pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for store in support::stores() {
         for (name, fault) in parent::FAULTS {
@@ -21,7 +24,7 @@ fn main() -> std::process::ExitCode {
             if (store, name) == ("sqlite", "cut_off") {
                 continue;
             }
-            trials.push(Trial::test(format!("{store}::{name}"), move || {
+            trials.push(Trial::test(format!("faults::{store}::{name}"), move || {
                 let runtime = tokio::runtime::Builder::new_multi_thread()
                     .worker_threads(2)
                     .enable_all()
@@ -30,5 +33,5 @@ fn main() -> std::process::ExitCode {
             }));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials
 }

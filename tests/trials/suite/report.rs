@@ -20,9 +20,13 @@ impl Report {
         self.skipped.lock().unwrap().push((name.to_owned(), reason));
     }
 
-    /// Prints every skip with its reason, the counts, and the stores that are not compiled in.
+    /// If any check has run, prints every skip with its reason, the counts, and the stores that are not compiled in.
     pub fn print(&self, missing: &[&str]) {
         let mut skipped = self.skipped.lock().unwrap().clone();
+        let kept = *self.kept.lock().unwrap();
+        if kept == 0 && skipped.is_empty() {
+            return;
+        }
         skipped.sort();
         for (name, reason) in &skipped {
             println!("skipped {name}: {reason}");
@@ -30,6 +34,6 @@ impl Report {
         for store in missing {
             println!("not run: {store} (build with --features {store})");
         }
-        println!("properties: {} kept, {} skipped", self.kept.lock().unwrap(), skipped.len());
+        println!("properties: {kept} kept, {} skipped", skipped.len());
     }
 }

@@ -21,10 +21,13 @@ use tokio::{
 };
 
 use crate::{
-    load::{Client, Time, names},
-    plan::{Random, Step},
-    run::Order,
-    stage::Failure,
+    chaos::{
+        load::{Client, Time, names},
+        plan::Step,
+        run::Order,
+        stage::Failure,
+    },
+    support::Random,
 };
 
 /// Variable that makes this program a guest. It contains the guest's name, its seed, the TTL in ms,

@@ -35,46 +35,54 @@ pub fn all() -> Vec<Store> {
             start: || memory(|client| Locks::new(std::sync::Arc::new(client))),
         },
         #[cfg(feature = "sqlite")]
-        Store { name: "sqlite", virtual_time: false, start: || Box::pin(crate::file::sqlite()) },
+        Store {
+            name: "sqlite",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::file::sqlite()),
+        },
         #[cfg(feature = "redis")]
-        Store { name: "redis", virtual_time: false, start: || Box::pin(crate::lab::redis("")) },
+        Store {
+            name: "redis",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::lab::redis("")),
+        },
         #[cfg(feature = "redis")]
         Store {
             name: "redis_simple",
             virtual_time: false,
-            start: || Box::pin(crate::lab::redis("mode=simple")),
+            start: || Box::pin(crate::suite::lab::redis("mode=simple")),
         },
         #[cfg(feature = "etcd")]
-        Store { name: "etcd", virtual_time: false, start: || Box::pin(crate::lab::etcd()) },
+        Store { name: "etcd", virtual_time: false, start: || Box::pin(crate::suite::lab::etcd()) },
         #[cfg(feature = "zookeeper")]
         Store {
             name: "zookeeper",
             virtual_time: false,
-            start: || Box::pin(crate::lab::zookeeper()),
+            start: || Box::pin(crate::suite::lab::zookeeper()),
         },
         #[cfg(feature = "postgres")]
         Store {
             name: "postgres",
             virtual_time: false,
-            start: || Box::pin(crate::lab::postgres(false)),
+            start: || Box::pin(crate::suite::lab::postgres(false)),
         },
         #[cfg(feature = "postgres")]
         Store {
             name: "postgres_tls",
             virtual_time: false,
-            start: || Box::pin(crate::lab::postgres(true)),
+            start: || Box::pin(crate::suite::lab::postgres(true)),
         },
         #[cfg(feature = "mysql")]
         Store {
             name: "mariadb",
             virtual_time: false,
-            start: || Box::pin(crate::lab::mariadb(false)),
+            start: || Box::pin(crate::suite::lab::mariadb(false)),
         },
         #[cfg(feature = "mysql")]
         Store {
             name: "mariadb_tls",
             virtual_time: false,
-            start: || Box::pin(crate::lab::mariadb(true)),
+            start: || Box::pin(crate::suite::lab::mariadb(true)),
         },
     ]
 }

@@ -6,8 +6,7 @@ use distlock::Locks;
 use tempfile::tempdir;
 
 use crate::{
-    Try,
-    program::Program,
+    examples::{Try, program::Program},
     support::{Store, connect, eventually},
 };
 

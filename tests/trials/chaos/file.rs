@@ -12,7 +12,7 @@ use lock_sql::{
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use crate::{
+use crate::chaos::{
     plan::Step,
     run::CLIENTS,
     stage::{Connecting, Failure, Home, Stage},

@@ -7,7 +7,7 @@ use distlock::Locks;
 use lock_lab::Side;
 use tokio::{runtime::Runtime, task::JoinHandle};
 
-use crate::plan::Step;
+use crate::chaos::plan::Step;
 
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 

@@ -7,12 +7,11 @@
 #[cfg(feature = "etcd")]
 mod elections;
 mod foreign;
-#[path = "../support/mod.rs"]
-mod support;
 
+use self::foreign::Foreign;
 use distlock::Locks;
-use foreign::Foreign;
-use support::{connect, eventually};
+
+use crate::support::{connect, eventually};
 
 /// The foreign client holds the lock. We get it only after its release.
 async fn it_excludes_us(locks: &Locks, name: &str, mut foreign: Foreign) {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use lock_lab::{Builder, Cluster, Member, Network, Place, Server, Shift};
 use tokio::{sync::RwLock, time::sleep};
 
-use crate::{
+use crate::chaos::{
     plan::Step,
     server::{Leftovers, jump},
     stage::{Connecting, Failure, Home, Stage},

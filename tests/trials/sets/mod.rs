@@ -2,20 +2,23 @@
 //! deadlock, and nothing is left behind.
 
 mod child;
-#[path = "../support/mod.rs"]
-mod support;
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::{ExitCode, Stdio},
+    time::Duration,
+};
 
 use futures_util::{
     StreamExt,
     stream::{self, BoxStream},
 };
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Trial;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStdout, Command},
 };
+
+use crate::support;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -23,18 +26,20 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// for ever; a busy machine is slow, but goes on.
 const LIMIT: Duration = Duration::from_secs(60);
 
-fn main() -> std::process::ExitCode {
-    if let Some(url) = std::env::var_os(child::URL) {
-        return child::lock_sets(&url.to_string_lossy());
-    }
-    let arguments = Arguments::from_args();
+/// Runs as one of the processes if the environment says so.
+pub fn lock_sets() -> Option<ExitCode> {
+    let url = std::env::var_os(child::URL)?;
+    Some(child::lock_sets(&url.to_string_lossy()))
+}
+
+pub fn trials() -> Vec<Trial> {
     let trials = support::stores().map(|store| {
-        Trial::test(format!("{store}::overlapping_sets_in_opposite_orders"), move || {
+        Trial::test(format!("sets::{store}::overlapping_sets_in_opposite_orders"), move || {
             let runtime = tokio::runtime::Runtime::new()?;
             Ok(runtime.block_on(opposite_orders(store))?)
         })
     });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    trials.collect()
 }
 
 async fn opposite_orders(store: &str) -> Result<(), Failure> {

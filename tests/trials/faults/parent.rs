@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    child::{NAME, STOPS, TTL, URL, boot_nanos, signal},
+    faults::child::{NAME, STOPS, TTL, URL, boot_nanos, signal},
     support::{Store, connect, eventually, start},
 };
 

@@ -3,8 +3,8 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
-use crate::cluster::{self, Nodes, Terms};
-use crate::{
+use crate::chaos::cluster::{self, Nodes, Terms};
+use crate::chaos::{
     server::{self, Leftovers, Single},
     stage::{Connecting, Failure, Stage},
 };
@@ -49,7 +49,7 @@ fn connect(url: String) -> Connecting {
 
 #[cfg(feature = "sqlite")]
 async fn sqlite() -> Result<Arc<dyn Stage>, Failure> {
-    Ok(Arc::new(crate::file::File::new()?))
+    Ok(Arc::new(crate::chaos::file::File::new()?))
 }
 
 /// All keys, except fences and client records. The last token of a name stays for the next holder.

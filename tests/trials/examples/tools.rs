@@ -5,8 +5,7 @@ use std::path::Path;
 use tempfile::tempdir;
 
 use crate::{
-    Try,
-    program::Program,
+    examples::{Try, program::Program},
     support::{Store, connect, eventually},
 };
 

@@ -13,7 +13,7 @@ use lock_core::{
 use lock_lab::Redis;
 use uuid::Uuid;
 
-use crate::{
+use crate::chaos::{
     run::CLIENTS,
     stage::{Connecting, Failure, Home, Stage},
 };
@@ -48,7 +48,7 @@ impl Stage for Naive {
         Box::pin(async { Ok(Locks::new(driver)) })
     }
 
-    async fn play(&self, step: &crate::plan::Step) -> std::result::Result<String, Failure> {
+    async fn play(&self, step: &crate::chaos::plan::Step) -> std::result::Result<String, Failure> {
         tokio::time::sleep(step.lasts).await;
         Ok("nothing".to_owned())
     }

@@ -18,7 +18,7 @@
 
 mod cluster;
 mod file;
-mod guest;
+pub mod guest;
 mod load;
 mod naive;
 mod plan;
@@ -27,12 +27,12 @@ mod server;
 mod stage;
 mod stores;
 
-use std::{env, process::ExitCode, time::Duration};
+use std::{env, time::Duration};
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Trial;
 use lock_lab::network_trial;
 
-use crate::{
+use self::{
     run::{Order, Outcome, run},
     stage::Failure,
     stores::{Starting, Store},
@@ -42,26 +42,22 @@ const TTL: Duration = Duration::from_secs(2);
 /// Seconds of a short run.
 const SHORT: u64 = 20;
 
-fn main() -> ExitCode {
-    if let Some(code) = guest::visit() {
-        return code;
-    }
-    let mut arguments = Arguments::from_args();
-    // Two cores can run four loads at once.
-    arguments.test_threads.get_or_insert(4);
+pub fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = stores::all().into_iter().map(trial).collect();
     #[cfg(feature = "redis")]
-    trials.push(Trial::test("a_lock_without_an_owner_is_found_out", || {
+    trials.push(Trial::test("chaos::a_lock_without_an_owner_is_found_out", || {
         Ok(runtime()?.block_on(a_lock_without_an_owner_is_found_out())?)
     }));
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials
 }
 
 fn trial(store: Store) -> Trial {
     let Store { name, network, start } = store;
     match network {
-        true => network_trial(name, move || async move { in_runtime(name, start) }),
-        false => Trial::test(name, move || Ok(in_runtime(name, start)?)),
+        true => {
+            network_trial(&format!("chaos::{name}"), move || async move { in_runtime(name, start) })
+        }
+        false => Trial::test(format!("chaos::{name}"), move || Ok(in_runtime(name, start)?)),
     }
 }
 

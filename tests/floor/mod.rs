@@ -13,20 +13,12 @@
 ))]
 
 mod place;
-#[path = "../chaos/plan.rs"]
-#[allow(dead_code, reason = "only its numbers are used")]
-mod plan;
 mod sequence;
-#[path = "../../examples/fenced/sql.rs"]
-#[allow(dead_code, reason = "nobody buys anything")]
-mod sql;
-#[path = "../support/mod.rs"]
-mod support;
 
-use crate::{place::Place, plan::Random, sequence::Sequence};
-
-/// Same as in the example.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::{
+    floor::{place::Place, sequence::Sequence},
+    support::Random,
+};
 
 const SEQUENCES: usize = 20;
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_lab::{Proxy, Server, Shift};
 use tokio::{sync::Mutex, time::sleep};
 
-use crate::{
+use crate::chaos::{
     plan::Step,
     run::CLIENTS,
     stage::{Connecting, Failure, Home, Stage},

@@ -17,10 +17,13 @@ use lock_history::{Checker, Fault, Grade, Header, History, Recorder, Report};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::{
-    guest::{self, Guests},
-    load::{Client, Time, names, nanos},
-    plan::{Random, Step, plan},
-    stage::{Failure, Home, Stage},
+    chaos::{
+        guest::{self, Guests},
+        load::{Client, Time, names, nanos},
+        plan::{Step, plan},
+        stage::{Failure, Home, Stage},
+    },
+    support::Random,
 };
 
 /// The number of clients of a run, and of each client's tasks.
