@@ -1,9 +1,9 @@
 //! Resources that check fencing tokens themselves, as in the example: an older token never writes
 //! after a newer one, whatever the holders believe.
 
-#[path = "../examples/fenced/http.rs"]
+#[path = "../examples/fenced/src/http.rs"]
 mod http;
-#[path = "../examples/fenced/sql.rs"]
+#[path = "../examples/fenced/src/sql.rs"]
 pub mod sql;
 
 use std::sync::Arc;

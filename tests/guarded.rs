@@ -3,13 +3,13 @@
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[cfg(feature = "etcd")]
-#[path = "../examples/guarded/etcd.rs"]
+#[path = "../examples/guarded/src/etcd.rs"]
 mod on_etcd;
 #[cfg(feature = "redis")]
-#[path = "../examples/guarded/redis.rs"]
+#[path = "../examples/guarded/src/redis.rs"]
 mod on_redis;
 #[cfg(feature = "zookeeper")]
-#[path = "../examples/guarded/zookeeper.rs"]
+#[path = "../examples/guarded/src/zookeeper.rs"]
 mod on_zookeeper;
 
 use distlock::LockGuard;

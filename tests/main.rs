@@ -5,7 +5,7 @@ mod support;
 
 // The sources of the examples expect these two at the root of their program.
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
-#[path = "../examples/guarded/address.rs"]
+#[path = "../examples/guarded/src/address.rs"]
 mod address;
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 

@@ -4,13 +4,13 @@
 
 mod program;
 mod replicas;
-#[path = "../../../examples/service.rs"]
+#[path = "../../../examples/service/src/main.rs"]
 mod service;
-#[path = "../../../examples/tool.rs"]
+#[path = "../../../examples/tool/src/main.rs"]
 #[allow(unused_imports, dead_code, reason = "its unit tests run with the example")]
 mod tool;
 mod tools;
-#[path = "../../../examples/worker.rs"]
+#[path = "../../../examples/worker/src/main.rs"]
 mod worker;
 mod workers;
 

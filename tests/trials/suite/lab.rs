@@ -199,8 +199,8 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
 
 #[cfg(feature = "zookeeper")]
 pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
+    use distlock::zookeeper::client::Client as Raw;
     use lock_lab::ZooKeeper;
-    use lock_zk::client::Client as Raw;
 
     /// Removes the nodes that clients have made.
     async fn remove_below(raw: &Raw, path: &str) -> Result<(), Failure> {
@@ -210,7 +210,7 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
                 Box::pin(remove_below(raw, &child)).await?;
                 match raw.delete(&child, None).await {
                     // The server removes empty containers, too.
-                    Ok(()) | Err(lock_zk::client::Error::NoNode) => {}
+                    Ok(()) | Err(distlock::zookeeper::client::Error::NoNode) => {}
                     Err(error) => return Err(error.into()),
                 }
             }

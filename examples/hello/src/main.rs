@@ -1,5 +1,5 @@
-//! Connect, acquire, token, release: `cargo run --example hello -- redis://127.0.0.1` with the
-//! feature of that store, or without an argument the store in memory.
+//! Connect, acquire, token, release: `cargo run -p hello` on the store in memory, or on another one,
+//! `cargo run -p hello --features distlock/redis -- redis://127.0.0.1`.
 
 #[tokio::main]
 async fn main() -> distlock::Result<()> {

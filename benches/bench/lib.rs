@@ -1,5 +1,4 @@
 //! Parts that the benchmarks share: servers in memory, load, and tables.
-#![allow(dead_code, unused_imports, reason = "each benchmark uses its part")]
 
 pub mod cpu;
 pub mod floor;
@@ -31,6 +30,7 @@ pub type Pair = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>
 
 /// Makes the work of each task.
 pub trait Load: Send + Sync {
+    /// The work of one task.
     fn of(&self, task: usize) -> Pair;
 }
 
@@ -43,17 +43,23 @@ impl<F: Fn(usize) -> Pair + Send + Sync> Load for F {
 /// Result of a load.
 #[derive(Clone)]
 pub struct Measured {
+    /// How many rounds.
     pub count: u64,
+    /// The time of all of them.
     pub elapsed: Duration,
+    /// The time of each, in microseconds.
     pub micros: Histogram<u64>,
+    /// Processor time of all of them.
     pub cpu: Cpu,
 }
 
 impl Measured {
+    /// Rounds per second.
     pub fn rate(&self) -> f64 {
         self.count as f64 / self.elapsed.as_secs_f64()
     }
 
+    /// Average time of a round, in microseconds.
     pub fn mean_micros(&self) -> f64 {
         self.micros.mean()
     }
@@ -86,6 +92,7 @@ pub async fn load(store: &AnyStore, tasks: usize, time: Duration, load: Arc<dyn 
     Measured { count: micros.len(), elapsed, micros, cpu: Cpu::used(store).since(before) }
 }
 
+/// Microseconds since then.
 pub fn micros_since(sent: lock_core::Instant) -> u64 {
     u64::try_from(Clock::Boot.now().since(sent).as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
 //! Pages with Rust blocks. The blocks are compiled, and run unless marked otherwise.
-//! `docs/testing.md` is included in `lib.rs`.
+#![cfg(doctest)]
 
 #[cfg(feature = "memory")]
 #[doc = include_str!("../README.md")]
@@ -23,3 +23,6 @@ struct Handover;
 struct Shutdown;
 #[doc = include_str!("../docs/tokens.md")]
 struct Tokens;
+#[cfg(feature = "memory")]
+#[doc = include_str!("../docs/testing.md")]
+struct Testing;
