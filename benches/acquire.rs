@@ -3,8 +3,6 @@
 //!
 //! `cargo bench --features all --bench acquire [-- STORE]`
 
-mod bench;
-
 use std::{sync::Arc, time::Duration};
 
 use bench::{Load, Table, floor::Floor, load, store, table::Row};

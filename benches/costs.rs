@@ -3,8 +3,6 @@
 //!
 //! `cargo bench --features all --bench costs [-- STORE]`
 
-mod bench;
-
 use std::{process::Command, time::Duration};
 
 use bench::store;

@@ -4,8 +4,6 @@
 //! `cargo bench --features redis --bench deployments`
 
 #[cfg(feature = "redis")]
-mod bench;
-#[cfg(feature = "redis")]
 mod deployed;
 
 #[cfg(not(feature = "redis"))]

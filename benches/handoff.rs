@@ -5,8 +5,6 @@
 //!
 //! `cargo bench --features all --bench handoff [-- STORE]`
 
-mod bench;
-
 use std::{io::Write, process::Stdio, time::Duration};
 
 use bench::{Table, store, table::known};

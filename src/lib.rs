@@ -89,9 +89,6 @@
 //! why every grant carries a [`FencingToken`] for the resource to check, and why [`Lock::run`]
 //! stops the work at the safe deadline.
 
-#[cfg(doctest)]
-mod pages;
-
 pub mod blocking;
 mod connect;
 pub mod driver;
@@ -120,8 +117,3 @@ pub use crate::{
     connect::connect,
     stores::{Deployment, STORES, Store},
 };
-
-/// Compiles and runs the examples of the chapter about testing.
-#[cfg(all(doctest, feature = "memory"))]
-#[doc = include_str!("../docs/testing.md")]
-struct Testing;

@@ -11,15 +11,12 @@
 
 #[path = "close/events.rs"]
 mod events;
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
 
 use std::time::Duration;
 
 use distlock::{Error, LossReason};
-use support::{Store, connect, eventually};
+
+use crate::support::{Store, connect, eventually};
 
 const TTL: Duration = Duration::from_secs(6);
 

@@ -8,12 +8,6 @@
     feature = "mysql"
 ))]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-#[allow(unused_macros, reason = "a file has no outage")]
-mod per_store;
-mod support;
-
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -21,7 +15,8 @@ use std::{
 
 use distlock::{ConnectionState, Locks};
 use futures_util::{Stream, StreamExt};
-use support::{connect, eventually, start};
+
+use crate::support::{self, connect, eventually, start};
 
 /// Limit for expected events. Longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);

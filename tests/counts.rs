@@ -3,17 +3,13 @@
 //! (renewals) only add to the count, so the minimum of a few rounds is the cost.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::time::Duration;
 
 use distlock::{LockGuard, Locks};
 use lock_lab::{Counters, Server};
-use support::{Running, connect, eventually};
 use tokio::task::JoinSet;
+
+use crate::support::{self, Running, connect, eventually};
 
 const ROUNDS: usize = 5;
 /// More rounds with many clients, because each client keeps a session alive.

@@ -1,18 +1,15 @@
 //! Resources that check fencing tokens themselves, as in the example: an older token never writes
 //! after a newer one, whatever the holders believe.
 
-#[path = "../examples/fenced/http.rs"]
+#[path = "../examples/fenced/src/http.rs"]
 mod http;
-#[path = "../examples/fenced/sql.rs"]
-mod sql;
+#[path = "../examples/fenced/src/sql.rs"]
+pub mod sql;
 
 use std::sync::Arc;
 
 use distlock::FencingToken;
 use tokio::task::JoinSet;
-
-/// Same as in the example.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[async_trait::async_trait]
 trait Resource: Send + Sync {

@@ -2,27 +2,19 @@
 //! lock, also after another client has taken it over.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
-#[path = "../examples/guarded/address.rs"]
-mod address;
 #[cfg(feature = "etcd")]
-#[path = "../examples/guarded/etcd.rs"]
+#[path = "../examples/guarded/src/etcd.rs"]
 mod on_etcd;
 #[cfg(feature = "redis")]
-#[path = "../examples/guarded/redis.rs"]
+#[path = "../examples/guarded/src/redis.rs"]
 mod on_redis;
 #[cfg(feature = "zookeeper")]
-#[path = "../examples/guarded/zookeeper.rs"]
+#[path = "../examples/guarded/src/zookeeper.rs"]
 mod on_zookeeper;
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
 
 use distlock::LockGuard;
 
-/// Same as in the example.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::{Failure, support};
 
 async fn write(url: &str, guard: &LockGuard) -> bool {
     let written = match guard.store() {

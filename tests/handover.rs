@@ -9,19 +9,15 @@
     feature = "mysql"
 ))]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::{process::Stdio, time::Duration};
 
 use distlock::{Error, LossReason, Ticket};
-use support::{Store, connect};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::{Child, Command},
 };
+
+use crate::support::{Store, connect};
 
 const TTL: Duration = Duration::from_secs(6);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,7 +40,7 @@ async fn successor() {
 
 fn start_successor(url: &str, ticket: &Ticket) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "successor", "--nocapture"]);
+    command.args(["--exact", "handover::successor", "--nocapture"]);
     command.env("HANDOVER_TICKET", ticket.to_string()).env("HANDOVER_URL", url);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     command.spawn().unwrap()

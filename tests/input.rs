@@ -5,14 +5,11 @@
     allow(dead_code, reason = "what every server's driver is asked is compiled in any case")
 )]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::{error::Error as _, time::Duration};
 
 use distlock::{Error, Requirement};
+
+use crate::support;
 
 /// Connects, which must fail in time. Returns the error and its text.
 async fn refused(url: &str) -> (Error, String) {

@@ -1,11 +1,6 @@
 //! All kinds of locks under contention, on every store: threads that count without other
 //! protection, readers that check for torn state, and semaphores of several sizes.
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::{
     sync::{
         Arc,
@@ -17,6 +12,8 @@ use std::{
 
 use distlock::{Locks, blocking};
 use tokio::{sync::Barrier, task::JoinSet};
+
+use crate::support;
 
 const THREADS: u64 = 8;
 const ROUNDS: u64 = 50;

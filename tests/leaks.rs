@@ -2,11 +2,6 @@
 //! process.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::{
     sync::{
         Arc,
@@ -17,8 +12,9 @@ use std::{
 
 use distlock::Locks;
 use lock_lab::{Counters, Server};
-use support::{connect, eventually, start};
 use tokio::task::JoinSet;
+
+use crate::support::{connect, eventually, start};
 
 const DROPS: u32 = 20_000;
 const TASKS: u32 = 50;

@@ -2,11 +2,6 @@
 //! files, and for the server after the network is back.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::{
     env,
     io::{BufRead, Write},
@@ -16,12 +11,13 @@ use std::{
 
 use distlock::{LockGuard, Locks};
 use lock_lab::{Counters, Proxy, Server};
-use support::{connect, eventually, start};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
     task::JoinSet,
 };
+
+use crate::support::{connect, eventually, start};
 
 const GUARDS: u32 = 10_000;
 /// Sessions, connections, logins, one more lock, and all renewals of a few seconds.
@@ -40,7 +36,7 @@ impl Loser {
         let mut child = Command::new("sh")
             .args(["-c", r#"ulimit -n 1024; exec "$0" "$@""#])
             .arg(env::current_exe().unwrap())
-            .args(["loser", "--exact", "--ignored", "--nocapture"])
+            .args(["losses::loser", "--exact", "--ignored", "--nocapture"])
             .env(URL, url)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -2,11 +2,6 @@
 //! share: on every store, every call is an error at once, and its text names the runtime.
 #![cfg(feature = "memory")]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::{
     fmt::Debug,
     future::Future,
@@ -20,11 +15,12 @@ use std::{
 };
 
 use distlock::{ClosedBy, Error, LockGuard, Locks, LossReason, Owner, Result};
-use support::{Store, eventually};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::oneshot,
 };
+
+use crate::support::{Store, eventually};
 
 /// Limit for immediate events.
 const PATIENCE: Duration = Duration::from_secs(20);

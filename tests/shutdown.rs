@@ -9,16 +9,12 @@
     feature = "mysql"
 ))]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::time::Duration;
 
 use distlock::{ClosedBy, Error, Owner};
 use futures_util::FutureExt;
-use support::{Store, connect, eventually};
+
+use crate::support::{Store, connect, eventually};
 
 /// Limit for expected events. Longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -8,15 +8,11 @@
     feature = "mysql"
 ))]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::{future::Future, pin::Pin, task::Poll, time::Duration};
 
 use distlock::{Error, Lock, LockGuard, Locks, LossReason, Result};
-use support::{Store, connect, eventually};
+
+use crate::support::{Store, connect, eventually};
 
 /// A lock with the shortest TTL of at least a second.
 fn lock(locks: &Locks) -> Lock {

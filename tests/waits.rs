@@ -1,18 +1,14 @@
 //! Many waits in vain at once: they end in time, as timeouts.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
-#[macro_use]
-#[path = "support/per_store.rs"]
-mod per_store;
-mod support;
-
 use std::{collections::BTreeMap, time::Duration};
 
 use distlock::{Error, Lock, LockGuard, Locks};
 use lock_core::Clock;
 use lock_lab::Proxy;
-use support::{Running, connect, start};
 use tokio::task::JoinSet;
+
+use crate::support::{Running, connect, start};
 
 const LIMIT: Duration = Duration::from_secs(3);
 /// The documented overrun of `wait`, and a second for a busy machine.

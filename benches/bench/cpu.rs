@@ -10,6 +10,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// Processor time of the clients, which run in this process, and of the server.
 #[derive(Clone, Copy)]
 pub struct Cpu {
+    /// This process.
     pub clients: Duration,
     /// `None` without a server, and for PostgreSQL, which has a process for each connection.
     pub server: Option<Duration>,
@@ -25,6 +26,7 @@ impl Cpu {
         }
     }
 
+    /// What was used since then.
     pub fn since(self, before: Self) -> Self {
         Self {
             clients: self.clients.saturating_sub(before.clients),

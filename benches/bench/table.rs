@@ -6,6 +6,7 @@ use comfy_table::{Cell, CellAlignment, presets::UTF8_FULL_CONDENSED};
 
 use super::{Cpu, Measured, median};
 
+/// A table with a title.
 pub struct Table {
     title: &'static str,
     table: comfy_table::Table,
@@ -20,6 +21,7 @@ pub fn known(count: Option<f64>) -> String {
 pub struct Row(Vec<String>);
 
 impl Table {
+    /// For loads of distlock, beside the floor.
     pub fn new(title: &'static str) -> Self {
         let header = [
             "store",
@@ -37,6 +39,7 @@ impl Table {
         Self::with_header(title, &header)
     }
 
+    /// With other columns.
     pub fn with_header(title: &'static str, header: &[&str]) -> Self {
         let mut table = comfy_table::Table::new();
         table.load_style(UTF8_FULL_CONDENSED);
@@ -44,10 +47,12 @@ impl Table {
         Self { title, table }
     }
 
+    /// Adds a line.
     pub fn add(&mut self, row: Row) {
         self.add_cells(row.0);
     }
 
+    /// Adds a line of any cells.
     pub fn add_cells(&mut self, cells: Vec<String>) {
         let right = |(i, text): (usize, String)| match i {
             0 | 2 => Cell::new(text),
@@ -66,10 +71,12 @@ impl fmt::Display for Table {
 }
 
 impl Row {
+    /// A load of the bare client.
     pub fn floor(store: &str, tasks: usize, what: &str, loads: &[Measured]) -> Self {
         Self(Self::start(store, tasks, what, loads))
     }
 
+    /// A load of distlock, with its ratios to the floor.
     pub fn ours(
         store: &str,
         tasks: usize,

@@ -9,7 +9,7 @@ use lock_core::Clock;
 use lock_lab::Redis;
 
 pub use self::servers::Servers;
-use crate::bench::{Pair, Table, median};
+use bench::{Pair, Table, median};
 
 /// Number of turns of each side, and of pairs in each.
 pub const TURNS: usize = 100;

@@ -10,7 +10,7 @@ use distlock::Locks;
 use lock_lab::{IndependentRedis, Redis, RedisCluster, RedisSentinels};
 
 use super::{Deployed, cores::separate};
-use crate::bench::{
+use bench::{
     Pair,
     floor::redis::{majority, pair},
 };

@@ -5,7 +5,11 @@ use std::time::Duration;
 use distlock::{FencingToken, LockGuard, Locks, TokenFloor};
 use tokio::time::timeout;
 
-use crate::{place::Place, plan::Random, sql::Stock, support::eventually};
+use crate::{
+    fenced::sql::Stock,
+    floor::place::Place,
+    support::{Random, eventually},
+};
 
 const NAME: &str = "orders";
 const STEPS: usize = 10;

@@ -3,7 +3,7 @@
 use distlock::{Leader, Locks, Observer};
 
 use crate::{
-    foreign::Foreign,
+    interop::foreign::Foreign,
     support::{connect, eventually},
 };
 

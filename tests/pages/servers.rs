@@ -4,7 +4,7 @@ macro_rules! database {
     ($connection:ident, $name:literal) => {
         use sqlx::{Connection, $connection as Driver};
 
-        use crate::{Program, Text, Value};
+        use crate::pages::{Program, Text, Value};
 
         pub struct Own(Driver);
 
@@ -50,7 +50,7 @@ mod postgres {
     async fn the_page_is_right() {
         let server = lock_lab::Postgres::start().await.unwrap();
         let id = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
-        crate::all(id, async || Own::connect(&server.url()).await).await;
+        crate::pages::all(id, async || Own::connect(&server.url()).await).await;
     }
 }
 
@@ -62,7 +62,7 @@ mod mariadb {
     async fn the_page_is_right() {
         let server = lock_lab::MariaDb::start().await.unwrap();
         let id = "BIGINT AUTO_INCREMENT PRIMARY KEY";
-        crate::all(id, async || Own::connect(&server.url()).await).await;
+        crate::pages::all(id, async || Own::connect(&server.url()).await).await;
     }
 }
 
@@ -74,6 +74,6 @@ mod sqlite {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}/shop.db?mode=rwc", folder.path().display());
         let id = "INTEGER PRIMARY KEY AUTOINCREMENT";
-        crate::all(id, async || Own::connect(&url).await).await;
+        crate::pages::all(id, async || Own::connect(&url).await).await;
     }
 }

@@ -1,10 +1,16 @@
 //! A private store of each kind that is compiled in.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unused_macros, reason = "each program and each feature uses its part")]
+
+#[macro_use]
+mod per_store;
+mod random;
 
 use std::time::Duration;
 
 use distlock::Locks;
 use lock_lab::{AnyServer, AnyStore};
+
+pub use self::random::Random;
 
 /// A running private server. Dropping it stops the server.
 pub type Running = AnyServer;

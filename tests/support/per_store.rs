@@ -1,7 +1,6 @@
 //! Macros for tests that are the same for every store.
 
 /// Makes one test of each function on every store that is compiled in, named `store::function`.
-#[allow(unused_macros, reason = "some tests need a server")]
 macro_rules! on_every_store {
     ($($check:ident),+ $(,)?) => {
         test_on!("sqlite" sqlite $($check)+);

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use lock_etcd::client::{Client, Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
+use distlock::etcd::client::{Client, Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 
-use crate::bench::{Load, Pair};
+use crate::{Load, Pair};
 
 pub async fn pair(address: &str) -> Arc<dyn Load> {
     load(address, "floor", false).await

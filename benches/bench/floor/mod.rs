@@ -63,20 +63,26 @@ impl Floor {
             #[cfg(feature = "sqlite")]
             "sqlite" => {
                 let file = format!("{url}.floor?mode=rwc");
-                sql_floors::<lock_sql::client::SqliteConnection>(&file, &sql::SQLITE).await
+                sql_floors::<distlock::sql::client::SqliteConnection>(&file, &sql::SQLITE).await
             }
             #[cfg(feature = "postgres")]
-            "postgres" => sql_floors::<lock_sql::client::PgConnection>(url, &sql::POSTGRES).await,
+            "postgres" => {
+                sql_floors::<distlock::sql::client::PgConnection>(url, &sql::POSTGRES).await
+            }
             #[cfg(feature = "mysql")]
-            "mysql" => sql_floors::<lock_sql::client::MySqlConnection>(url, &sql::MARIADB).await,
+            "mysql" => {
+                sql_floors::<distlock::sql::client::MySqlConnection>(url, &sql::MARIADB).await
+            }
             other => panic!("no floor for {other} at {address}"),
         }
     }
 
+    /// What the client does.
     pub fn what(&self) -> &'static str {
         self.what
     }
 
+    /// One round of it.
     pub fn pair(&self) -> Arc<dyn Load> {
         self.load.clone()
     }
@@ -85,8 +91,8 @@ impl Floor {
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 async fn sql_floors<C>(url: &str, words: &sql::Words) -> Vec<Floor>
 where
-    C: lock_sql::client::Connection + 'static,
-    for<'c> &'c mut C: lock_sql::client::Executor<'c, Database = C::Database>,
+    C: distlock::sql::client::Connection + 'static,
+    for<'c> &'c mut C: distlock::sql::client::Executor<'c, Database = C::Database>,
 {
     vec![
         Floor { what: "floor: insert, delete", load: sql::pair::<C>(url, words).await },

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
-use lock_redis::client::{
+use distlock::redis::client::{
     Client, ConnectionInfo, IntoConnectionInfo, Script, aio::MultiplexedConnection, cmd,
     io::tcp::TcpSettings,
 };
+use futures_util::{StreamExt, stream::FuturesUnordered};
 
-use crate::bench::{Load, Pair};
+use crate::{Load, Pair};
 
 const COMPARE_AND_DELETE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
@@ -34,6 +34,7 @@ async fn connect(address: &str) -> MultiplexedConnection {
     client.get_multiplexed_async_connection().await.expect("redis")
 }
 
+/// `SET NX PX`, and a script that compares and deletes.
 pub async fn pair(address: &str) -> Arc<dyn Load> {
     let connection = connect(address).await;
     let script = Arc::new(Script::new(COMPARE_AND_DELETE));
@@ -60,6 +61,7 @@ pub async fn pair(address: &str) -> Arc<dyn Load> {
     })
 }
 
+/// Scripts that touch as many keys as distlock's.
 pub async fn scripts(address: &str) -> Arc<dyn Load> {
     let connection = connect(address).await;
     let scripts = Arc::new((Script::new(TAKE), Script::new(GIVE)));

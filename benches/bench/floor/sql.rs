@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lock_sql::client::{AssertSqlSafe, Connection, Executor, raw_sql};
+use distlock::sql::client::{AssertSqlSafe, Connection, Executor, raw_sql};
 use tokio::sync::Semaphore;
 
-use crate::bench::{Load, Pair};
+use crate::{Load, Pair};
 
 /// As many connections as a distlock client has.
 #[cfg(any(feature = "postgres", feature = "mysql"))]

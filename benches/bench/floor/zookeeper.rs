@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use lock_zk::client::{Acls, Client, CreateMode};
+use distlock::zookeeper::client::{Acls, Client, CreateMode};
 
-use crate::bench::{Load, Pair};
+use crate::{Load, Pair};
 
 pub async fn pair(address: &str) -> Arc<dyn Load> {
     load(address, "floor", "n-", "").await

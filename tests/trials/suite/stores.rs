@@ -1,0 +1,105 @@
+//! The stores of the suite.
+
+use std::{future::Future, pin::Pin};
+
+use lock_core::{
+    DistributedLock, Locks,
+    properties::{Failure, Harness},
+};
+use lock_memory::{MemoryHarness, MemoryStore};
+
+type Starting = Pin<Box<dyn Future<Output = Result<Box<dyn Harness>, Failure>> + Send>>;
+
+/// One column of the table of results.
+#[derive(Clone, Copy)]
+pub struct Store {
+    pub name: &'static str,
+    /// Whether time is virtual. Only possible for a store in this process.
+    pub virtual_time: bool,
+    pub start: fn() -> Starting,
+}
+
+/// Every store that is compiled in.
+pub fn all() -> Vec<Store> {
+    vec![
+        Store { name: "memory", virtual_time: true, start: || memory(Locks::new) },
+        // The same through pointers, which must forward everything.
+        Store {
+            name: "memory_in_box",
+            virtual_time: true,
+            start: || memory(|client| Locks::new(boxed(client))),
+        },
+        Store {
+            name: "memory_in_arc",
+            virtual_time: true,
+            start: || memory(|client| Locks::new(std::sync::Arc::new(client))),
+        },
+        #[cfg(feature = "sqlite")]
+        Store {
+            name: "sqlite",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::file::sqlite()),
+        },
+        #[cfg(feature = "redis")]
+        Store {
+            name: "redis",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::lab::redis("")),
+        },
+        #[cfg(feature = "redis")]
+        Store {
+            name: "redis_simple",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::lab::redis("mode=simple")),
+        },
+        #[cfg(feature = "etcd")]
+        Store { name: "etcd", virtual_time: false, start: || Box::pin(crate::suite::lab::etcd()) },
+        #[cfg(feature = "zookeeper")]
+        Store {
+            name: "zookeeper",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::lab::zookeeper()),
+        },
+        #[cfg(feature = "postgres")]
+        Store {
+            name: "postgres",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::lab::postgres(false)),
+        },
+        #[cfg(feature = "postgres")]
+        Store {
+            name: "postgres_tls",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::lab::postgres(true)),
+        },
+        #[cfg(feature = "mysql")]
+        Store {
+            name: "mariadb",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::lab::mariadb(false)),
+        },
+        #[cfg(feature = "mysql")]
+        Store {
+            name: "mariadb_tls",
+            virtual_time: false,
+            start: || Box::pin(crate::suite::lab::mariadb(true)),
+        },
+    ]
+}
+
+/// The features that are not compiled in.
+pub fn missing() -> Vec<&'static str> {
+    let stores = distlock::STORES.iter().filter(|store| !store.compiled_in);
+    stores.map(|store| store.feature).collect()
+}
+
+fn boxed(client: lock_memory::MemoryLock) -> Box<dyn DistributedLock> {
+    Box::new(client)
+}
+
+fn memory(wrap: fn(lock_memory::MemoryLock) -> Locks) -> Starting {
+    Box::pin(async move {
+        let harness: Box<dyn Harness> = Box::new(MemoryHarness::wrapped(MemoryStore::new(), wrap));
+        Ok(harness)
+    })
+}
