@@ -59,6 +59,7 @@
 
 mod api;
 pub mod blocking;
+mod boxed;
 pub mod deadline;
 mod driver;
 mod error;
@@ -84,6 +85,7 @@ pub use crate::{
         semaphore::Semaphore,
         set::{LockSet, guard::LockSetGuard, held::HeldSet},
     },
+    boxed::BoxFuture,
     deadline::{Clock, Instant, wall_clock},
     driver::{
         diagnosis::Diagnosis,

@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use etcd_client::Client;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, Guarantees,
-    Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, Ticket, TokenFloor,
-    Wake, Wish, trace,
+    Attempt, BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, Ticket,
+    TokenFloor, Wake, Wish, trace,
 };
 use tokio::{
     sync::mpsc,
@@ -55,29 +55,32 @@ impl EtcdLock {
     /// # Cancel safety
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
-    pub async fn connect(config: EtcdConfig) -> Result<Self> {
-        let (default_ttl, keys, open) = (config.default_ttl(), config.keys(), config.open_login());
-        config.check()?;
-        let (mut connection, (shortest, probe, server)) =
-            Connection::open(config.source(), config.limits(), first_round)
-                .await
-                .map_err(|failure| failure.into_error("connect", false))?;
-        let mut guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
-        guarantees.cautions.extend(open);
-        if let Err(error) = guarantees.check_ttl(default_ttl) {
-            drop(probe.await);
-            return Err(error);
-        }
-        connection.reads_alone = server.crashes_at_reads();
-        let store = Arc::new(Store::new(keys, connection, probe));
-        let tasks = [
-            tokio::spawn(renewal::run(store.sessions.clone())),
-            tokio::spawn(watcher::run(store.watcher.clone())),
-            tokio::spawn(stream::run(store.observers.clone())),
-        ]
-        .map(|task| task.abort_handle());
-        trace::connected(STORE);
-        Ok(Self { store, guarantees, tasks })
+    pub fn connect(config: EtcdConfig) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let (default_ttl, keys, open) =
+                (config.default_ttl(), config.keys(), config.open_login());
+            config.check()?;
+            let (mut connection, (shortest, probe, server)) =
+                Connection::open(config.source(), config.limits(), first_round)
+                    .await
+                    .map_err(|failure| failure.into_error("connect", false))?;
+            let mut guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
+            guarantees.cautions.extend(open);
+            if let Err(error) = guarantees.check_ttl(default_ttl) {
+                drop(probe.await);
+                return Err(error);
+            }
+            connection.reads_alone = server.crashes_at_reads();
+            let store = Arc::new(Store::new(keys, connection, probe));
+            let tasks = [
+                tokio::spawn(renewal::run(store.sessions.clone())),
+                tokio::spawn(watcher::run(store.watcher.clone())),
+                tokio::spawn(stream::run(store.observers.clone())),
+            ]
+            .map(|task| task.abort_handle());
+            trace::connected(STORE);
+            Ok(Self { store, guarantees, tasks })
+        })
     }
 
     /// Shares the connection of a client. Same as [`connect`](Self::connect) with
@@ -101,8 +104,8 @@ impl EtcdLock {
     /// # Cancel safety
     ///
     /// Same as [`connect`](Self::connect).
-    pub async fn with_client(client: &Client) -> Result<Self> {
-        Self::connect(EtcdConfig::from_client(client)).await
+    pub fn with_client(client: &Client) -> BoxFuture<'static, Result<Self>> {
+        Self::connect(EtcdConfig::from_client(client))
     }
 
     /// Returns the store, unless the client is closed.

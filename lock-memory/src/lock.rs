@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
-    Ticket, TokenFloor, Wake, Wish,
+    Attempt, BoxFuture, Clock, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
+    Request, Result, Ticket, TokenFloor, Wake, Wish,
     keep::{errors::unavailable, limits::LONGEST_TTL},
 };
 use tokio::sync::mpsc;
@@ -40,18 +40,20 @@ impl MemoryLock {
     /// # Panics
     ///
     /// If it is polled outside a tokio runtime.
-    pub async fn connect(config: MemoryConfig) -> Result<Self> {
-        let store = MemoryStore::named(&config.name);
-        if store.refuses() {
-            let why = "the store refuses connects";
-            return Err(unavailable("memory", "connect", Effect::None, why));
-        }
-        let mut client = store.client();
-        if let Some(ttl) = config.ttl {
-            client.guarantees.check_ttl(ttl)?;
-            client.guarantees.default_ttl = ttl;
-        }
-        Ok(client)
+    pub fn connect(config: MemoryConfig) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let store = MemoryStore::named(&config.name);
+            if store.refuses() {
+                let why = "the store refuses connects";
+                return Err(unavailable("memory", "connect", Effect::None, why));
+            }
+            let mut client = store.client();
+            if let Some(ttl) = config.ttl {
+                client.guarantees.check_ttl(ttl)?;
+                client.guarantees.default_ttl = ttl;
+            }
+            Ok(client)
+        })
     }
 
     /// Makes a request of no attempt, and returns its reply.

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result, Ticket,
-    TokenFloor, Wake, Wish,
+    BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
+    Ticket, TokenFloor, Wake, Wish,
     keep::grant::{lease, leases},
     only_exclusive,
 };
@@ -51,12 +51,14 @@ impl RedisLock {
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection.
-    pub async fn connect(config: RedisConfig) -> Result<Self> {
-        let mut guarantees = guarantees(&config);
-        guarantees.check_ttl(config.default_ttl())?;
-        let session = Session::start(&config).await?;
-        session.describe_deployment(&config.target, &mut guarantees).await;
-        Ok(Self { session, config, guarantees })
+    pub fn connect(config: RedisConfig) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let mut guarantees = guarantees(&config);
+            guarantees.check_ttl(config.default_ttl())?;
+            let session = Session::start(&config).await?;
+            session.describe_deployment(&config.target, &mut guarantees).await;
+            Ok(Self { session, config, guarantees })
+        })
     }
 
     /// Connects to the server of a client, with its login, database and transport. Same as
@@ -79,8 +81,8 @@ impl RedisLock {
     /// # Cancel safety
     ///
     /// Same as [`connect`](Self::connect).
-    pub async fn with_client(client: &Client) -> Result<Self> {
-        Self::connect(RedisConfig::from_client(client)).await
+    pub fn with_client(client: &Client) -> BoxFuture<'static, Result<Self>> {
+        Self::connect(RedisConfig::from_client(client))
     }
 
     /// A script of a cluster reads keys of one slot only, and the floor belongs to all names.

@@ -4,9 +4,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
-    Ticket, TokenFloor, Wake, Wish,
+    BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
+    Request, Result, Ticket, TokenFloor, Wake, Wish,
     keep::grant::{lease, leases},
 };
 use tokio::sync::mpsc;
@@ -59,22 +59,24 @@ impl SqlLock {
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection.
-    pub async fn connect(config: SqlConfig) -> Result<Self> {
-        let mut guarantees = guarantees(&config);
-        guarantees.check_ttl(config.default_ttl())?;
-        let session = Session::start(&config).await?;
-        let (outlives, doubts) = session.outlives().await?;
-        guarantees.survives.restart = outlives > 0 && !Doubt::forgets(doubts);
-        let is_managed = config.is_managed();
-        if is_managed {
-            guarantees.fencing = Fencing::BestEffort(LAGGING);
-        }
-        if outlives < 2 || Doubt::forgets(doubts) {
-            guarantees.fencing = Fencing::BestEffort(FORGETFUL);
-        }
-        guarantees.cautions = Doubt::cautions(doubts, is_managed);
-        guarantees.cautions.extend(config.caution());
-        Ok(Self { session, guarantees })
+    pub fn connect(config: SqlConfig) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let mut guarantees = guarantees(&config);
+            guarantees.check_ttl(config.default_ttl())?;
+            let session = Session::start(&config).await?;
+            let (outlives, doubts) = session.outlives().await?;
+            guarantees.survives.restart = outlives > 0 && !Doubt::forgets(doubts);
+            let is_managed = config.is_managed();
+            if is_managed {
+                guarantees.fencing = Fencing::BestEffort(LAGGING);
+            }
+            if outlives < 2 || Doubt::forgets(doubts) {
+                guarantees.fencing = Fencing::BestEffort(FORGETFUL);
+            }
+            guarantees.cautions = Doubt::cautions(doubts, is_managed);
+            guarantees.cautions.extend(config.caution());
+            Ok(Self { session, guarantees })
+        })
     }
 
     /// Connects to the database of a pool, with the pool's options. The same as
@@ -101,8 +103,8 @@ impl SqlLock {
     /// # Cancel safety
     ///
     /// Same as [`connect`](Self::connect).
-    pub async fn with_client(pool: impl Into<OwnPool>) -> Result<Self> {
-        Self::connect(SqlConfig::from_client(pool)).await
+    pub fn with_client(pool: impl Into<OwnPool>) -> BoxFuture<'static, Result<Self>> {
+        Self::connect(SqlConfig::from_client(pool))
     }
 
     /// The file that the locks are in; `None` if they are on a server.

@@ -4,9 +4,9 @@ use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
-    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
-    Request, Result, TokenFloor, Wake, Wish,
+    Attempt, BoxFuture, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing,
+    FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
+    Reach, Request, Result, TokenFloor, Wake, Wish,
     duration::shown,
     keep::{errors::denied, limits::DEFAULT_TTL},
     only_exclusive,
@@ -75,8 +75,9 @@ impl ZkLock {
     /// # Cancel safety
     ///
     /// Same as [`connect`](Self::connect).
-    pub async fn with_connector(connector: Connector, cluster: &str) -> Result<Self> {
-        Self::connect(ZkConfig::from_connector(connector, cluster)?).await
+    pub fn with_connector(connector: Connector, cluster: &str) -> BoxFuture<'static, Result<Self>> {
+        let config = ZkConfig::from_connector(connector, cluster);
+        Box::pin(async move { Self::connect(config?).await })
     }
 
     /// Connects, asks which TTLs the server grants, and opens the session of the default TTL.
@@ -92,13 +93,15 @@ impl ZkLock {
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing but sessions that end by themselves.
-    pub async fn connect(config: ZkConfig) -> Result<Self> {
-        let config = config.checked()?;
-        let hosts = config.hosts.join(", ");
-        let limit = config.timeouts.connect.map_or(CONNECT_LIMIT, |limit| limit + CONNECT_REST);
-        tokio::time::timeout(limit, connect(config)).await.unwrap_or_else(|_| {
-            let source = format!("no answer from {hosts} within {}", shown(limit));
-            Err(error::unavailable("connect", Effect::None, source))
+    pub fn connect(config: ZkConfig) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let config = config.checked()?;
+            let hosts = config.hosts.join(", ");
+            let limit = config.timeouts.connect.map_or(CONNECT_LIMIT, |limit| limit + CONNECT_REST);
+            tokio::time::timeout(limit, connect(config)).await.unwrap_or_else(|_| {
+                let source = format!("no answer from {hosts} within {}", shown(limit));
+                Err(error::unavailable("connect", Effect::None, source))
+            })
         })
     }
 

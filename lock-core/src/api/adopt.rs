@@ -1,11 +1,12 @@
 //! Adopting a lock that was detached.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use tracing::Instrument;
 
 use crate::{
-    Attempt, Error, Held, Instant, Kind, LockGuard, Locks, LossReason, Request, Result, Ticket,
+    Attempt, BoxFuture, Error, Held, Instant, Kind, LockGuard, Locks, LossReason, Request, Result,
+    Ticket,
     api::client::Client,
     driver::trace,
     machine::{drain::Stay, finish::Finishing},
@@ -47,8 +48,8 @@ impl Locks {
     /// # Panics
     ///
     /// If it is polled outside a tokio runtime.
-    pub fn adopt(&self, ticket: &Ticket) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
-        adopt(self.client.clone(), ticket.clone())
+    pub fn adopt(&self, ticket: &Ticket) -> BoxFuture<'static, Result<LockGuard>> {
+        Box::pin(adopt(self.client.clone(), ticket.clone()))
     }
 }
 
@@ -69,7 +70,8 @@ pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGua
     let (ttl, home, waiting) = (ticket.ttl(), client.home.clone(), client.clone());
     let span = trace::attempt(ticket.name(), guarantees.store, attempt.id());
     let work = take_up(client, ticket, attempt.clone(), stay).instrument(span);
-    let adopted = Finishing::new(&home, work, move || attempt.cancel())
+    let adopted = Finishing::new(&home, work)
+        .cancelling(attempt)
         .collected_within(ttl, |adopted| Err(adopted?.not_collected()))
         .await
         .map_err(|error| waiting.of_newcomer(error));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Locks, Result, machine::finish::Finishing};
+use crate::{BoxFuture, Locks, Result, machine::finish::Finishing};
 
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Error;
@@ -45,10 +45,12 @@ impl Locks {
     /// # Panics
     ///
     /// If it is polled outside a tokio runtime.
-    pub async fn drain(&self, limit: Duration) -> Result<usize> {
-        self.client.home.check()?;
-        let left = self.client.drained(limit).await;
-        self.close().await.map(|()| left).map_err(|error| error.of("drain"))
+    pub fn drain(&self, limit: Duration) -> BoxFuture<'_, Result<usize>> {
+        Box::pin(async move {
+            self.client.home.check()?;
+            let left = self.client.drained(limit).await;
+            self.close().await.map(|()| left).map_err(|error| error.of("drain"))
+        })
     }
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
@@ -66,10 +68,12 @@ impl Locks {
     /// # Cancel safety
     ///
     /// Dropping the future does not stop it.
-    pub async fn close(&self) -> Result<()> {
-        self.client.closed.cancel();
-        let client = self.client.clone();
-        let close = async move { client.close().await };
-        Finishing::new(&self.client.home, close, || {}).await
+    pub fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.client.closed.cancel();
+            let client = self.client.clone();
+            let close = async move { client.close().await };
+            Finishing::new(&self.client.home, close).await
+        })
     }
 }

@@ -1,16 +1,9 @@
 //! From a URL to [`Locks`].
 
-use std::{
-    fmt,
-    future::{Future, IntoFuture},
-    panic::Location,
-    pin::Pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, future::IntoFuture, panic::Location, sync::Arc, time::Duration};
 
 use crate::{
-    Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl,
+    BoxFuture, Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl,
     deadline::jitter,
     driver::{duration::shown, trace},
     keep::backoff::Backoff,
@@ -18,8 +11,6 @@ use crate::{
 
 /// The pause between tries.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
-
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Opens the driver for a URL. The facade knows the drivers; lock-core does not.
 pub type Opener = fn(StoreUrl) -> Opening;
@@ -29,7 +20,7 @@ pub type Opener = fn(StoreUrl) -> Opening;
 pub type DefaultPort = fn(&str) -> Option<u16>;
 
 /// A driver that is being connected.
-pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
+pub type Opening = BoxFuture<'static, Result<Arc<dyn DistributedLock>>>;
 
 /// A connection to be made: await it. Each clone makes a connection of its own.
 ///
@@ -109,7 +100,7 @@ impl Connect {
 
 impl IntoFuture for Connect {
     type Output = Result<Locks>;
-    type IntoFuture = Boxed<Result<Locks>>;
+    type IntoFuture = BoxFuture<'static, Result<Locks>>;
 
     /// # Errors
     ///

@@ -5,7 +5,8 @@ use std::time::Duration;
 use futures_util::Stream;
 
 use crate::{
-    ConnectionState, LockName, Locks, Result, api::client::Client, driver::duration::shown,
+    BoxFuture, ConnectionState, LockName, Locks, Result, api::client::Client,
+    driver::duration::shown,
 };
 
 /// The longest time that [`Locks::ping`] takes.
@@ -50,18 +51,20 @@ impl Locks {
     /// # Panics
     ///
     /// If it is polled outside a tokio runtime.
-    pub async fn ping(&self) -> Result<Duration> {
-        let started = self.client.clock.now();
-        let (driver, name) = (self.client.driver.clone(), LockName::new(PING_NAME)?);
-        let ping = self.client.home.clone().ask(async move { driver.ping(&name).await });
-        match tokio::time::timeout(PING_LIMIT, ping).await {
-            Ok(Ok(())) => Ok(self.client.clock.now().since(started)),
-            Ok(Err(error)) => Err(self.client.told("ping", error)),
-            Err(_) => {
-                let silent = format!("no answer within {}", shown(PING_LIMIT));
-                Err(self.client.told("ping", self.client.unavailable("ping", silent)))
+    pub fn ping(&self) -> BoxFuture<'_, Result<Duration>> {
+        Box::pin(async move {
+            let started = self.client.clock.now();
+            let (driver, name) = (self.client.driver.clone(), LockName::new(PING_NAME)?);
+            let ping = self.client.home.clone().ask(async move { driver.ping(&name).await });
+            match tokio::time::timeout(PING_LIMIT, ping).await {
+                Ok(Ok(())) => Ok(self.client.clock.now().since(started)),
+                Ok(Err(error)) => Err(self.client.told("ping", error)),
+                Err(_) => {
+                    let silent = format!("no answer within {}", shown(PING_LIMIT));
+                    Err(self.client.told("ping", self.client.unavailable("ping", silent)))
+                }
             }
-        }
+        })
     }
 
     /// The state of the connection as the driver saw it last, from the answers to renewals and

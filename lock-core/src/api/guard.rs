@@ -3,7 +3,7 @@
 use std::{fmt, ops::Deref, sync::Arc};
 
 use crate::{
-    Error, Held, Instant, Kind, LockKind, LossReason, Result, Ticket,
+    BoxFuture, Error, Held, Instant, Kind, LockKind, LossReason, Result, Ticket,
     api::client::Hold,
     driver::trace,
     machine::{conversion::Beginning, drain::Stay, finish::Finishing},
@@ -78,9 +78,11 @@ impl LockGuard {
     /// # Cancel safety
     ///
     /// Dropping the future does not stop a request that was sent.
-    pub async fn downgrade(&mut self) -> Result<()> {
-        let converted = self.convert(Kind::Shared).await.map(drop);
-        converted.map_err(|error| self.held.0.client.told("downgrade", error))
+    pub fn downgrade(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let converted = self.convert(Kind::Shared).await.map(drop);
+            converted.map_err(|error| self.held.0.client.told("downgrade", error))
+        })
     }
 
     /// Turns a shared lock into an exclusive one if no other client holds it or waits for it;
@@ -96,9 +98,11 @@ impl LockGuard {
     /// # Cancel safety
     ///
     /// Same as [`downgrade`](Self::downgrade).
-    pub async fn try_upgrade(&mut self) -> Result<bool> {
-        let converted = self.convert(Kind::Exclusive).await;
-        converted.map_err(|error| self.held.0.client.told("try_upgrade", error))
+    pub fn try_upgrade(&mut self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            let converted = self.convert(Kind::Exclusive).await;
+            converted.map_err(|error| self.held.0.client.told("try_upgrade", error))
+        })
     }
 
     async fn convert(&mut self, to: Kind) -> Result<bool> {
@@ -123,7 +127,7 @@ impl LockGuard {
                 Beginning::Others => refused("convert a lock that its owner holds more than once"),
             }
         };
-        Finishing::new(&self.held.0.client.home, conversion, || {}).await
+        Finishing::new(&self.held.0.client.home, conversion).await
     }
 
     /// Gives back a grant that was not collected, and returns the error for its caller.
@@ -167,10 +171,7 @@ impl LockGuard {
         }
         let released = match hold.kept_until() {
             Some(until) => hold.release_at(until).await,
-            None if hold.end() => {
-                let home = hold.client.home.clone();
-                Finishing::new(&home, hold.give_back(self.stay.take()), || {}).await
-            }
+            None if hold.end() => giving_back(hold, self.stay.take()).await,
             // Lost between the check and here.
             None => hold.check(),
         };
@@ -209,7 +210,11 @@ impl LockGuard {
     ///
     /// Dropping the future does not stop a request that was sent. The ticket is lost then, and the
     /// lock is free after its TTL.
-    pub async fn detach(mut self) -> Result<Ticket> {
+    pub fn detach(self) -> BoxFuture<'static, Result<Ticket>> {
+        Box::pin(self.leave_to_another())
+    }
+
+    async fn leave_to_another(mut self) -> Result<Ticket> {
         let hold = self.held.0.clone();
         hold.check_all()?;
         let refused = |what: &str| {
@@ -230,9 +235,15 @@ impl LockGuard {
         }
         hold.client.alarm.remove(&*hold);
         let home = hold.client.home.clone();
-        let left = Finishing::new(&home, leave(hold, self.stay.take()), || {}).await;
+        let left = Finishing::new(&home, leave(hold, self.stay.take())).await;
         left.map_err(|error| self.held.0.client.told("detach", error))
     }
+}
+
+/// Not `async`: so the work is compiled in this crate alone.
+fn giving_back(hold: Arc<Hold>, stay: Option<Stay>) -> Finishing<()> {
+    let home = hold.client.home.clone();
+    Finishing::new(&home, hold.give_back(stay))
 }
 
 /// Asks the store to keep the lock for the ticket.

@@ -144,12 +144,17 @@ impl Held {
     /// Dropping the future does not stop a renewal that was sent.
     pub async fn renew(&self) -> Result<()> {
         self.0.check_all()?;
+        self.renewal().await?;
+        self.0.check()
+    }
+
+    /// Not `async`: so the work is compiled in this crate alone.
+    fn renewal(&self) -> Finishing<()> {
         let hold = self.0.clone();
         let renewal = async move {
             hold.lease.renew().await.map_err(|error| hold.client.told("renew", error))
         };
-        Finishing::new(&self.0.client.home, renewal, || {}).await?;
-        self.0.check()
+        Finishing::new(&self.0.client.home, renewal)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use uuid::Uuid;
 
-use crate::{Entry, FencingToken, LockName, Locks, Result, TokenFloor, api::raise_floor};
+use crate::{
+    BoxFuture, Entry, FencingToken, LockName, Locks, Result, TokenFloor, api::raise_floor,
+};
 
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Error, Guarantees};
@@ -17,10 +19,16 @@ impl Locks {
     /// # Cancel safety
     ///
     /// Dropping the future loses the answer and nothing else.
-    pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
-        let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
-        let queue = self.client.home.clone().ask(async move { driver.inspect(&name).await });
-        queue.await.map_err(|error| self.client.told("inspect", error))
+    pub fn inspect(&self, name: impl AsRef<str>) -> BoxFuture<'_, Result<Vec<Entry>>> {
+        self.queue_of(LockName::new(name))
+    }
+
+    fn queue_of(&self, name: Result<LockName>) -> BoxFuture<'_, Result<Vec<Entry>>> {
+        Box::pin(async move {
+            let (driver, name) = (self.client.driver.clone(), name?);
+            let queue = self.client.home.clone().ask(async move { driver.inspect(&name).await });
+            queue.await.map_err(|error| self.client.told("inspect", error))
+        })
     }
 
     /// Returns the names that have a holder or a waiter and that start with `prefix`, in order; all
@@ -33,10 +41,16 @@ impl Locks {
     /// # Cancel safety
     ///
     /// Dropping the future loses the answer and nothing else.
-    pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
-        let (driver, prefix) = (self.client.driver.clone(), prefix.as_ref().to_owned());
-        let names = self.client.home.clone().ask(async move { driver.names(&prefix).await });
-        names.await.map_err(|error| self.client.told("names", error))
+    pub fn names(&self, prefix: impl AsRef<str>) -> BoxFuture<'_, Result<Vec<LockName>>> {
+        self.names_from(prefix.as_ref().to_owned())
+    }
+
+    fn names_from(&self, prefix: String) -> BoxFuture<'_, Result<Vec<LockName>>> {
+        Box::pin(async move {
+            let driver = self.client.driver.clone();
+            let names = self.client.home.clone().ask(async move { driver.names(&prefix).await });
+            names.await.map_err(|error| self.client.told("names", error))
+        })
     }
 
     /// For operators: takes a lock away from a holder, or a place from a waiter, in any process.
@@ -53,11 +67,17 @@ impl Locks {
     /// # Cancel safety
     ///
     /// Dropping the future does not stop a request that was sent.
-    pub async fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
-        let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
-        let revoked = async move { driver.revoke(&name, attempt).await };
-        let revoked = self.client.home.clone().ask(revoked).await;
-        revoked.map_err(|error| self.client.told("revoke", error))
+    pub fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> BoxFuture<'_, Result<bool>> {
+        self.revoke_in(LockName::new(name), attempt)
+    }
+
+    fn revoke_in(&self, name: Result<LockName>, attempt: Uuid) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            let (driver, name) = (self.client.driver.clone(), name?);
+            let revoked = async move { driver.revoke(&name, attempt).await };
+            let revoked = self.client.home.clone().ask(revoked).await;
+            revoked.map_err(|error| self.client.told("revoke", error))
+        })
     }
 
     /// Returns the floor that the store's tokens are above, and a limit that none of them exceeds
@@ -70,10 +90,12 @@ impl Locks {
     /// # Cancel safety
     ///
     /// Dropping the future loses the answer and nothing else.
-    pub async fn token_floor(&self) -> Result<TokenFloor> {
-        let driver = self.client.driver.clone();
-        let floor = self.client.home.clone().ask(async move { driver.token_floor().await });
-        floor.await.map_err(|error| self.client.told("token floor", error))
+    pub fn token_floor(&self) -> BoxFuture<'_, Result<TokenFloor>> {
+        Box::pin(async move {
+            let driver = self.client.driver.clone();
+            let floor = self.client.home.clone().ask(async move { driver.token_floor().await });
+            floor.await.map_err(|error| self.client.told("token floor", error))
+        })
     }
 
     /// For operators: makes every later token of every name greater than `above`, for all clients,
@@ -97,10 +119,12 @@ impl Locks {
     /// # Cancel safety
     ///
     /// Dropping the future may leave some older attempts; calling it again ends them.
-    pub async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        let driver = self.client.driver.clone();
-        let raise = async move { raise_floor::raise(&*driver, above).await };
-        let raised = self.client.home.clone().ask(raise).await;
-        raised.map_err(|error| self.client.told("raise the token floor", error))
+    pub fn raise_token_floor(&self, above: FencingToken) -> BoxFuture<'_, Result<TokenFloor>> {
+        Box::pin(async move {
+            let driver = self.client.driver.clone();
+            let raise = async move { raise_floor::raise(&*driver, above).await };
+            let raised = self.client.home.clone().ask(raise).await;
+            raised.map_err(|error| self.client.told("raise the token floor", error))
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use crate::{Locks, Result, driver::trace};
+use crate::{BoxFuture, Locks, Result, driver::trace};
 
 impl Locks {
     /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM
@@ -50,7 +50,7 @@ impl Locks {
 
 /// Waits for the next signal.
 #[cfg(unix)]
-async fn asks_to_end() {
+fn asks_to_end() -> BoxFuture<'static, ()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let next = |kind| async move {
@@ -60,17 +60,21 @@ async fn asks_to_end() {
             Err(_) => std::future::pending().await,
         }
     };
-    tokio::select! {
-        () = next(SignalKind::interrupt()) => {}
-        () = next(SignalKind::terminate()) => {}
-    }
+    Box::pin(async move {
+        tokio::select! {
+            () = next(SignalKind::interrupt()) => {}
+            () = next(SignalKind::terminate()) => {}
+        }
+    })
 }
 
 /// Waits for the next signal.
 #[cfg(not(unix))]
-async fn asks_to_end() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Not available here.
-        std::future::pending().await
-    }
+fn asks_to_end() -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // Not available here.
+            std::future::pending().await
+        }
+    })
 }

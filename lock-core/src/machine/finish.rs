@@ -14,7 +14,7 @@ use super::{
     moving::{Collect, Moving, STAY},
     runtime::HomeRuntime,
 };
-use crate::{Error, Result};
+use crate::{Attempt, BoxFuture, Result};
 
 /// A future that is polled to its end even if its caller drops it, or does not poll it.
 ///
@@ -31,52 +31,59 @@ use crate::{Error, Result};
 /// they were first polled, and that one may end before the work does. If the client's runtime ends
 /// before, the work is gone with it, and the caller gets [`Error::Closed`]; also a caller that
 /// waits by that runtime's handle, which outlives it.
-pub(crate) struct Finishing<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
-    progress: Progress<F>,
-    on_drop: Option<D>,
+///
+/// The work lies on the heap anyway, as it moves. So its type is not part of this one, which is
+/// compiled for each output and not for each work.
+pub(crate) struct Finishing<T: Send + 'static> {
+    progress: Progress<T>,
+    /// What is cancelled when the caller leaves.
+    attempt: Option<Attempt>,
     home: Arc<HomeRuntime>,
-    collect: Option<Collect<F::Output>>,
-    /// Turns an error into an output.
-    refuse: fn(Error) -> F::Output,
+    collect: Option<Collect<Result<T>>>,
 }
 
-enum Progress<F: Future> {
+enum Progress<T: Send + 'static> {
     /// Not polled yet.
-    New(Pin<Box<F>>),
-    Begun(Arc<Moving<F>>),
+    New(BoxFuture<'static, Result<T>>),
+    Begun(Arc<Moving<Result<T>>>),
     Over,
 }
 
-impl<T, F, D> Finishing<F, D>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T>> + Send + 'static,
-    D: FnOnce() + Send + Unpin,
-{
-    /// Owns `work`. `on_drop` notifies the work that its caller has left.
-    pub(crate) fn new(home: &Arc<HomeRuntime>, work: F, on_drop: D) -> Self {
+impl<T: Send + 'static> Finishing<T> {
+    /// Owns `work`.
+    pub(crate) fn new(
+        home: &Arc<HomeRuntime>,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Self {
         let progress = Progress::New(Box::pin(work));
-        let (on_drop, home) = (Some(on_drop), home.clone());
-        Self { progress, on_drop, home, collect: None, refuse: Err }
+        Self { progress, attempt: None, home: home.clone(), collect: None }
     }
-}
 
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finishing<F, D> {
+    /// Cancels `attempt` when its caller leaves, so that the work ends.
+    pub(crate) fn cancelling(mut self, attempt: Attempt) -> Self {
+        self.attempt = Some(attempt);
+        self
+    }
+
     /// Discards the output if the caller has not polled for this time after it came. The caller
     /// then gets the result of `discard`. Only work that has moved can end unnoticed.
     pub(crate) fn collected_within(
         mut self,
         within: Duration,
-        discard: fn(F::Output) -> F::Output,
+        discard: fn(Result<T>) -> Result<T>,
     ) -> Self {
         self.collect = Some(Collect { within, discard });
         self
     }
 
     /// Polls the work for the first time; in memory that is often the only time.
-    fn begin(&mut self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    fn begin(
+        &mut self,
+        mut work: BoxFuture<'static, Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T>> {
         if let Err(closed) = self.home.check() {
-            return Poll::Ready((self.refuse)(closed));
+            return Poll::Ready(Err(closed));
         }
         let is_here = self.home.is_here();
         if is_here && let Poll::Ready(done) = work.as_mut().poll(cx) {
@@ -90,26 +97,24 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finis
         }
         // The runtime may have ended before the alarm had the work.
         if let Err(closed) = self.home.check() {
-            return Poll::Ready((self.refuse)(closed));
+            return Poll::Ready(Err(closed));
         }
         self.progress = Progress::Begun(moving);
         Poll::Pending
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Future
-    for Finishing<F, D>
-{
-    type Output = F::Output;
+impl<T: Send + 'static> Future for Finishing<T> {
+    type Output = Result<T>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
         let this = &mut *self;
         // Taken out while it is polled: work that panics must not be polled again.
         match mem::replace(&mut this.progress, Progress::Over) {
             Progress::New(work) => this.begin(work, cx),
             Progress::Begun(moving) => match moving.poll(cx) {
                 Poll::Ready(Some(done)) => Poll::Ready(done),
-                Poll::Ready(None) => Poll::Ready((this.refuse)(this.home.closed())),
+                Poll::Ready(None) => Poll::Ready(Err(this.home.closed())),
                 Poll::Pending => {
                     this.progress = Progress::Begun(moving);
                     Poll::Pending
@@ -122,13 +127,11 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Futur
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Finishing<F, D> {
+impl<T: Send + 'static> Drop for Finishing<T> {
     fn drop(&mut self) {
         let progress = mem::replace(&mut self.progress, Progress::Over);
-        if let (Progress::New(_) | Progress::Begun(_), Some(on_drop)) =
-            (&progress, self.on_drop.take())
-        {
-            on_drop();
+        if let (Progress::New(_) | Progress::Begun(_), Some(attempt)) = (&progress, &self.attempt) {
+            attempt.cancel();
         }
         match progress {
             Progress::New(work) => drop(self.home.runtime.spawn(work)),
@@ -150,7 +153,7 @@ impl HomeRuntime {
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
         if !self.is_here() {
-            return Finishing::new(&self, work, || {}).await;
+            return Finishing::new(&self, work).await;
         }
         self.check()?;
         tokio::select! {
@@ -170,7 +173,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::Clock;
+    use crate::{Clock, Error};
 
     fn home() -> Arc<HomeRuntime> {
         HomeRuntime::new(Clock::Tokio, "a store", Location::caller())
@@ -183,17 +186,17 @@ mod tests {
     #[tokio::test]
     async fn dropped_work_is_notified_and_finished() {
         let (go, wait) = oneshot::channel::<()>();
-        let (told, tell) = oneshot::channel();
+        let attempt = Attempt::new();
         let (done, finished) = oneshot::channel();
         let work = async move {
             wait.await.unwrap();
             done.send(()).unwrap();
             Ok(())
         };
-        let mut owned = Box::pin(Finishing::new(&home(), work, move || told.send(()).unwrap()));
+        let mut owned = Box::pin(Finishing::new(&home(), work).cancelling(attempt.clone()));
         assert!(poll_once(&mut owned).await.is_pending());
         drop(owned);
-        tell.await.unwrap();
+        assert!(attempt.is_cancelled());
         go.send(()).unwrap();
         finished.await.unwrap();
     }
@@ -207,7 +210,7 @@ mod tests {
             done.send(()).unwrap();
             Ok(7)
         };
-        let mut owned = Box::pin(Finishing::new(&home(), work, || {}));
+        let mut owned = Box::pin(Finishing::new(&home(), work));
         assert!(poll_once(&mut owned).await.is_pending());
         go.send(()).unwrap();
         finished.await.unwrap();
@@ -223,7 +226,7 @@ mod tests {
                 wait.await.unwrap();
                 Ok("whole")
             };
-            let owned = Finishing::new(&home(), work, || {});
+            let owned = Finishing::new(&home(), work);
             let owned = owned.collected_within(limit, |_| Ok("discarded"));
             let mut owned = pin!(owned);
             assert!(poll_once(&mut owned).await.is_pending());
@@ -243,7 +246,7 @@ mod tests {
             #[allow(unreachable_code, reason = "it says what the work would come to")]
             Ok(())
         };
-        let _: Result<()> = Finishing::new(&home(), work, || {}).await;
+        let _: Result<()> = Finishing::new(&home(), work).await;
     }
 
     #[tokio::test]
@@ -255,7 +258,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 Ok(())
             };
-            elsewhere.block_on(Finishing::new(&home, work, || {})).unwrap();
+            elsewhere.block_on(Finishing::new(&home, work)).unwrap();
         });
         tokio::task::spawn_blocking(|| answer.join().unwrap()).await.unwrap();
     }
@@ -266,7 +269,7 @@ mod tests {
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (theirs, here) = (runtime().unwrap(), runtime().unwrap());
         let home = theirs.block_on(async { home() });
-        let never = || Finishing::new(&home, std::future::pending::<Result<()>>(), || {});
+        let never = || Finishing::new(&home, std::future::pending::<Result<()>>());
         let mut waiting = never();
         assert!(here.block_on(poll_once(&mut waiting)).is_pending());
         drop(theirs);

@@ -1,10 +1,8 @@
 //! Work that moves from its caller's task to one of its own.
 
 use std::{
-    future::Future,
     mem,
     panic::AssertUnwindSafe,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker},
     thread,
@@ -18,7 +16,7 @@ use super::{
     alarm::{HasSlot, Slot, Watched},
     runtime::HomeRuntime,
 };
-use crate::{Instant, keep::poison::lock};
+use crate::{BoxFuture, Instant, keep::poison::lock};
 
 /// How long work may stay in its caller's task. Longer than a request takes, so that an uncontended
 /// acquire stays there. Far shorter than any TTL, as a caller that does not poll delays the work
@@ -40,44 +38,44 @@ impl<T> Clone for Collect<T> {
 impl<T> Copy for Collect<T> {}
 
 /// Work that can move from its caller's task to one of its own.
-pub(super) struct Moving<F: Future> {
-    state: Mutex<State<F>>,
+pub(super) struct Moving<T> {
+    state: Mutex<State<T>>,
     slot: Slot,
     home: Arc<HomeRuntime>,
-    collect: Option<Collect<F::Output>>,
+    collect: Option<Collect<T>>,
     /// The caller's span, for events of the work in its own task.
     span: Span,
 }
 
-enum State<F: Future> {
+enum State<T> {
     /// In the caller's task, with the caller's waker.
-    Here(Pin<Box<F>>, Waker),
+    Here(BoxFuture<'static, T>, Waker),
     /// The caller polls it at this moment.
     Polled,
     /// In a task of its own, with the caller's waker.
     There(Waker),
     /// Not collected yet.
-    Done(thread::Result<F::Output>),
+    Done(thread::Result<T>),
     /// Gone with its runtime.
     Gone,
     /// The caller has the output, or has left.
     Over,
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
+impl<T: Send + 'static> Moving<T> {
     /// Work that its caller has polled, in the caller's task.
     pub(super) fn here(
-        work: Pin<Box<F>>,
+        work: BoxFuture<'static, T>,
         caller: &Waker,
         home: &Arc<HomeRuntime>,
-        collect: Option<Collect<F::Output>>,
+        collect: Option<Collect<T>>,
     ) -> Arc<Self> {
         let state = Mutex::new(State::Here(work, caller.clone()));
         let (slot, home, span) = (Slot::new(), home.clone(), Span::current());
         Arc::new(Self { state, slot, home, collect, span })
     }
 
-    fn state(&self) -> MutexGuard<'_, State<F>> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         lock(&self.state)
     }
 
@@ -87,7 +85,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
     }
 
     /// Polls the work for the caller; `None` if the runtime has ended and there is no output.
-    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut state = self.state();
         match mem::replace(&mut *state, State::Polled) {
             State::Here(work, _) => {
@@ -114,7 +112,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
         Poll::Pending
     }
 
-    fn poll_here(&self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+    fn poll_here(&self, mut work: BoxFuture<'static, T>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let has_ended = || self.home.check().is_err();
         // After the end of the runtime the work's timers would panic.
         let polled = match has_ended() {
@@ -161,10 +159,10 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
 }
 
 /// The handle of the work in its own task. A runtime drops it with its tasks when it ends.
-struct OwnTask<F: Future<Output: Send> + Send + 'static>(Arc<Moving<F>>);
+struct OwnTask<T: Send + 'static>(Arc<Moving<T>>);
 
-impl<F: Future<Output: Send> + Send + 'static> OwnTask<F> {
-    async fn finish(self, work: Pin<Box<F>>) {
+impl<T: Send + 'static> OwnTask<T> {
+    async fn finish(self, work: BoxFuture<'static, T>) {
         let done = AssertUnwindSafe(work).catch_unwind().await;
         let moving = &self.0;
         let mut state = moving.state();
@@ -179,20 +177,20 @@ impl<F: Future<Output: Send> + Send + 'static> OwnTask<F> {
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Drop for OwnTask<F> {
+impl<T: Send + 'static> Drop for OwnTask<T> {
     /// Has no effect if the work is done.
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> HasSlot for Moving<F> {
+impl<T: Send + 'static> HasSlot for Moving<T> {
     fn slot(&self) -> &Slot {
         &self.slot
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
+impl<T: Send + 'static> Watched for Moving<T> {
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant> {
         let mut state = self.state();
         match (mem::replace(&mut *state, State::Polled), self.collect) {

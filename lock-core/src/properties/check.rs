@@ -1,9 +1,7 @@
 //! A promise and its checks, and the macros to write a check.
 
-use std::{future::Future, pin::Pin};
-
 use super::{Checked, Harness, NotHere, Outcome, scene::without_kind};
-use crate::LockKind;
+use crate::{BoxFuture, LockKind};
 
 /// A promise and the checks for it.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +17,7 @@ pub struct Property {
     pub checks: &'static [Check],
 }
 
-type Run = for<'a> fn(&'a dyn Harness) -> Pin<Box<dyn Future<Output = Checked> + Send + 'a>>;
+type Run = for<'a> fn(&'a dyn Harness) -> BoxFuture<'a, Checked>;
 
 /// One scenario.
 #[derive(Clone, Copy)]
@@ -39,21 +37,24 @@ impl Check {
     /// # Cancel safety
     ///
     /// Dropping the future stops the scenario half-way. Use the harness for no other check then.
-    pub async fn run(&self, harness: &dyn Harness) -> Checked {
-        let required = harness.guise().requires();
-        if required != LockKind::Exclusive {
-            let client = harness.client().await?;
-            if let Some(skipped) = without_kind(&*client, required) {
-                return Ok(skipped);
+    pub fn run<'a>(&self, harness: &'a dyn Harness) -> BoxFuture<'a, Checked> {
+        let run = self.run;
+        Box::pin(async move {
+            let required = harness.guise().requires();
+            if required != LockKind::Exclusive {
+                let client = harness.client().await?;
+                if let Some(skipped) = without_kind(&*client, required) {
+                    return Ok(skipped);
+                }
             }
-        }
-        match (self.run)(harness).await {
-            Err(failure) => match failure.downcast::<NotHere>() {
-                Ok(why) => Ok(Outcome::Skipped(why.to_string())),
-                Err(failure) => Err(failure),
-            },
-            checked => checked,
-        }
+            match run(harness).await {
+                Err(failure) => match failure.downcast::<NotHere>() {
+                    Ok(why) => Ok(Outcome::Skipped(why.to_string())),
+                    Err(failure) => Err(failure),
+                },
+                checked => checked,
+            }
+        })
     }
 }
 

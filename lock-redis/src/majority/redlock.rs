@@ -5,8 +5,8 @@ use std::{collections::HashSet, time::Duration};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{
-    Attempt, Clock, DistributedLock, Effect, Entry, Error, FencingToken, Guarantees, Lease,
-    LockName, Reach, Request, Result, TokenFloor,
+    Attempt, BoxFuture, Clock, DistributedLock, Effect, Entry, Error, FencingToken, Guarantees,
+    Lease, LockName, Reach, Request, Result, TokenFloor,
     keep::{
         errors::{denied, rejected, unavailable},
         limits,
@@ -77,20 +77,22 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping the future closes the connections.
-    pub async fn connect(config: RedlockConfig) -> Result<Self> {
-        config.check()?;
-        let guarantees = guarantees(&config);
-        guarantees.check_ttl(config.default_ttl())?;
-        let runs = std::sync::Arc::new(Runs::new(config.longest_ttl(), &config.nodes));
-        let dial = Dial::new(&config.server())?;
-        let node = |(number, address): (usize, &Address)| {
-            Node::new(address.clone(), number, dial.clone(), runs.clone())
-        };
-        let nodes: Vec<_> = config.nodes.iter().enumerate().map(node).collect();
-        let mut majority = Majority::new(nodes, config, guarantees);
-        majority.connect(dial.limit).await?;
-        majority.guarantees.cautions = cautions(&majority.nodes);
-        Ok(Self { polling: Polling::new(majority) })
+    pub fn connect(config: RedlockConfig) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            config.check()?;
+            let guarantees = guarantees(&config);
+            guarantees.check_ttl(config.default_ttl())?;
+            let runs = std::sync::Arc::new(Runs::new(config.longest_ttl(), &config.nodes));
+            let dial = Dial::new(&config.server())?;
+            let node = |(number, address): (usize, &Address)| {
+                Node::new(address.clone(), number, dial.clone(), runs.clone())
+            };
+            let nodes: Vec<_> = config.nodes.iter().enumerate().map(node).collect();
+            let mut majority = Majority::new(nodes, config, guarantees);
+            majority.connect(dial.limit).await?;
+            majority.guarantees.cautions = cautions(&majority.nodes);
+            Ok(Self { polling: Polling::new(majority) })
+        })
     }
 }
 

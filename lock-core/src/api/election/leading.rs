@@ -7,7 +7,8 @@ use std::{
 };
 
 use crate::{
-    Election, Error, Held, Result, api::run::run_while_held, deadline::jitter, driver::trace,
+    BoxFuture, Election, Error, Held, Result, api::run::run_while_held, deadline::jitter,
+    driver::trace,
 };
 
 /// The first pause before the next campaign; each failure doubles it.
@@ -32,9 +33,8 @@ impl Leading {
     /// # Cancel safety
     ///
     /// Dropping the future does not stop a request that was sent.
-    pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<()> {
-        let published = self.0.publish(value.as_ref().into()).await;
-        published.map_err(|error| self.0.0.client.told("proclaim", error))
+    pub fn proclaim(&self, value: impl AsRef<[u8]>) -> BoxFuture<'_, Result<()>> {
+        self.0.proclaim(value.as_ref().into())
     }
 }
 

@@ -3,11 +3,11 @@
 pub(crate) mod leading;
 pub(crate) mod observer;
 
-use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use self::observer::Observer;
 use crate::{
-    Error, Held, Kind, Leader, Lock, LockGuard, LockKind, LockName, Owner, Result,
+    BoxFuture, Error, Held, Kind, Leader, Lock, LockGuard, LockKind, LockName, Owner, Result,
     api::{client::Client, options::options},
     machine::finish::Finishing,
 };
@@ -86,12 +86,8 @@ impl Election {
     /// # Cancel safety
     ///
     /// Same as [`Lock::acquire`]. A value that was sent may be proclaimed all the same.
-    pub fn campaign<V: AsRef<[u8]>>(
-        &self,
-        value: V,
-    ) -> impl Future<Output = Result<Leadership>> + Send + use<V> + 'static {
-        let acquire = self.with_value(value).acquire();
-        async move { acquire.await.map(Leadership).map_err(|error| error.of("campaign")) }
+    pub fn campaign<V: AsRef<[u8]>>(&self, value: V) -> BoxFuture<'static, Result<Leadership>> {
+        campaign(self.with_value(value))
     }
 
     /// Leads if no candidate leads or waits, or if its [`owner`](Self::owner) leads; `None`
@@ -107,12 +103,8 @@ impl Election {
     pub fn try_campaign<V: AsRef<[u8]>>(
         &self,
         value: V,
-    ) -> impl Future<Output = Result<Option<Leadership>>> + Send + use<V> + 'static {
-        let acquire = self.with_value(value).try_acquire();
-        async move {
-            let led = acquire.await.map_err(|error| error.of("try_campaign"));
-            Ok(led?.map(Leadership))
-        }
+    ) -> BoxFuture<'static, Result<Option<Leadership>>> {
+        try_campaign(self.with_value(value))
     }
 
     /// Returns the present leader; `None` if there is none.
@@ -124,11 +116,13 @@ impl Election {
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing behind.
-    pub async fn leader(&self) -> Result<Option<Leader>> {
-        let first =
-            async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
-        let leader = self.lock.answer(LEADER_LIMIT, first, "leader").await;
-        leader.map_err(|error| self.lock.client.told("leader", error))
+    pub fn leader(&self) -> BoxFuture<'_, Result<Option<Leader>>> {
+        Box::pin(async move {
+            let first =
+                async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
+            let leader = self.lock.answer(LEADER_LIMIT, first, "leader").await;
+            leader.map_err(|error| self.lock.client.told("leader", error))
+        })
     }
 
     /// Observes the election from now on: first the present leader, then every change of the leader
@@ -141,12 +135,14 @@ impl Election {
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing behind.
-    pub async fn observe(&self) -> Result<Observer> {
-        let (client, name) = (&self.lock.client, self.lock.request.name.clone());
-        let driver = client.driver.clone();
-        let changes = client.home.clone().ask(async move { driver.observe(&name).await }).await;
-        let changes = changes.map_err(|error| client.told("observe", error))?;
-        Ok(Observer::new(changes, client.home.clone()))
+    pub fn observe(&self) -> BoxFuture<'_, Result<Observer>> {
+        Box::pin(async move {
+            let (client, name) = (&self.lock.client, self.lock.request.name.clone());
+            let driver = client.driver.clone();
+            let changes = client.home.clone().ask(async move { driver.observe(&name).await }).await;
+            let changes = changes.map_err(|error| client.told("observe", error))?;
+            Ok(Observer::new(changes, client.home.clone()))
+        })
     }
 
     fn closed(&self) -> Error {
@@ -158,6 +154,19 @@ impl Election {
         lock.request.value = Some(value.as_ref().into());
         lock
     }
+}
+
+fn campaign(lock: Lock) -> BoxFuture<'static, Result<Leadership>> {
+    Box::pin(
+        async move { lock.acquire().await.map(Leadership).map_err(|error| error.of("campaign")) },
+    )
+}
+
+fn try_campaign(lock: Lock) -> BoxFuture<'static, Result<Option<Leadership>>> {
+    Box::pin(async move {
+        let led = lock.try_acquire().await.map_err(|error| error.of("try_campaign"));
+        Ok(led?.map(Leadership))
+    })
 }
 
 impl fmt::Debug for Election {
@@ -184,9 +193,8 @@ impl Leadership {
     /// # Cancel safety
     ///
     /// Dropping the future does not stop a request that was sent.
-    pub async fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
-        let published = self.0.publish(value.as_ref().into()).await;
-        published.map_err(|error| self.0.held().0.client.told("proclaim", error))
+    pub fn proclaim(&mut self, value: impl AsRef<[u8]>) -> BoxFuture<'_, Result<()>> {
+        (**self).proclaim(value.as_ref().into())
     }
 
     /// A view of the leadership that can be passed on; it does not hold the leadership.
@@ -208,8 +216,8 @@ impl Leadership {
     /// # Cancel safety
     ///
     /// Same as [`LockGuard::release`].
-    pub async fn resign(self) -> Result<()> {
-        self.0.release().await
+    pub fn resign(self) -> BoxFuture<'static, Result<()>> {
+        Box::pin(self.0.release())
     }
 }
 
@@ -223,16 +231,26 @@ impl Held {
     /// # Cancel safety
     ///
     /// Same as [`Leadership::proclaim`].
-    pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
-        let hold = self.0.clone();
-        hold.check_all()?;
-        let home = hold.client.home.clone();
-        let publish = async move {
-            // In order, also if an earlier caller has left.
-            let _turn = hold.held_as.turn.lock().await;
-            hold.lease.publish(&value).await
-        };
-        Finishing::new(&home, publish, || {}).await
+    pub(crate) fn publish(&self, value: Arc<[u8]>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let hold = self.0.clone();
+            hold.check_all()?;
+            let home = hold.client.home.clone();
+            let publish = async move {
+                // In order, also if an earlier caller has left.
+                let _turn = hold.held_as.turn.lock().await;
+                hold.lease.publish(&value).await
+            };
+            Finishing::new(&home, publish).await
+        })
+    }
+
+    /// [`publish`](Self::publish), with errors as its caller sees them.
+    fn proclaim(&self, value: Arc<[u8]>) -> BoxFuture<'_, Result<()>> {
+        let published = self.publish(value);
+        Box::pin(
+            async move { published.await.map_err(|error| self.0.client.told("proclaim", error)) },
+        )
     }
 }
 

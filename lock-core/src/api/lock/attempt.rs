@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::{
     Attempt, DistributedLock, Error, Held, Instant, Lock, LockGuard, Request, Result, Wait,
@@ -40,16 +40,9 @@ impl Lock {
 
     /// One attempt, from the request to the guard, owned so that dropping it is safe anywhere.
     async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
-        let mut request = self.request.clone();
-        request.wait = wait;
         let store = self.client.driver.guarantees().store;
-        let span = trace::attempt(&request.name, store, attempt.id());
-        let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
-        let ttl = self.request.ttl;
-        let owned = || {
-            Finishing::new(&self.client.home, work.instrument(span), move || attempt.cancel())
-                .collected_within(ttl, |granted| Err(granted?.not_collected()))
-        };
+        let span = trace::attempt(&self.request.name, store, attempt.id());
+        let owned = || self.granting(wait, attempt, span);
         let guard = self.client.unless_drained(owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
@@ -58,6 +51,16 @@ impl Lock {
             guard.keep_until(guard.granted() + self.at_least);
         }
         Ok(guard)
+    }
+
+    /// Not `async`: so the work is compiled in this crate alone.
+    fn granting(&self, wait: Wait, attempt: Attempt, span: Span) -> Finishing<LockGuard> {
+        let mut request = self.request.clone();
+        request.wait = wait;
+        let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
+        Finishing::new(&self.client.home, work.instrument(span))
+            .cancelling(attempt)
+            .collected_within(self.request.ttl, |granted| Err(granted?.not_collected()))
     }
 
     async fn at_once(&self) -> Result<LockGuard> {

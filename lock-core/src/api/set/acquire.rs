@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::attempt::Step;
 use crate::{
-    Error, HeldSet, LockSet, LockSetGuard, Result,
+    BoxFuture, Error, HeldSet, LockSet, LockSetGuard, Result,
     api::{lock::attempt::ANSWER_LIMIT, run::while_held},
 };
 
@@ -28,9 +28,9 @@ impl LockSet {
     /// # Panics
     ///
     /// Same as [`Lock::acquire`].
-    pub fn acquire(&self) -> impl Future<Output = Result<LockSetGuard>> + Send + use<> {
+    pub fn acquire(&self) -> BoxFuture<'static, Result<LockSetGuard>> {
         let set = self.clone();
-        async move {
+        Box::pin(async move {
             set.lock.check()?;
             let work = set.clone();
             set.owned(async move {
@@ -44,7 +44,7 @@ impl LockSet {
             // Only a try ends without locks.
             .and_then(|held| held.ok_or_else(|| set.busy()))
             .map_err(|error| set.lock.client.told("acquire", error))
-        }
+        })
     }
 
     /// Takes all of the locks if all are free and no client waits for any of them; `None`
@@ -62,9 +62,9 @@ impl LockSet {
     /// # Panics
     ///
     /// Same as [`Lock::acquire`].
-    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockSetGuard>>> + Send + use<> {
+    pub fn try_acquire(&self) -> BoxFuture<'static, Result<Option<LockSetGuard>>> {
         let set = self.clone();
-        async move {
+        Box::pin(async move {
             set.lock.check()?;
             let work = set.clone();
             set.owned(async move {
@@ -76,7 +76,7 @@ impl LockSet {
             })
             .await
             .map_err(|error| set.lock.client.told("try_acquire", error))
-        }
+        })
     }
 
     /// Waits until it has all of the locks, does the work while they are held, and releases them.

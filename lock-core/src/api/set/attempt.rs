@@ -30,7 +30,7 @@ impl LockSet {
             }
         };
         let owned = || {
-            let owned = Finishing::new(&self.lock.client.home, work, move || caller.cancel());
+            let owned = Finishing::new(&self.lock.client.home, work).cancelling(caller);
             owned.collected_within(self.lock.request.ttl, |held| match held? {
                 Some(held) => held.not_collected().map(|()| None),
                 None => Ok(None),
@@ -76,7 +76,7 @@ impl LockSet {
         let (first, attempt) = &wishes[0];
         let span = trace::attempt(&first.name, guarantees.store, attempt.id());
         let work = grant_all(client.clone(), wishes, self.lock.max_hold).instrument(span);
-        Finishing::new(&client.home, work, move || caller.cancel()).await
+        Finishing::new(&client.home, work).cancelling(caller).await
     }
 
     pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {

@@ -2,7 +2,9 @@
 
 use std::{fmt, future::Future, time::Duration};
 
-use crate::{Error, FencingToken, Held, HeldSet, LockGuard, LockName, LossReason, Result};
+use crate::{
+    BoxFuture, Error, FencingToken, Held, HeldSet, LockGuard, LockName, LossReason, Result,
+};
 
 /// Several locks that are held together. Dropping it releases all of them in the background, as a
 /// [`LockGuard`] does.
@@ -59,9 +61,11 @@ impl LockSetGuard {
     /// # Cancel safety
     ///
     /// Same as [`LockGuard::release`].
-    pub async fn release(self) -> Result<()> {
-        let releases = self.guards.into_iter().map(LockGuard::release);
-        futures_util::future::join_all(releases).await.into_iter().collect()
+    pub fn release(self) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let releases = self.guards.into_iter().map(LockGuard::release);
+            futures_util::future::join_all(releases).await.into_iter().collect()
+        })
     }
 
     /// The guard of a set of one name.
