@@ -1,11 +1,10 @@
 //! Errors of connecting, and its requests.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Clock, Effect, Error, StoreUrl};
-use support::*;
+
+use crate::support::{self, *};
 
 async fn refusal(url: &str) -> Error {
     let started = Clock::Boot.now();

@@ -1,7 +1,5 @@
 //! From exclusive to shared and back, and failures meanwhile.
 
-mod support;
-
 use std::{
     process::Stdio,
     sync::{Arc, Mutex},
@@ -10,8 +8,9 @@ use std::{
 
 use lock_core::{Clock, DistributedLock, Error, Kind, LossReason, Request};
 use lock_etcd::client::{Client, PutOptions};
-use support::*;
 use tokio::task::JoinSet;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn a_downgraded_entry_keeps_its_key_and_its_place() {

@@ -1,13 +1,12 @@
 //! Locks that are left to another process, and their entries in etcd. Also the facts of a grant.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Error, FencingToken, LossReason};
 use lock_etcd::client::Client;
 use lock_lab::Etcd;
-use support::*;
+
+use crate::support::*;
 
 const TTL: Duration = Duration::from_secs(60);
 

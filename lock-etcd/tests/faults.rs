@@ -1,11 +1,10 @@
 //! Failures, and their effects on holders and waiters.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Clock, Error, LossReason};
-use support::*;
+
+use crate::support::{self, *};
 
 #[tokio::test]
 async fn a_lost_reply_to_the_acquire_is_asked_for_again() {

@@ -1,12 +1,11 @@
 //! Names in use, and revoked locks.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Clock, Error, LockName, LossReason};
-use support::*;
 use uuid::Uuid;
+
+use crate::support::*;
 
 async fn attempt(locks: &lock_core::Locks, name: &str, at: usize) -> Uuid {
     locks.inspect(name).await.unwrap()[at].attempt.unwrap()

@@ -1,15 +1,14 @@
 //! The queue: order, wake-ups and their costs.
 
-mod support;
-
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use lock_core::Locks;
-use support::*;
 use tokio::task::JoinHandle;
+
+use crate::support::*;
 
 /// Waits in the queue behind `entries - 1` others. Writes its number down when it holds, then
 /// releases. The task returns whether it held the lock.

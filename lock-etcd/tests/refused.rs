@@ -1,11 +1,10 @@
 //! Watches that etcd refuses: the login has expired, or its rights are gone.
 
-mod support;
-
 use lock_core::{Error, Locks, LossReason};
 use lock_etcd::client::{Client, DeleteOptions};
 use lock_lab::{Etcd, Proxy};
-use support::*;
+
+use crate::support::{self, *};
 
 /// An etcd with logins, a client of the user `me`, and the administrator.
 async fn with_login(options: &str) -> (Etcd, Locks, Client) {
