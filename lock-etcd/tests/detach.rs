@@ -8,7 +8,8 @@ use lock_lab::Etcd;
 
 use crate::support::*;
 
-const TTL: Duration = Duration::from_secs(60);
+/// Nothing is found out by a renewal, which comes after a third of it.
+const TTL: Duration = Duration::from_secs(600);
 
 async fn client(etcd: &Etcd) -> Client {
     Client::connect([etcd.addr().to_string()], None).await.unwrap()

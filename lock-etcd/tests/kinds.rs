@@ -119,7 +119,7 @@ async fn a_refused_try_writes_nothing_and_one_that_fits_asks_twice() {
     let etcd = etcd().await;
     let (ours, theirs) = (driver(&etcd.url()).await, locks(&etcd.url()).await);
     let trying = |kind| {
-        let mut request = Request::new(name("job"), Duration::from_secs(15));
+        let mut request = Request::new(name("job"), Duration::from_secs(600));
         (request.kind, request.wait) = (kind, Wait::Try);
         ours.acquire(request, Attempt::new())
     };
