@@ -1,12 +1,11 @@
 //! Properties and costs of an etcd lock.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Clock, DistributedLock, Error, LossReason, Request};
 use lock_etcd::client::Client;
-use support::*;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn an_uncontended_lock_costs_one_transaction_and_one_delete() {

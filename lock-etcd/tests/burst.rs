@@ -1,14 +1,13 @@
 //! A burst of acquires beside a lock that is held.
 
-mod support;
-
 use std::time::Duration;
 
 use futures_util::{FutureExt, future::join_all};
 use lock_core::{Clock, Instant, Locks, Result};
 use lock_lab::Etcd;
-use support::*;
 use tokio::sync::Mutex;
+
+use crate::support::*;
 
 /// Each task takes and gives back a lock of its own.
 const TASKS: usize = 4000;

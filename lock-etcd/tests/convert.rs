@@ -1,7 +1,5 @@
 //! From exclusive to shared and back, and failures meanwhile.
 
-mod support;
-
 use std::{
     process::Stdio,
     sync::{Arc, Mutex},
@@ -10,8 +8,9 @@ use std::{
 
 use lock_core::{Clock, DistributedLock, Error, Kind, LossReason, Request};
 use lock_etcd::client::{Client, PutOptions};
-use support::*;
 use tokio::task::JoinSet;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn a_downgraded_entry_keeps_its_key_and_its_place() {
@@ -113,7 +112,7 @@ async fn a_mark_without_its_entry_has_no_effect() {
 async fn an_upgraded_lock_is_renewed_watched_and_released_like_any_other() {
     let etcd = etcd().await;
     let driver = driver(&etcd.url()).await;
-    let mut request = Request::new(name("job"), Duration::from_secs(15));
+    let mut request = Request::new(name("job"), Duration::from_secs(600));
     request.kind = Kind::Shared;
     let lease = acquire(&driver, request).await;
     for _ in 0..3 {
@@ -143,7 +142,7 @@ async fn a_conversion_finds_out_that_the_entry_is_gone() {
     let etcd = etcd().await;
     let driver = driver(&etcd.url()).await;
     for kind in [Kind::Shared, Kind::Exclusive] {
-        let mut request = Request::new(name("job"), Duration::from_secs(15));
+        let mut request = Request::new(name("job"), Duration::from_secs(600));
         request.kind = kind;
         let lease = acquire(&driver, request).await;
         etcd.delete_prefix(b"job/").await.unwrap();

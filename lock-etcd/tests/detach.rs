@@ -1,15 +1,15 @@
 //! Locks that are left to another process, and their entries in etcd. Also the facts of a grant.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Error, FencingToken, LossReason};
 use lock_etcd::client::Client;
 use lock_lab::Etcd;
-use support::*;
 
-const TTL: Duration = Duration::from_secs(60);
+use crate::support::*;
+
+/// Nothing is found out by a renewal, which comes after a third of it.
+const TTL: Duration = Duration::from_secs(600);
 
 async fn client(etcd: &Etcd) -> Client {
     Client::connect([etcd.addr().to_string()], None).await.unwrap()

@@ -1,12 +1,11 @@
 //! Elections on etcd, and the news for observers.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{DistributedLock, Error, Kind, Leader, Locks, Observer, Request};
 use lock_etcd::client::{Client, PutOptions};
-use support::*;
+
+use crate::support::{self, *};
 
 async fn next(observer: &mut Observer) -> Option<Leader> {
     soon(observer.next()).await.expect("it goes on").unwrap()

@@ -1,8 +1,6 @@
 //! The token floor is raised while requests are under way. Tokens of a name rise with its grants,
 //! even if the raise stops after writing the record.
 
-mod support;
-
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -10,8 +8,9 @@ use std::{
 
 use lock_core::{FencingToken, Kind, LockGuard, Locks, Request};
 use lock_lab::{Etcd, Proxy};
-use support::*;
 use tokio::task::JoinHandle;
+
+use crate::support::*;
 
 /// Long enough that nothing expires during a test.
 const TTL: Duration = Duration::from_secs(60);

@@ -1,15 +1,14 @@
 //! One queue with Go's `concurrency.Mutex` and `etcdctl lock`.
 
-mod support;
-
 use std::process::Stdio;
 
 use lock_etcd::client::{Client, PutOptions};
-use support::*;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
 };
+
+use crate::support::*;
 
 #[tokio::test]
 async fn an_entry_like_gos_stands_in_the_queue_like_ours() {

@@ -1,7 +1,5 @@
 //! Shared locks and permits: their costs, and how foreign clients see them.
 
-mod support;
-
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -9,8 +7,9 @@ use std::{
 
 use lock_core::{Attempt, DistributedLock, Error, Kind, LockGuard, Locks, Request, Wait};
 use lock_etcd::client::{Client, PutOptions};
-use support::*;
 use tokio::task::JoinSet;
+
+use crate::support::{self, *};
 
 /// The kinds that leave room for others of their kind.
 const BESIDE: [Kind; 2] = [Kind::Shared, Kind::Permit { weight: 1, limit: 12 }];
@@ -120,7 +119,7 @@ async fn a_refused_try_writes_nothing_and_one_that_fits_asks_twice() {
     let etcd = etcd().await;
     let (ours, theirs) = (driver(&etcd.url()).await, locks(&etcd.url()).await);
     let trying = |kind| {
-        let mut request = Request::new(name("job"), Duration::from_secs(15));
+        let mut request = Request::new(name("job"), Duration::from_secs(600));
         (request.kind, request.wait) = (kind, Wait::Try);
         ours.acquire(request, Attempt::new())
     };

@@ -1,13 +1,12 @@
 //! Queues that do not fit into one answer of etcd.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Effect, Entry, Error};
 use lock_etcd::client::{Client, GetOptions, PutOptions, Txn, TxnOp};
-use support::*;
 use uuid::Uuid;
+
+use crate::support::*;
 
 /// Returns the number of keys that start with `start`.
 async fn count(raw: &Client, start: &str) -> i64 {

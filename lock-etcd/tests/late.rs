@@ -1,13 +1,12 @@
 //! Requests that arrive late, after their attempt was resolved on another connection to etcd.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{DistributedLock, Error, Kind, Locks, LossReason, Request};
 use lock_etcd::{EtcdLease, EtcdLock, client::Client};
 use lock_lab::{Etcd, Proxy};
-use support::*;
+
+use crate::support::{self, *};
 
 /// Two connections to one etcd, one of which becomes slow.
 struct Ways {

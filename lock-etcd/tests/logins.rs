@@ -1,7 +1,5 @@
 //! Logins whose tokens expire and whose passwords are replaced, and that nothing shows a password.
 
-mod support;
-
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -10,8 +8,9 @@ use std::{
 use lock_core::{Clock, Error, LockGuard, Locks, StoreUrl};
 use lock_etcd::{EtcdConfig, EtcdLock};
 use lock_lab::{Etcd, Proxy};
-use support::*;
 use tempfile::TempDir;
+
+use crate::support::*;
 
 /// A password in a file, as a secret store writes it.
 struct PasswordFile(TempDir);

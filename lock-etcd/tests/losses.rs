@@ -1,10 +1,9 @@
 //! Many locks that are lost at once.
 
-mod support;
-
 use futures_util::future::join_all;
 use lock_core::LossReason;
-use support::*;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn a_thousand_losses_with_one_session_are_one_revocation_and_no_removals() {

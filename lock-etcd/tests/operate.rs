@@ -1,12 +1,12 @@
 //! Names in use, and revoked locks.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Clock, Error, LockName, LossReason};
-use support::*;
+use lock_etcd::client::{Client, Txn, TxnOp};
 use uuid::Uuid;
+
+use crate::support::*;
 
 async fn attempt(locks: &lock_core::Locks, name: &str, at: usize) -> Uuid {
     locks.inspect(name).await.unwrap()[at].attempt.unwrap()
@@ -16,9 +16,12 @@ async fn attempt(locks: &lock_core::Locks, name: &str, at: usize) -> Uuid {
 async fn more_names_than_one_answer_has_are_listed() {
     let etcd = etcd().await;
     let locks = locks(&format!("{}?prefix=ns/", etcd.url())).await;
-    for n in 0..5000 {
+    let mut raw = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+    for batch in 0..50 {
         // Foreign clients' entries make names, too.
-        etcd.put(format!("ns/job{:04}/{n:x}", n / 2).as_bytes(), b"").await.unwrap();
+        let put = |n| TxnOp::put(format!("ns/job{:04}/{n:x}", n / 2), "", None);
+        let puts: Vec<_> = (batch * 100..(batch + 1) * 100).map(put).collect();
+        raw.txn(Txn::new().and_then(puts)).await.unwrap();
     }
     for key in ["other/1", "ns/no name/1", "ns/1", "nsx/1", "ns/mark/1f.0.s"] {
         etcd.put(key.as_bytes(), b"").await.unwrap();

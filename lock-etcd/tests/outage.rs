@@ -1,13 +1,12 @@
 //! Callers without a session while etcd is out of reach.
 
-mod support;
-
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_core::{Clock, Error, Locks};
 use lock_lab::Proxy;
-use support::*;
+
+use crate::support::{self, *};
 
 const TTL: Duration = Duration::from_secs(3);
 

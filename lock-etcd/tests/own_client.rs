@@ -1,7 +1,5 @@
 //! Locks on a client that the caller has made, and on connections made with the caller's options.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Error, LockGuard, Locks, LossReason};
@@ -10,7 +8,8 @@ use lock_etcd::{
     client::{Client, ConnectOptions},
 };
 use lock_lab::{Etcd, Proxy};
-use support::*;
+
+use crate::support::*;
 
 fn login() -> ConnectOptions {
     ConnectOptions::new().with_user("me", "s3cret")

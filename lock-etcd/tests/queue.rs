@@ -1,15 +1,14 @@
 //! The queue: order, wake-ups and their costs.
 
-mod support;
-
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use lock_core::Locks;
-use support::*;
 use tokio::task::JoinHandle;
+
+use crate::support::*;
 
 /// Waits in the queue behind `entries - 1` others. Writes its number down when it holds, then
 /// releases. The task returns whether it held the lock.
@@ -169,32 +168,4 @@ async fn acquires_dropped_at_any_moment_leave_nothing() {
     until("nothing is watched", || async { etcd.counters().await.unwrap().get("watchers") == 0 })
         .await;
     assert_eq!(etcd.leases().await.unwrap().len(), 2);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_never_hold_and_tokens_rise() {
-    let etcd = etcd().await;
-    let last = Arc::new(Mutex::new(0));
-    let inside = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let mut work = Vec::new();
-    for _ in 0..3 {
-        let locks = locks(&etcd.url()).await;
-        for _ in 0..6 {
-            let (lock, last, inside) = (locks.lock("job").unwrap(), last.clone(), inside.clone());
-            work.push(tokio::spawn(async move {
-                for _ in 0..40 {
-                    let guard = lock.acquire().await.unwrap();
-                    assert!(!inside.swap(true, std::sync::atomic::Ordering::SeqCst));
-                    let token = guard.token().value();
-                    assert!(token > std::mem::replace(&mut *last.lock().unwrap(), token));
-                    tokio::task::yield_now().await;
-                    inside.store(false, std::sync::atomic::Ordering::SeqCst);
-                    guard.release().await.unwrap();
-                }
-            }));
-        }
-    }
-    for work in work {
-        tokio::time::timeout(PATIENCE * 4, work).await.unwrap().unwrap();
-    }
 }

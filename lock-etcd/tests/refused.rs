@@ -1,11 +1,10 @@
 //! Watches that etcd refuses: the login has expired, or its rights are gone.
 
-mod support;
-
 use lock_core::{Error, Locks, LossReason};
 use lock_etcd::client::{Client, DeleteOptions};
 use lock_lab::{Etcd, Proxy};
-use support::*;
+
+use crate::support::{self, *};
 
 /// An etcd with logins, a client of the user `me`, and the administrator.
 async fn with_login(options: &str) -> (Etcd, Locks, Client) {
@@ -37,7 +36,7 @@ async fn expire_tokens(admin: &mut Client) {
 
 #[tokio::test]
 async fn a_holder_whose_watch_was_refused_is_told_of_a_deletion() {
-    let (_etcd, locks, mut admin) = with_login("&ttl=60s").await;
+    let (_etcd, locks, mut admin) = with_login("&ttl=600s").await;
     contend(&locks, "a").await;
     expire_tokens(&mut admin).await;
     let guard = locks.lock("b").unwrap().acquire().await.unwrap();
@@ -47,7 +46,7 @@ async fn a_holder_whose_watch_was_refused_is_told_of_a_deletion() {
 
 #[tokio::test]
 async fn a_holder_is_told_after_a_restart_that_forgot_all_logins() {
-    let (etcd, locks, _) = with_login("&ttl=60s").await;
+    let (etcd, locks, _) = with_login("&ttl=600s").await;
     let guard = locks.lock("b").unwrap().acquire().await.unwrap();
     until("it is watched", || async { etcd.counters().await.unwrap().get("watchers") == 1 }).await;
     etcd.restart().await.unwrap();
@@ -58,7 +57,7 @@ async fn a_holder_is_told_after_a_restart_that_forgot_all_logins() {
 
 #[tokio::test]
 async fn a_waiter_whose_watch_was_refused_is_served_at_once() {
-    let (etcd, ours, mut admin) = with_login("&ttl=60s").await;
+    let (etcd, ours, mut admin) = with_login("&ttl=600s").await;
     let theirs = locks(&format!("etcd://me:s3cret@{}?prefix=locks/", etcd.addr())).await;
     contend(&ours, "a").await;
     let guard = theirs.lock("b").unwrap().acquire().await.unwrap();
@@ -116,7 +115,7 @@ async fn a_hundred_refused_watches_cost_no_login_each_and_no_stream() {
     let etcd = etcd().await;
     with_users(&etcd).await.unwrap();
     let proxy = Proxy::start(etcd.addr()).await.unwrap();
-    let ours = locks(&format!("etcd://me:s3cret@{}?prefix=locks/&ttl=60s", proxy.addr())).await;
+    let ours = locks(&format!("etcd://me:s3cret@{}?prefix=locks/&ttl=600s", proxy.addr())).await;
     let root = locks(&format!("etcd://root:p%C3%A4ssword@{}?prefix=locks/", etcd.addr())).await;
     let mut admin = admin(&etcd).await;
     let (mut held, mut waiting) = (Vec::new(), Vec::new());

@@ -1,10 +1,9 @@
 //! Releases that etcd refuses.
 
-mod support;
-
 use lock_core::Error;
 use lock_etcd::client::{Client, GetOptions};
-use support::*;
+
+use crate::support::*;
 
 async fn keys(admin: &mut Client, prefix: &str) -> usize {
     let all = Some(GetOptions::new().with_prefix().with_keys_only());

@@ -1,10 +1,8 @@
 //! Several locks by one transaction.
 
-mod support;
-
 use std::time::Duration;
 
-use support::*;
+use crate::support::*;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 

@@ -1,12 +1,11 @@
 //! The end of waits in vain, for any number of waiters.
 
-mod support;
-
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_core::Error;
-use support::*;
+
+use crate::support::*;
 
 const WAITERS: usize = 1000;
 

@@ -1,13 +1,12 @@
 //! Encrypted connections, certificates of clients, and what is said when they fail.
 
-mod support;
-
 use std::{path::Path, time::Duration};
 
 use lock_core::{Clock, Error, StoreUrl};
 use lock_etcd::{EtcdConfig, EtcdLock};
 use lock_lab::{Authority, Etcd, Proxy};
-use support::*;
+
+use crate::support::*;
 
 const HOST: &str = "127.0.0.1";
 

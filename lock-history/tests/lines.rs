@@ -1,10 +1,9 @@
 //! Written histories can be read by this version, also with the additions of later versions.
 
-mod support;
-
 use lock_history::{Fault, FormatError, Header, History, Kind, Misfit, Recorder};
 use proptest::prelude::*;
-use support::story;
+
+use crate::story::story;
 
 fn read(text: &str) -> Result<History, FormatError> {
     History::from_lines(text.lines())

@@ -1,13 +1,12 @@
 //! The checker finds each planted violation by its own rule only, and finds nothing in a clean
 //! history.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_history::{Checker, Class, Fault, Grade, Header, Kind, Loss, Recorder, Report, Rule};
 use proptest::{prelude::*, test_runner::TestCaseResult};
-use support::{End, Grant, LIMIT, PAUSE, Story, story};
+
+use crate::story::{End, Grant, LIMIT, PAUSE, Story, story};
 
 const MILLI: u64 = 1_000_000;
 const PERMITS: Kind = Kind::Permits { permits: 1, limit: LIMIT };

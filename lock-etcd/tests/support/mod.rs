@@ -1,28 +1,17 @@
 //! Helpers for the tests.
-#![allow(dead_code, reason = "each test file uses some of it")]
+
+mod clients;
 
 use std::{future::Future, time::Duration};
 
-use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
+use lock_core::{DistributedLock, Lease, LockName, Locks};
 use lock_etcd::{
-    EtcdConfig, EtcdLock,
+    EtcdLock,
     client::{Client, ConnectOptions, Permission, PermissionType, RoleRevokePermissionOptions},
 };
 use lock_lab::{Counters, Etcd, Proxy};
 
-/// Longest wait, long enough for a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
-
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-pub async fn driver(url: &str) -> EtcdLock {
-    let config = EtcdConfig::from_url(&StoreUrl::parse(url).unwrap()).unwrap();
-    EtcdLock::connect(config).await.unwrap()
-}
-
-pub async fn locks(url: &str) -> Locks {
-    Locks::new(driver(url).await)
-}
+pub use self::clients::*;
 
 pub async fn etcd() -> Etcd {
     Etcd::builder().in_memory().start().await.unwrap()
@@ -33,21 +22,6 @@ pub async fn behind_proxy(etcd: &Etcd, options: &str) -> (Locks, Proxy) {
     let proxy = Proxy::start(etcd.addr()).await.unwrap();
     let locks = locks(&format!("{}{options}", etcd.url_via(&proxy))).await;
     (locks, proxy)
-}
-
-/// Waits until a condition is true.
-pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let end = Clock::Boot.now() + PATIENCE;
-    while !is_so().await {
-        assert!(Clock::Boot.now() < end, "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Waits until a name has this many entries.
-pub async fn until_queued(locks: &Locks, name: &str, entries: usize) {
-    until("they are queued", || async { locks.inspect(name).await.unwrap().len() == entries })
-        .await;
 }
 
 /// Waits until a future is ready, but not for ever.

@@ -1,7 +1,5 @@
 //! A cluster that loses its leader while clients hold and wait.
 
-mod support;
-
 use std::{
     sync::{
         Arc, Mutex,
@@ -16,7 +14,8 @@ use lock_etcd::{
     client::{Client, ConnectOptions},
 };
 use lock_lab::{EtcdCluster, Network, Side};
-use support::*;
+
+use crate::support::*;
 
 const NAMES: usize = 3;
 const WORKERS: usize = 4;
@@ -131,16 +130,16 @@ async fn isolate(network: &Network, etcd: &EtcdCluster, leader: usize) {
     network.isolate(etcd.place(leader)).unwrap();
 }
 
-async fn waiters_go_on_without_overlap_when_the_leader_is_killed() -> Result<(), Failure> {
+pub async fn waiters_go_on_without_overlap_when_the_leader_is_killed() -> Result<(), Failure> {
     without_its_leader(Way::Own, kill).await
 }
 
-async fn waiters_go_on_without_overlap_when_the_leader_is_isolated() -> Result<(), Failure> {
+pub async fn waiters_go_on_without_overlap_when_the_leader_is_isolated() -> Result<(), Failure> {
     without_its_leader(Way::Own, isolate).await
 }
 
 /// The leader's answers may still reach its clients.
-async fn waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers()
+pub async fn waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers()
 -> Result<(), Failure> {
     without_its_leader(Way::Own, async |network: &Network, etcd: &EtcdCluster, leader| {
         network.split(&[etcd.place(leader)], &etcd.peers(leader)).unwrap();
@@ -149,17 +148,17 @@ async fn waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers
 }
 
 /// The client asks any member, also dead ones.
-async fn a_shared_client_goes_on_when_the_leader_is_killed() -> Result<(), Failure> {
+pub async fn a_shared_client_goes_on_when_the_leader_is_killed() -> Result<(), Failure> {
     without_its_leader(Way::Shared, kill).await
 }
 
-async fn a_shared_client_goes_on_when_the_leader_is_isolated() -> Result<(), Failure> {
+pub async fn a_shared_client_goes_on_when_the_leader_is_isolated() -> Result<(), Failure> {
     without_its_leader(Way::Shared, isolate).await
 }
 
 /// The member ends the streams of its clients (`hasleader`). The next renewal, which would also show
 /// that the member is useless, is 20 s away.
-async fn a_waiter_leaves_a_member_without_a_leader() -> Result<(), Failure> {
+pub async fn a_waiter_leaves_a_member_without_a_leader() -> Result<(), Failure> {
     let network = Network::new()?;
     let etcd = EtcdCluster::start(&network).await?;
     let (near, far) = (network.side()?, network.side()?);
@@ -187,12 +186,3 @@ async fn a_waiter_leaves_a_member_without_a_leader() -> Result<(), Failure> {
     assert!(waited < Duration::from_secs(15), "{waited:?}");
     Ok(())
 }
-
-lock_lab::network_tests!(
-    a_waiter_leaves_a_member_without_a_leader,
-    waiters_go_on_without_overlap_when_the_leader_is_killed,
-    waiters_go_on_without_overlap_when_the_leader_is_isolated,
-    waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers,
-    a_shared_client_goes_on_when_the_leader_is_killed,
-    a_shared_client_goes_on_when_the_leader_is_isolated,
-);

@@ -1,5 +1,4 @@
 //! Histories of locks that keep their promises.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use lock_history::{Fault, Header, History, Kind, Loss, Recorder};
 

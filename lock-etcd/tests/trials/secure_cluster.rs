@@ -1,24 +1,20 @@
 //! A cluster with TLS and logins: every promise, and leaders that are killed under load.
 
-mod load;
-mod secured;
-mod support;
-
 use std::{
     collections::VecDeque,
+    env,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use load::Load;
 use lock_core::{
     Clock, LockName, Locks,
     properties::{self, AS_MUTEX, AsMutex, Check, Client, Guise, Harness, NotHere, Outcome},
 };
 use lock_lab::Proxy;
-use secured::Secured;
-use support::*;
+
+use crate::{load::Load, secured::Secured, support::*};
 
 /// Places of clients, and checks at a time in each: a place has one thread.
 const SIDES: usize = 4;
@@ -199,7 +195,7 @@ async fn play_all(
     Ok(())
 }
 
-async fn every_promise_is_kept_over_tls_with_logins() -> Result<(), Failure> {
+pub async fn every_promise_is_kept_over_tls_with_logins() -> Result<(), Failure> {
     let results = Arc::new(Mutex::new(Results::default()));
     let shared = play_all(false, (SIDES, AT_A_TIME), &results);
     tokio::try_join!(shared, play_all(true, (1, 1), &results))?;
@@ -212,7 +208,9 @@ async fn every_promise_is_kept_over_tls_with_logins() -> Result<(), Failure> {
 }
 
 /// How often the leader is killed.
-const KILLS: usize = 10;
+const KILLS: usize = 3;
+/// .. in a long run.
+const MANY_KILLS: usize = 10;
 /// After this a client leaves a member that is silent.
 const SILENCE: Duration = Duration::from_secs(2);
 /// What a busy machine takes besides.
@@ -225,7 +223,7 @@ fn spread(mut times: Vec<Duration>) -> String {
     format!("{least}, {median}, {most} ms (least, median, most)")
 }
 
-async fn no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed() -> Result<(), Failure> {
+pub async fn no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed() -> Result<(), Failure> {
     let cluster = Secured::start().await?;
     let sides = [cluster.network.side()?, cluster.network.side()?];
     let load = Arc::new(Load::default());
@@ -238,7 +236,8 @@ async fn no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed() -> Result<(
     }
     load.until_all_go_on().await;
     let (mut elections, mut pauses) = (Vec::new(), Vec::new());
-    for _ in 0..KILLS {
+    let kills = if env::var_os("DISTLOCK_LONG").is_some() { MANY_KILLS } else { KILLS };
+    for _ in 0..kills {
         let old = cluster.etcd.leader().await?;
         let killed = Clock::Boot.now();
         cluster.etcd.node(old).kill();
@@ -257,8 +256,3 @@ async fn no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed() -> Result<(
     load.check();
     Ok(())
 }
-
-lock_lab::network_tests!(
-    every_promise_is_kept_over_tls_with_logins,
-    no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed,
-);

@@ -1,0 +1,28 @@
+//! Locks on real servers.
+
+mod basics;
+mod burst;
+mod connecting;
+mod convert;
+mod detach;
+mod election;
+mod faults;
+mod floor;
+mod hidden;
+mod interop;
+mod kinds;
+mod large;
+mod late;
+mod logins;
+mod losses;
+mod model;
+mod operate;
+mod outage;
+mod own_client;
+mod queue;
+mod refused;
+mod removals;
+mod sets;
+mod support;
+mod timeouts;
+mod tls;

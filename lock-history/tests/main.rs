@@ -1,0 +1,5 @@
+//! Histories that are written, read and checked.
+
+mod lines;
+mod planted;
+mod story;
