@@ -1,11 +1,10 @@
 //! Tokens on real servers, through losses of data.
 
-mod majority;
-
 use std::time::Duration;
 
 use lock_core::FencingToken;
-use majority::*;
+
+use crate::lab::{majority::*, until, within};
 
 /// Numbers that look random, the same in each run.
 struct Dice(u64);
@@ -62,7 +61,7 @@ struct Story {
 
 impl Story {
     async fn start() -> Self {
-        let five = Five::start().await;
+        let five = Five::own().await;
         // The votes of a server that restarts count soon.
         let client = async || Far::with(&five, "?max_ttl=1s").await;
         let clients = [client().await, client().await];
@@ -157,7 +156,7 @@ async fn tokens_rise_in_50_sequences_of_losses_that_leave_a_majority_of_the_data
 /// hour behind the earlier holder's.
 #[tokio::test]
 async fn a_token_falls_when_a_majority_has_lost_its_data_and_the_clock_is_behind() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let locks = five.locks().await;
     let last = far_ahead();
     five.set_tokens("orders", last).await;
