@@ -145,7 +145,7 @@ async fn holders_outlive_the_record_of_their_expiry() {
         let evicted = server.command(&[b"DEL", &companion("orders", "holders")]).await.unwrap();
         assert_eq!(evicted, "1");
     };
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(4);
     for kind in [Kind::Shared, permits(1, 3)] {
         let long = acquire_as(kind, &near, "orders", TTL * 6).await.unwrap();
         let short = acquire_as(kind, &near, "orders", TTL).await.unwrap();
@@ -167,7 +167,7 @@ async fn holders_outlive_the_record_of_their_expiry() {
         long.release().await.unwrap();
 
         let _dead = acquire_as(kind, &far, "orders", ttl).await.unwrap();
-        let alive = acquire_as(kind, &near, "orders", TTL).await.unwrap();
+        let alive = acquire_as(kind, &near, "orders", ttl).await.unwrap();
         evict().await;
         proxy.cut();
         until(async || near.inspect(&name("orders")).await.unwrap().len() == 1).await;

@@ -134,9 +134,10 @@ impl Story {
 }
 
 #[tokio::test]
-async fn tokens_rise_in_50_sequences_of_losses_that_leave_a_majority_of_the_data() {
+async fn tokens_rise_in_sequences_of_losses_that_leave_a_majority_of_the_data() {
+    let sequences = if std::env::var_os("DISTLOCK_LONG").is_some() { 50 } else { 10 };
     let mut story = Story::start().await;
-    for sequence in 0..50 {
+    for sequence in 0..sequences {
         let name = format!("orders-{sequence}");
         let mut last = far_ahead();
         story.five.set_tokens(&name, last).await;
@@ -148,8 +149,8 @@ async fn tokens_rise_in_50_sequences_of_losses_that_leave_a_majority_of_the_data
         }
     }
     println!("{} met in one server, {} restarts", story.met_in_one, story.restarts);
-    assert!(story.met_in_one >= 20, "{}", story.met_in_one);
-    assert!(story.restarts >= 3, "{}", story.restarts);
+    assert!(story.met_in_one >= sequences * 2 / 5, "{}", story.met_in_one);
+    assert!(story.restarts >= sequences / 15, "{}", story.restarts);
 }
 
 /// What the promise excludes: a majority has lost its data, and the clock of this machine is an

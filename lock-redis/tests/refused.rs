@@ -190,8 +190,8 @@ async fn a_silent_primary_ends_a_request_that_replicas_must_have() {
     let replicates = async || server.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1";
     until(replicates).await;
     let url = server.url_via(&proxy);
-    let far = driver(&format!("{url}?wait_replicas=1&request_timeout=1s")).await;
-    let held = acquire(&far, "orders", SHORT * 5).await.unwrap();
+    let far = driver(&format!("{url}?wait_replicas=1&request_timeout=4s")).await;
+    let held = acquire(&far, "orders", TTL * 4).await.unwrap();
     proxy.cut();
     let silent = within(held.renew()).await.unwrap_err();
     assert!(matches!(silent, Error::Unavailable { .. }), "{silent:?}");

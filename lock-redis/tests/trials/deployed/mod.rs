@@ -22,8 +22,8 @@ pub use self::lab::{Lab, Servers};
 use crate::checks::{self, Named};
 
 /// Checks at a time on a shared deployment.
-const AT_ONCE: usize = 24;
-const TTL: Duration = Duration::from_secs(3);
+const AT_ONCE: usize = 32;
+const TTL: Duration = Duration::from_secs(6);
 const RESTARTS: &str = "restarts the servers";
 
 /// The part of a deployment with a prefix.
