@@ -1,14 +1,13 @@
 //! One client and a few clients: grants, queue, counts, descriptions.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::*;
 use lock_core::{
     Attempt, Clock, DistributedLock, Error, FencingToken, LossReason, Requirement, wall_clock,
 };
 use lock_lab::Redis;
+
+use crate::lab::*;
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -282,7 +281,7 @@ async fn a_deleted_queue_strands_no_waiter() {
 #[tokio::test]
 async fn flushed_scripts_are_loaded_again() {
     let (server, driver) = one_driver().await;
-    let lease = acquire(&driver, "orders", Duration::from_secs(3)).await.unwrap();
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
     server.command(&[b"SCRIPT", b"FLUSH"]).await.unwrap();
     let first = lease.validity().until();

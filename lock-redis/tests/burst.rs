@@ -1,14 +1,13 @@
 //! Bursts: thousands of requests of one client at a time, and their effect on the locks it holds.
 
-mod lab;
-
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use lab::{beat::Beat, *};
 use lock_core::{Attempt, Clock, DistributedLock, Locks};
 use lock_lab::Redis;
 use lock_redis::RedisLock;
+
+use crate::lab::{beat::Beat, *};
 
 const TTL: Duration = Duration::from_secs(30);
 const BURST: usize = 4000;
@@ -125,7 +124,7 @@ async fn releases_of_an_outage_are_few_requests_after_it() {
 /// Uses one thread, so that most attempts are not sent yet when the close begins.
 #[tokio::test]
 async fn a_close_amid_a_burst_leaves_no_lock() {
-    let redis = lock_lab::RedisSentinels::builder().in_memory().start().await.unwrap();
+    let redis = deployments::sentinels().await;
     for options in ["", "?wait_replicas=1"] {
         let server = redis.node(0);
         let driver = driver(&format!("{}{options}", server.url())).await;

@@ -1,22 +1,17 @@
 //! Locks on a Redis Cluster: all kinds, in all slots, for a fair price.
 
-mod lab;
-
 use std::{collections::BTreeSet, time::Duration};
 
-use lab::*;
 use lock_core::{Attempt, DistributedLock, Error, FencingToken, Kind, Overlap};
 use lock_lab::{Redis, RedisCluster};
 
-const TTL: Duration = Duration::from_secs(10);
+use crate::lab::{deployments::cluster, *};
+
+const TTL: Duration = Duration::from_secs(60);
 
 /// Some names that are kept by each of the primaries.
 fn names() -> Vec<String> {
     (0..12).map(|number| format!("orders/{number}")).collect()
-}
-
-async fn cluster() -> RedisCluster {
-    RedisCluster::builder().replicas(0).appendonly(false).start().await.unwrap()
 }
 
 async fn calls(redis: &RedisCluster, command: &str) -> u64 {
@@ -163,7 +158,7 @@ async fn a_lock_costs_two_requests_and_idle_time_one_round_per_slot() {
     let spent = calls(&redis, "evalsha").await - evals;
     assert!((200..=210).contains(&spent), "{spent} requests for 100 locks");
     // Ten locks in two slots.
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(6);
     let mut held = Vec::new();
     for turn in 0..10 {
         held.push(acquire(&one, &format!("{{{}}}{turn}", turn % 2), ttl).await.unwrap());

@@ -1,7 +1,5 @@
 //! Primaries of a cluster die while their locks are held and waited for.
 
-mod lab;
-
 use std::{
     collections::HashMap,
     sync::{
@@ -11,12 +9,13 @@ use std::{
     time::Duration,
 };
 
-use lab::*;
 use lock_core::{Clock, DistributedLock, Error, Lease, LossReason};
 use lock_lab::RedisCluster;
 use lock_redis::RedisLock;
 
-const TTL: Duration = Duration::from_secs(18);
+use crate::lab::*;
+
+const TTL: Duration = Duration::from_secs(40);
 /// Of locks that are taken again and again: what a failover forgets of them is over soon.
 const BUSY_TTL: Duration = Duration::from_secs(4);
 const KILLS: usize = 5;

@@ -1,7 +1,5 @@
 //! A slot of a cluster moves while its locks are held and waited for.
 
-mod lab;
-
 use std::{
     collections::BTreeSet,
     sync::{
@@ -11,15 +9,16 @@ use std::{
     time::Duration,
 };
 
-use lab::{
-    election::{campaign, next_value, observe},
-    *,
-};
 use lock_core::{Clock, DistributedLock, Error, Kind, LockName};
 use lock_lab::RedisCluster;
 use lock_redis::RedisLock;
 
-const TTL: Duration = Duration::from_secs(4);
+use crate::lab::{
+    election::{campaign, next_value, observe},
+    *,
+};
+
+const TTL: Duration = Duration::from_secs(12);
 const MOVES: usize = 20;
 
 /// One name, taken again and again by several tasks of several clients.
@@ -143,7 +142,7 @@ async fn all_kinds_and_their_waiters_outlive_a_half_moved_slot() {
     let slot = RedisCluster::slot_of(b"{t}");
     let (redis, one, from, to) = moving(slot).await;
     let two = driver(&format!("{}?layout=native", redis.url())).await;
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(3);
     let mut held = vec![
         acquire(&one, "{t}alone", ttl).await.unwrap(),
         acquire_as(Kind::Shared, &one, "{t}shared", ttl).await.unwrap(),
@@ -177,7 +176,7 @@ async fn all_kinds_and_their_waiters_outlive_a_half_moved_slot() {
         let (here, there) = (keys_at(&redis, from).await, keys_at(&redis, to).await);
         let of = |keys: &[String], lock: &str| keys.iter().any(|key| key.contains(lock));
         split += names.iter().filter(|lock| of(&here, lock) && of(&there, lock)).count();
-        tokio::time::sleep(ttl * 2).await;
+        tokio::time::sleep(ttl * 4 / 3).await;
         let now = Clock::Boot.now();
         for (number, lease) in held.iter().enumerate() {
             assert_eq!(lease.validity().loss(), None, "{number}, {moved} of the keys moved");
@@ -270,14 +269,14 @@ async fn a_slot_moves_to_a_new_node_and_nothing_is_lost() {
     })
     .await;
     let one = driver(&format!("{}?layout=native", redis.url())).await;
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(3);
     let held = [
         acquire(&one, "{t}alone", ttl).await.unwrap(),
         acquire_as(Kind::Shared, &one, "{t}shared", ttl).await.unwrap(),
     ];
     redis.begin_migration(slot, to).await.unwrap();
     while redis.move_key(slot, from, to).await.unwrap() {}
-    tokio::time::sleep(ttl * 2).await;
+    tokio::time::sleep(ttl * 4 / 3).await;
     for lease in &held {
         assert_eq!(lease.validity().loss(), None);
         assert!(lease.validity().until() > Clock::Boot.now());

@@ -1,14 +1,13 @@
 //! A cluster whose locks count when a replica has them.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::*;
 use lock_core::{DistributedLock, Effect, Error, Kind, Overlap};
 use lock_lab::RedisCluster;
 
-const TTL: Duration = Duration::from_secs(12);
+use crate::lab::*;
+
+const TTL: Duration = Duration::from_secs(30);
 
 async fn cluster() -> RedisCluster {
     let builder = RedisCluster::builder().appendonly(false);

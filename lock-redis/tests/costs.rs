@@ -1,13 +1,12 @@
 //! What an acquisition costs in requests: on each deployment as much as on one server.
 
-mod lab;
-
 use std::{collections::BTreeMap, time::Duration};
 
-use lab::*;
 use lock_core::{DistributedLock, Kind};
-use lock_lab::{Redis, RedisCluster, RedisSentinels};
+use lock_lab::{Redis, RedisCluster};
 use lock_redis::RedisLock;
+
+use crate::lab::{self, *};
 
 /// So long that no renewal falls into a count.
 const TTL: Duration = Duration::from_secs(600);
@@ -64,11 +63,11 @@ async fn sentinel_and_cluster_cost_the_requests_of_one_server() {
     let single = [lab::server().await];
     let alone = requests(&single[0].url(), &single).await;
     assert_eq!(alone, BTreeMap::from([("evalsha".to_owned(), 2 * PAIRS)]));
-    let sentinels = RedisSentinels::builder().in_memory().start().await.unwrap();
+    let sentinels = deployments::sentinels().await;
     let addrs: Vec<_> = sentinels.sentinel_addrs().iter().map(ToString::to_string).collect();
     let url = format!("redis+sentinel://{}/{}", addrs.join(","), sentinels.service());
     assert_eq!(requests(&url, &sentinels.nodes()[..1]).await, alone, "with Sentinel");
-    let cluster = RedisCluster::builder().replicas(0).appendonly(false).start().await.unwrap();
+    let cluster = deployments::cluster().await;
     assert_eq!(requests(&cluster.url(), cluster.nodes()).await, alone, "in a cluster");
     // The names were on all nodes, or nothing is shown.
     for node in cluster.nodes() {
@@ -93,9 +92,9 @@ async fn tags_at(cluster: &RedisCluster, node: usize, count: usize) -> Vec<Strin
 /// Many locks of all kinds in three slots, with waiters: a round is one request per slot.
 #[tokio::test]
 async fn an_idle_client_of_a_cluster_sends_one_request_per_slot_and_round() {
-    let cluster = RedisCluster::builder().replicas(0).appendonly(false).start().await.unwrap();
+    let cluster = deployments::cluster().await;
     let client = driver(&format!("{}?layout=native", cluster.url())).await;
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(6);
     let tags = [tags_at(&cluster, 0, 2).await, tags_at(&cluster, 1, 1).await].concat();
     let (mut held, mut waiters) = (Vec::new(), Vec::new());
     for tag in &tags {

@@ -1,13 +1,12 @@
 //! Many at once: waiters, held locks, cancellations.
 
-mod lab;
-
 use std::{sync::Arc, time::Duration};
 
-use lab::*;
 use lock_core::{Attempt, DistributedLock, Entry, Kind};
 use lock_redis::RedisLock;
 use uuid::Uuid;
+
+use crate::lab::*;
 
 const TTL: Duration = Duration::from_secs(30);
 

@@ -1,12 +1,11 @@
 //! Dead waiters in a queue, and their effect on the living ones.
 
-mod lab;
-
 use std::{sync::Arc, time::Duration};
 
-use lab::*;
 use lock_lab::Redis;
 use lock_redis::RedisLock;
+
+use crate::lab::*;
 
 const TTL: Duration = Duration::from_secs(60);
 /// Longer than any test, far shorter than the expiry that a renewal sets.
@@ -45,7 +44,7 @@ async fn a_renewal_of_a_waiter_that_is_not_first_keeps_the_queue() {
     // The first one is renewed long after this test.
     let held = acquire(&near, "orders", TTL * 10).await.unwrap();
     let first = Waiter::queued(&near, &server, "orders", TTL * 10).await;
-    let second = Waiter::queued(&near, &server, "orders", Duration::from_millis(900)).await;
+    let second = Waiter::queued(&near, &server, "orders", Duration::from_secs(6)).await;
     age(&server, "orders").await;
     until(async || is_kept(&server, "orders").await).await;
     held.release().await.unwrap();
@@ -73,7 +72,7 @@ async fn a_dead_first_waiter_is_removed_behind_a_living_holder() {
     let (server, proxy, far, near) = far_and_near().await;
     let held = acquire(&near, "orders", TTL).await.unwrap();
     crowd(&far, &server, "orders", Duration::from_millis(600), 1).await;
-    let second = Waiter::queued(&near, &server, "orders", Duration::from_millis(900)).await;
+    let second = Waiter::queued(&near, &server, "orders", Duration::from_secs(6)).await;
     proxy.cut();
     until(async || queue_length(&server, "orders").await == 1).await;
     held.release().await.unwrap();
@@ -86,7 +85,7 @@ async fn the_dead_behind_a_living_first_waiter_are_removed_in_few_rounds() {
     const DEAD: usize = 300;
     let (server, proxy, far, near) = far_and_near().await;
     let held = acquire(&near, "orders", TTL).await.unwrap();
-    let first = Waiter::queued(&near, &server, "orders", Duration::from_millis(300)).await;
+    let first = Waiter::queued(&near, &server, "orders", Duration::from_secs(2)).await;
     crowd(&far, &server, "orders", Duration::from_secs(1), DEAD).await;
     let last = Waiter::queued(&near, &server, "orders", TTL).await;
     proxy.cut();

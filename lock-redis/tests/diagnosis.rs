@@ -1,12 +1,11 @@
 //! The reason of a timed-out wait, and its cost.
 
-mod lab;
-
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use lab::{beat::Beat, *};
 use lock_core::{Attempt, Clock, DistributedLock, Error, Kind, Locks};
+
+use crate::lab::{beat::Beat, *};
 
 const TTL: Duration = Duration::from_secs(30);
 const LIMIT: Duration = Duration::from_secs(3);

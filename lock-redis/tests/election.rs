@@ -1,12 +1,11 @@
 //! Elections: cost, observers, and remains.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::{election::*, *};
 use lock_core::{DistributedLock, Error, Holder, Kind, LossReason};
 use lock_lab::Redis;
+
+use crate::lab::{self, election::*, *};
 
 const TTL: Duration = Duration::from_secs(60);
 
@@ -133,7 +132,7 @@ async fn a_revoked_leader_is_over_at_once() {
 #[tokio::test]
 async fn a_value_lives_as_long_as_its_lock() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(4);
     let leader = campaign(&driver, "orders", b"a", ttl).await;
     let first = leader.validity().until();
     until(async || leader.validity().until() > first + ttl).await;

@@ -1,13 +1,12 @@
 //! The last token of a name: its lifetime, and the tokens after it is gone.
 
-mod lab;
-
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use lab::*;
 use lock_core::{Attempt, DistributedLock, Kind};
 use lock_lab::Redis;
+
+use crate::lab::{self, *};
 
 const TTL: Duration = Duration::from_secs(10);
 const DAY: i64 = 24 * 3600 * 1000;

@@ -1,7 +1,5 @@
 //! The token floor: locks that a raise ends, tokens above it, and a broken record.
 
-mod lab;
-
 use std::{
     sync::{
         Arc,
@@ -10,12 +8,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lab::{election::*, *};
 use lock_core::{
     DistributedLock, Error, FencingToken, Kind, LockGuard, Locks, LossReason, wall_clock,
 };
 use lock_lab::{Redis, Shift};
 use lock_redis::RedisLock;
+
+use crate::lab::{self, election::*, *};
 
 const TTL: Duration = Duration::from_secs(15);
 const FLOOR: &[u8] = b"\xFFfloor";

@@ -1,11 +1,10 @@
 //! Shared locks and permits: grants, counts, keys, conversions.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::*;
 use lock_core::{Attempt, DistributedLock, Error, Kind, Wait};
+
+use crate::lab::*;
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -162,7 +161,7 @@ async fn a_conversion_changes_nothing_but_the_kind() {
 #[tokio::test]
 async fn a_converted_lock_is_renewed() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_secs(2);
+    let ttl = Duration::from_secs(3);
     let lease = acquire(&driver, "orders", ttl).await.unwrap();
     for step in 0..3 {
         match step {

@@ -1,13 +1,12 @@
 //! The data on the server, letter by letter: clients of other versions read and write it, too.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::*;
 use lock_core::{Attempt, DistributedLock, FencingToken, Kind, Lease, Request};
 use lock_lab::Redis;
 use lock_redis::RedisLock;
+
+use crate::lab::*;
 
 const TTL: Duration = Duration::from_secs(60);
 

@@ -1,14 +1,13 @@
 //! Observers: broken networks, servers that lose their data, observers that do not read, and
 //! remains.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::{election::*, *};
 use lock_core::{DistributedLock, Error};
 use lock_lab::Redis;
 use tokio::sync::mpsc;
+
+use crate::lab::{self, election::*, *};
 
 const TTL: Duration = Duration::from_secs(60);
 

@@ -1,15 +1,12 @@
 //! Locks from a client that the caller has made: its login, its database, its transport.
 
-mod lab;
-
 use std::{
     net::{SocketAddr, TcpListener},
     time::Duration,
 };
 
-use lab::*;
 use lock_core::{Error, LockGuard, Locks, LossReason};
-use lock_lab::{Redis, RedisSentinels};
+use lock_lab::Redis;
 use lock_redis::{
     Address, RedisConfig, RedisLock, Target,
     client::{
@@ -18,6 +15,8 @@ use lock_redis::{
     },
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use crate::lab::*;
 
 async fn say(server: &Redis, command: &str) {
     let words: Vec<_> = command.split(' ').map(str::as_bytes).collect();
@@ -123,7 +122,7 @@ async fn a_unix_socket_works() {
     let options = Redis::builder().appendonly(false).arg("--unixsocket").arg(&path);
     let server = options.start().await.unwrap();
     let client = Client::open(format!("redis+unix://{}?db=1", path.display())).unwrap();
-    let config = RedisConfig::from_client(&client).ttl(Duration::from_secs(2)).prefix("app:");
+    let config = RedisConfig::from_client(&client).ttl(Duration::from_secs(20)).prefix("app:");
     let own = Locks::new(RedisLock::connect(config.clone()).await.unwrap());
     let other = Locks::new(RedisLock::connect(config).await.unwrap());
     contend(&own, &other).await;
@@ -217,7 +216,7 @@ async fn the_options_of_a_connection_count() {
 
 #[tokio::test]
 async fn the_options_for_servers_and_for_sentinels_are_apart() {
-    let redis = RedisSentinels::builder().in_memory().start().await.unwrap();
+    let redis = deployments::sentinels().await;
     let sentinel = redis.sentinel_addrs()[0];
     let sentinels = vec![Address::new("locks.example", sentinel.port())];
     let target = Target::Sentinel { sentinels, service: "lab".to_owned() };

@@ -1,9 +1,6 @@
 //! The executable properties on a server with TLS and logins, and on one without RESP3.
 
-mod lab;
-
 use std::{
-    collections::VecDeque,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -11,9 +8,14 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     LockName, Locks,
-    properties::{self, AS_MUTEX, AsMutex, Check, Client, Failure, Guise, Harness, Outcome},
+    properties::{AS_MUTEX, Client, Failure, Harness, Outcome},
 };
 use lock_lab::{Authority, Builder, Proxy, Redis};
+
+use crate::lab::{
+    self,
+    checks::{self, Named},
+};
 
 const TTL: Duration = Duration::from_secs(3);
 
@@ -30,7 +32,7 @@ struct Remote {
     proxy: Proxy,
 }
 
-/// `Harness` for checks that an `AsMutex` owns.
+/// `Harness` for one check after the other.
 struct Shared(Arc<Single>);
 
 impl Single {
@@ -93,45 +95,24 @@ impl Client for Remote {
     }
 }
 
-type Named = (String, Check, Option<Guise>);
-type Checks = Arc<Mutex<VecDeque<Named>>>;
-
-/// Every check, with these kinds of lock that act as an exclusive one.
-fn all(guises: &'static [(&'static str, Guise)]) -> Checks {
-    let guises = || [None].into_iter().chain(guises.iter().copied().map(Some));
-    let all = properties::all().iter().flat_map(|property| {
-        let guises = guises().filter(|guise| guise.is_none() || property.of_exclusive);
-        guises.flat_map(move |guise| property.checks.iter().map(move |it| (property, *it, guise)))
-    });
-    let named = |(property, check, guise): (&properties::Property, Check, Option<_>)| {
-        let (guised, guise) = Option::unzip(guise);
-        (format!("{}::{}::{}", guised.unwrap_or("lock"), property.name, check.name), check, guise)
-    };
-    Arc::new(Mutex::new(all.map(named).collect()))
-}
+type Checks = Arc<Mutex<std::vec::IntoIter<Named>>>;
 
 /// Runs checks on one server until there are no more. Returns those that were skipped.
 async fn lane(single: Single, checks: Checks) -> Vec<String> {
     let (single, mut skipped) = (Arc::new(single), Vec::new());
     loop {
-        let next = checks.lock().unwrap().pop_front();
-        let Some((name, check, guise)) = next else { return skipped };
+        let next = checks.lock().unwrap().next();
+        let Some(check) = next else { return skipped };
         single.empty().await.unwrap();
-        let harness: Box<dyn Harness> = Box::new(Shared(single.clone()));
-        let harness: Box<dyn Harness> = match guise {
-            Some(guise) => Box::new(AsMutex { harness, guise }),
-            None => harness,
-        };
-        match check.run(&*harness).await {
-            Ok(Outcome::Skipped(why)) => skipped.push(format!("{name}: {why}")),
-            Ok(_) => {}
-            Err(failure) => panic!("{name}: {failure}"),
+        if let Outcome::Skipped(why) = check.run(Shared(single.clone())).await.unwrap() {
+            skipped.push(format!("{}: {why}", check.name));
         }
     }
 }
 
 /// Returns the checks that were skipped.
-async fn skipped(checks: Checks, lanes: Vec<Single>) -> Vec<String> {
+async fn skipped(checks: Vec<Named>, lanes: Vec<Single>) -> Vec<String> {
+    let checks = Arc::new(Mutex::new(checks.into_iter()));
     let lanes: Vec<_> =
         lanes.into_iter().map(|single| tokio::spawn(lane(single, checks.clone()))).collect();
     let mut skipped = Vec::new();
@@ -152,7 +133,7 @@ async fn all_properties_hold_over_tls_with_a_login() {
         let server = builder.start().await.unwrap();
         lanes.push(Single { server, authority: Some(authority.clone()) });
     }
-    assert_eq!(skipped(all(AS_MUTEX), lanes).await, Vec::<String>::new());
+    assert_eq!(skipped(checks::all(AS_MUTEX), lanes).await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -163,5 +144,5 @@ async fn all_properties_hold_without_resp3() {
         let builder = words.into_iter().fold(Redis::builder(), Builder::arg);
         lanes.push(Single { server: builder.start().await.unwrap(), authority: None });
     }
-    assert_eq!(skipped(all(&[]), lanes).await, Vec::<String>::new());
+    assert_eq!(skipped(checks::all(&[]), lanes).await, Vec::<String>::new());
 }

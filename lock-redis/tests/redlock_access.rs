@@ -1,12 +1,11 @@
 //! Logins, rights, and what a majority refuses.
 
-mod majority;
-
 use std::time::Duration;
 
 use lock_core::Error;
 use lock_lab::{Authority, Redis};
-use majority::*;
+
+use crate::lab::{majority::*, until, within};
 
 /// The rights that the documentation names.
 const RIGHTS: &str = "~app:* ~{app:* -@all +@read +@write +@scripting +@connection +info";
@@ -25,11 +24,11 @@ async fn disconnect(node: &Redis) {
 
 #[tokio::test]
 async fn the_documented_rights_are_enough() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     on_all(&five, &format!("ACL SETUSER few on >s3cret {RIGHTS}")).await;
     let url = format!("redlock://few:s3cret@{}?prefix=app:", five.urls().join(","));
     let locks = try_locks(&url).await.unwrap();
-    let guard = locks.lock("orders").unwrap().acquire().await.unwrap();
+    let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
     guard.renew().await.unwrap();
     assert_eq!(locks.names("").await.unwrap().len(), 1);
     assert_eq!(locks.inspect("orders").await.unwrap().len(), 1);
@@ -39,12 +38,12 @@ async fn the_documented_rights_are_enough() {
     }
     within(async { while guard.renew().await.is_err() {} }).await;
     guard.release().await.unwrap();
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
 }
 
 #[tokio::test]
 async fn a_wrong_password_is_refused_and_not_shown() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     on_all(&five, "ACL SETUSER few on >s3cret ~* +@all").await;
     let url = format!("redlock://few:wr0ng@{}", five.urls().join(","));
     let before = clock();
@@ -57,14 +56,14 @@ async fn a_wrong_password_is_refused_and_not_shown() {
 
 #[tokio::test]
 async fn a_password_is_rotated_while_a_lock_is_held() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     on_all(&five, "ACL SETUSER few on >first ~* +@all").await;
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "first\n").unwrap();
     let path = file.path().display();
     let url = format!("redlock://few@{}?password_file={path}", five.urls().join(","));
     let locks = try_locks(&url).await.unwrap();
-    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
     on_all(&five, "ACL SETUSER few resetpass >second").await;
     std::fs::write(file.path(), "second\n").unwrap();
     for node in five.nodes.iter() {
@@ -72,13 +71,13 @@ async fn a_password_is_rotated_while_a_lock_is_held() {
     }
     let before = clock();
     within(async { while guard.renew().await.is_err() {} }).await;
-    assert!(clock().since(before) < TTL / 2, "{:?}", clock().since(before));
+    assert!(clock().since(before) < LONG / 2, "{:?}", clock().since(before));
     guard.release().await.unwrap();
 }
 
 #[tokio::test]
 async fn another_user_takes_over_while_a_lock_is_held() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     on_all(&five, "ACL SETUSER few on >first ~* +@all").await;
     let [user, password] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     std::fs::write(user.path(), "few\n").unwrap();
@@ -87,14 +86,14 @@ async fn another_user_takes_over_while_a_lock_is_held() {
     let hosts = five.urls().join(",");
     let url = format!("redlock://{hosts}?user_file={user_file}&password_file={password_file}");
     let locks = try_locks(&url).await.unwrap();
-    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
     on_all(&five, "ACL SETUSER next on >second ~* +@all").await;
     std::fs::write(user.path(), "next\n").unwrap();
     std::fs::write(password.path(), "second\n").unwrap();
     on_all(&five, "ACL DELUSER few").await;
     let before = clock();
     within(async { while guard.renew().await.is_err() {} }).await;
-    assert!(clock().since(before) < TTL / 2, "{:?}", clock().since(before));
+    assert!(clock().since(before) < LONG / 2, "{:?}", clock().since(before));
     locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
     guard.release().await.unwrap();
 }
@@ -104,17 +103,17 @@ async fn five_servers_with_tls_and_a_login_keep_a_lock() {
     let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
     let issued = authority.server(&["127.0.0.1"]).unwrap();
     let builder = Redis::builder().in_memory().user("app", "p455word");
-    let five = Five::with(builder.tls(issued.certificate(), issued.key()), 5).await;
+    let five = Five::with(builder.tls(issued.certificate(), issued.key()), 5).await.unwrap();
     let url = |authority: &Authority| {
         let (hosts, ca) = (five.urls().join(","), authority.file().display());
         format!("redlock://app:p455word@{hosts}?tls=verify&ca={ca}")
     };
     let locks = try_locks(&url(&authority)).await.unwrap();
-    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
     until(async || five.votes("orders").await == 5).await;
     guard.renew().await.unwrap();
     guard.release().await.unwrap();
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
     for wrong in [url(&other), format!("redlock://app:p455word@{}", five.urls().join(","))] {
         let before = clock();
         let error = try_locks(&wrong).await.unwrap_err();
@@ -126,7 +125,7 @@ async fn five_servers_with_tls_and_a_login_keep_a_lock() {
 
 #[tokio::test]
 async fn settings_that_weaken_locks_are_told_at_connect() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     five.nodes[1].command(&[b"CONFIG", b"SET", b"maxmemory-policy", b"allkeys-lru"]).await.unwrap();
     let cautions = five.locks().await.guarantees().cautions.clone();
     assert_eq!(cautions.len(), 2, "{cautions:?}");
@@ -138,7 +137,7 @@ async fn settings_that_weaken_locks_are_told_at_connect() {
 
 #[tokio::test]
 async fn other_kinds_are_refused_with_the_reason() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let locks = five.locks().await;
     let refused = [
         locks.shared("orders").err(),
@@ -156,7 +155,7 @@ async fn other_kinds_are_refused_with_the_reason() {
 
 #[tokio::test]
 async fn a_ttl_above_the_deployments_is_refused() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let locks = five.locks().await;
     let too_long = locks.lock("orders").unwrap().ttl(Duration::from_secs(61)).acquire().await;
     assert!(too_long.unwrap_err().to_string().contains("1m"), "it names the longest");
@@ -164,7 +163,7 @@ async fn a_ttl_above_the_deployments_is_refused() {
 
 #[tokio::test]
 async fn a_server_that_is_not_independent_is_refused() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     let port = five.nodes[0].addr().port().to_string();
     for node in &five.nodes[1..4] {
         node.command(&[b"REPLICAOF", b"127.0.0.1", port.as_bytes()]).await.unwrap();
@@ -177,29 +176,29 @@ async fn a_server_that_is_not_independent_is_refused() {
 
 #[tokio::test]
 async fn a_close_gives_every_lock_back() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let locks = five.locks().await;
     let guards = futures_util::future::join_all(
-        (0..20).map(|n| locks.lock(format!("orders-{n}")).unwrap().acquire()),
+        (0..20).map(|n| locks.lock(format!("orders-{n}")).unwrap().ttl(LONG).acquire()),
     )
     .await;
     assert!(guards.iter().all(Result::is_ok));
     until(async || five.left_behind().await.len() == 100).await;
     locks.close().await.unwrap();
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
     assert!(matches!(locks.lock("x").unwrap().acquire().await, Err(Error::Closed { .. })));
 }
 
 /// An attempt that is given up at any moment leaves nothing, also on a server that is slow.
 #[tokio::test]
 async fn an_attempt_that_is_dropped_leaves_nothing() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let far = Far::of(&five).await;
     far.proxies[2].delay(Duration::from_millis(30));
     far.proxies[4].delay(Duration::from_millis(90));
     for round in 0..20 {
-        let acquire = far.locks.lock("orders").unwrap().ttl(Duration::from_secs(30)).acquire();
+        let acquire = far.locks.lock("orders").unwrap().ttl(LONG).acquire();
         let _ = tokio::time::timeout(Duration::from_millis(round * 8), acquire).await;
     }
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
 }

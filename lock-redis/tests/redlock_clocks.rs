@@ -1,12 +1,11 @@
 //! What jumps of servers' clocks do to a lock of a majority: exactly what the documentation says.
 
-mod majority;
-
 use std::time::Duration;
 
 use lock_core::{ClockJumps, LossReason};
 use lock_lab::Shift;
-use majority::*;
+
+use crate::lab::{majority::*, until, within};
 
 /// Longer than the test, so that nothing expires by itself; shorter than a jump.
 const TTL: Duration = Duration::from_secs(30);
@@ -15,7 +14,7 @@ const JUMP: Duration = Duration::from_secs(60);
 /// Takes a lock with this many votes of five, lets the clocks of servers with a vote jump, one
 /// after the other, and returns the number of jumps after which another client gets the lock, too.
 async fn jumps_until_two_hold_it(votes: usize, renewed: bool) -> usize {
-    let five = Five::start().await;
+    let five = Five::own().await;
     let far = Far::of(&five).await;
     let near = five.locks().await;
     far.proxies[votes..].iter().for_each(|proxy| proxy.refuse());
@@ -55,7 +54,7 @@ async fn breaks_as_promised(votes: usize, jumps: usize) {
 
 /// What the store says about it.
 async fn promised() -> ClockJumps {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     five.locks().await.guarantees().clock_jumps.expect("servers vote")
 }
 

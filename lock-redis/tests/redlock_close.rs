@@ -1,18 +1,12 @@
 //! Redlock without a majority: what a renewal says, and how a client ends.
 
-mod majority;
-
-use std::time::Duration;
-
 use lock_core::LossReason;
-use majority::*;
 
-/// Nothing is renewed by itself while a test runs, and a close does not end by it.
-const LONG: Duration = Duration::from_secs(60);
+use crate::lab::{majority::*, until, within};
 
 #[tokio::test]
 async fn a_renewal_without_a_majority_counts_the_votes_that_are_gone() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     let locks = five.locks().await;
     let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
     until(async || five.votes("orders").await == 5).await;
@@ -29,7 +23,7 @@ async fn a_renewal_without_a_majority_counts_the_votes_that_are_gone() {
 
 #[tokio::test]
 async fn a_close_during_an_outage_ends_and_leaves_nothing_running() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = alive();
     let locks = five.locks().await;
@@ -46,7 +40,7 @@ async fn a_close_during_an_outage_ends_and_leaves_nothing_running() {
 
 #[tokio::test]
 async fn a_client_that_is_dropped_beside_a_dead_server_keeps_no_connection() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     let connections = async || {
         let mut connections = 0;
         for node in &five.nodes[..4] {

@@ -1,15 +1,11 @@
 //! Servers that are down or stalled: what they cost, and what they leave behind.
 
-mod majority;
-
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use lock_core::Error;
-use majority::*;
 
-/// Longer than any test, so that nothing expires by itself.
-const LONG: Duration = Duration::from_secs(30);
+use crate::lab::{at_best_below, majority::*, until};
 
 /// The tasks of this test's runtime.
 fn alive() -> usize {
@@ -37,17 +33,21 @@ async fn times(five: &Five, name: &str) -> [Duration; 3] {
 
 /// Checks that two servers that are down change nothing but a little of the time.
 async fn nobody_waits(five: &Five, down: &str, up: [Duration; 3]) {
-    let now = times(five, down).await;
     // A connect waits a moment for servers that a majority does not need. The limit is 3 s for a
     // connect, and 1 s for each of the ten requests.
     let more = [800, 300, 300].map(Duration::from_millis);
-    let is_slow = |n: usize| now[n] > up[n] * 4 + more[n];
-    assert!(!(0..3).any(is_slow), "{down}: {now:?}, with five up {up:?}");
+    // The most that one of the three took beyond what it may.
+    let beyond = async || {
+        let now = times(five, down).await;
+        println!("{down}: {now:?}, with five up {up:?}");
+        (0..3).map(|n| now[n].saturating_sub(up[n] * 4 + more[n])).max().unwrap()
+    };
+    at_best_below(Duration::from_nanos(1), beyond).await;
 }
 
 #[tokio::test]
 async fn two_of_five_are_down_or_silent_and_nobody_waits_for_them() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     let up = times(&five, "up").await;
     let two = [&five.nodes[1], &five.nodes[3]];
     two.iter().for_each(|node| node.stop());
@@ -59,8 +59,8 @@ async fn two_of_five_are_down_or_silent_and_nobody_waits_for_them() {
 /// A client that has them as connected.
 #[tokio::test]
 async fn two_of_five_fall_silent_while_a_lock_is_held() {
-    let five = Five::start().await;
-    let locks = five.locks().await;
+    let five = Five::lent().await;
+    let locks = try_locks(&format!("{}{PATIENTLY}", five.url())).await.unwrap();
     let lock = locks.lock("orders").unwrap().ttl(LONG);
     let guard = lock.acquire().await.unwrap();
     five.nodes[..2].iter().for_each(|node| node.stop());
@@ -68,29 +68,30 @@ async fn two_of_five_fall_silent_while_a_lock_is_held() {
     guard.renew().await.unwrap();
     guard.release().await.unwrap();
     lock.acquire().await.unwrap().release().await.unwrap();
-    // Far below the time limit of a request, 1 s.
-    assert!(clock().since(before) < Duration::from_millis(300), "{:?}", clock().since(before));
+    // Below the time limit of a request.
+    assert!(clock().since(before) < PATIENT, "{:?}", clock().since(before));
     five.nodes[..2].iter().for_each(|node| node.resume());
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
 }
 
 #[tokio::test]
 async fn a_slow_server_that_is_needed_takes_its_time_and_a_silent_one_the_limit() {
-    let five = Five::start().await;
-    let far = Far::of(&five).await;
+    let five = Five::lent().await;
+    const LIMIT: Duration = Duration::from_secs(3);
+    let far = Far::with(&five, "?request_timeout=3s").await;
     let lock = far.locks.lock("orders").unwrap().ttl(LONG);
     far.proxies[3..].iter().for_each(|proxy| proxy.refuse());
     far.proxies[2].delay(Duration::from_millis(100));
     let before = clock();
     let guard = lock.acquire().await.unwrap();
     let took = clock().since(before);
-    assert!((200..400).contains(&took.as_millis()), "{took:?}");
+    assert!(took >= Duration::from_millis(200) && took < LIMIT, "{took:?}");
     guard.release().await.unwrap();
     far.proxies[2].cut();
     let before = clock();
     lock.try_acquire().await.unwrap_err();
     let took = clock().since(before);
-    assert!((900..1300).contains(&took.as_millis()), "{took:?}");
+    assert!(took >= LIMIT * 9 / 10 && took < LIMIT * 2, "{took:?}");
 }
 
 /// Tasks that come and go while a client connects.
@@ -98,9 +99,9 @@ const FEW: usize = 10;
 
 #[tokio::test]
 async fn releases_start_no_tasks_for_a_server_that_is_down() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     let locks = five.locks().await;
-    let lock = locks.lock("orders").unwrap();
+    let lock = locks.lock("orders").unwrap().ttl(LONG);
     five.nodes[4].kill();
     let before = alive();
     for _ in 0..100 {
@@ -108,30 +109,30 @@ async fn releases_start_no_tasks_for_a_server_that_is_down() {
     }
     until(async || alive() <= before + FEW).await;
     five.nodes[4].restart().await.unwrap();
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
 }
 
 #[tokio::test]
 async fn votes_on_a_stalled_server_are_taken_back_by_one_task() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let locks = five.locks().await;
     let before = alive();
     // It gets all requests, and acts on them later.
     five.nodes[4].stop();
-    let acquires = (0..100).map(|n| locks.lock(format!("orders-{n}")).unwrap().acquire());
+    let acquires = (0..100).map(|n| locks.lock(format!("orders-{n}")).unwrap().ttl(LONG).acquire());
     let guards = join_all(acquires).await;
     for released in join_all(guards.into_iter().map(|guard| guard.unwrap().release())).await {
         released.unwrap();
     }
     until(async || alive() <= before + FEW).await;
     five.nodes[4].resume();
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
 }
 
 /// What lies in the sockets of stalled servers gives votes with a whole TTL when they go on.
 #[tokio::test]
 async fn servers_that_stall_for_longer_than_a_ttl_keep_no_votes() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let locks = five.locks().await;
     let lock = locks.lock("orders").unwrap().ttl(TTL);
     let stalled = clock();
@@ -145,7 +146,7 @@ async fn servers_that_stall_for_longer_than_a_ttl_keep_no_votes() {
 
 #[tokio::test]
 async fn the_votes_that_a_lost_lock_still_has_are_given_back() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let locks = five.locks().await;
     let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
     until(async || five.votes("orders").await == 5).await;
@@ -153,23 +154,24 @@ async fn the_votes_that_a_lost_lock_still_has_are_given_back() {
         node.command(&[b"FLUSHALL"]).await.unwrap();
     }
     assert!(matches!(guard.renew().await, Err(Error::Lost { .. })));
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
 }
 
 #[tokio::test]
 async fn a_loss_is_told_without_the_slow_servers() {
-    let five = Five::start().await;
-    let far = Far::of(&five).await;
+    let five = Five::lent().await;
+    let far = Far::with(&five, PATIENTLY).await;
     let guard = far.locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
     until(async || five.votes("orders").await == 5).await;
-    far.proxies[3..].iter().for_each(|proxy| proxy.delay(Duration::from_millis(450)));
+    far.proxies[3..].iter().for_each(|proxy| proxy.half_open());
     for node in &five.nodes[..3] {
         node.command(&[b"FLUSHALL"]).await.unwrap();
     }
     let before = clock();
     assert!(matches!(guard.renew().await, Err(Error::Lost { .. })));
-    assert!(clock().since(before) < Duration::from_millis(300), "{:?}", clock().since(before));
-    five.nothing_is_left_for(TTL).await;
+    assert!(clock().since(before) < PATIENT, "{:?}", clock().since(before));
+    far.proxies.iter().for_each(|proxy| proxy.heal());
+    five.nothing_is_left_for(LONG).await;
 }
 
 /// Another client loads the scripts between the two sendings.
@@ -177,7 +179,7 @@ async fn a_loss_is_told_without_the_slow_servers() {
 async fn a_request_that_is_sent_again_after_the_release_leaves_no_vote() {
     const ACQUIRE: &str = include_str!("../src/majority/scripts/acquire.lua");
     const RELEASE: &str = include_str!("../src/majority/scripts/release.lua");
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let far = Far::of(&five).await;
     let last = &five.nodes[4];
     far.proxies[4].delay(Duration::from_millis(150));
@@ -192,13 +194,13 @@ async fn a_request_that_is_sent_again_after_the_release_leaves_no_vote() {
     guard.release().await.unwrap();
     // The release, and the request that is sent again.
     until(async || calls().await >= 3).await;
-    five.nothing_is_left_for(TTL).await;
+    five.nothing_is_left_for(LONG).await;
 }
 
 /// All three servers that are left must have confirmed, also the slow ones.
 #[tokio::test]
 async fn another_client_gets_the_lock_right_after_a_release_beside_two_dead_servers() {
-    let five = Five::start().await;
+    let five = Five::own().await;
     five.nodes[3..].iter().for_each(|node| node.kill());
     let (far, near) = (Far::of(&five).await, five.locks().await);
     far.proxies[1..3].iter().for_each(|proxy| proxy.delay(Duration::from_millis(50)));

@@ -1,15 +1,14 @@
 //! Votes that are split between attempts, while the server that could decide is slow.
 
-mod majority;
-
 use std::time::Duration;
 
-use majority::*;
+use crate::lab::majority::*;
 
-/// A client whose requests to the last server take this long, there and back.
-async fn with_a_slow_server(five: &Five, millis: u64) -> Far {
-    let far = Far::of(five).await;
-    far.proxies[4].delay(Duration::from_millis(millis / 2));
+/// A client that patiently waits for answers. Those of the last server are on their way until the
+/// end of the test.
+async fn with_a_slow_server(five: &Five) -> Far {
+    let far = Far::with(five, PATIENTLY).await;
+    far.proxies[4].half_open();
     far
 }
 
@@ -22,22 +21,23 @@ async fn two_votes_for(five: &Five, other: &[u8]) {
 
 #[tokio::test]
 async fn a_split_does_not_wait_for_a_slow_server() {
-    let five = Five::start().await;
-    let far = with_a_slow_server(&five, 800).await;
+    let five = Five::lent().await;
+    let far = with_a_slow_server(&five).await;
     two_votes_for(&five, b"foreign").await;
-    let lock = far.locks.lock("orders").unwrap().ttl(Duration::from_secs(30));
+    let lock = far.locks.lock("orders").unwrap().ttl(LONG);
     let before = clock();
     assert!(lock.try_acquire().await.unwrap().is_none());
-    assert!(clock().since(before) < Duration::from_millis(300), "{:?}", clock().since(before));
+    assert!(clock().since(before) < PATIENT, "{:?}", clock().since(before));
 }
 
 #[tokio::test]
 async fn a_slow_server_decides_a_split_that_stays() {
-    let five = Five::start().await;
-    let far = with_a_slow_server(&five, 200).await;
+    let five = Five::lent().await;
+    let far = Far::of(&five).await;
+    far.proxies[4].delay(Duration::from_millis(100));
     // The greatest id: any other attempt leads the split. Its holder takes no vote back.
     two_votes_for(&five, b"ffffffffffffffffffffffffffffffff:1:crashed").await;
-    let lock = far.locks.lock("orders").unwrap().ttl(Duration::from_secs(30));
+    let lock = far.locks.lock("orders").unwrap().ttl(LONG);
     let guard = lock.try_acquire().await.unwrap().expect("three votes of five");
     guard.release().await.unwrap();
 }
@@ -46,18 +46,17 @@ async fn a_slow_server_decides_a_split_that_stays() {
 #[tokio::test]
 async fn one_of_two_attempts_that_split_the_votes_gets_the_lock_without_the_slow_server() {
     const FAR: Duration = Duration::from_millis(5);
-    let five = Five::start().await;
-    let (one, two) = (with_a_slow_server(&five, 2000).await, with_a_slow_server(&five, 2000).await);
+    let five = Five::lent().await;
+    let (one, two) = (with_a_slow_server(&five).await, with_a_slow_server(&five).await);
     (0..2).for_each(|node| two.proxies[node].delay(FAR));
     (2..4).for_each(|node| one.proxies[node].delay(FAR));
     for n in 0..10 {
-        let lock =
-            |far: &Far| far.locks.lock(format!("orders-{n}")).unwrap().ttl(Duration::from_secs(30));
+        let lock = |far: &Far| far.locks.lock(format!("orders-{n}")).unwrap().ttl(LONG);
         let (one, two) = (lock(&one), lock(&two));
         let before = clock();
         let (one, two) = tokio::join!(one.try_acquire(), two.try_acquire());
         let took = clock().since(before);
-        assert!(took < Duration::from_millis(500), "round {n}: {took:?}");
+        assert!(took < PATIENT, "round {n}: {took:?}");
         assert!(one.unwrap().is_some() != two.unwrap().is_some(), "one of them");
     }
 }

@@ -1,11 +1,10 @@
 //! Tokens on real servers, through losses of data.
 
-mod majority;
-
 use std::time::Duration;
 
 use lock_core::FencingToken;
-use majority::*;
+
+use crate::lab::{majority::*, until, within};
 
 /// Numbers that look random, the same in each run.
 struct Dice(u64);
@@ -62,7 +61,7 @@ struct Story {
 
 impl Story {
     async fn start() -> Self {
-        let five = Five::start().await;
+        let five = Five::own().await;
         // The votes of a server that restarts count soon.
         let client = async || Far::with(&five, "?max_ttl=1s").await;
         let clients = [client().await, client().await];
@@ -135,9 +134,10 @@ impl Story {
 }
 
 #[tokio::test]
-async fn tokens_rise_in_50_sequences_of_losses_that_leave_a_majority_of_the_data() {
+async fn tokens_rise_in_sequences_of_losses_that_leave_a_majority_of_the_data() {
+    let sequences = if std::env::var_os("DISTLOCK_LONG").is_some() { 50 } else { 10 };
     let mut story = Story::start().await;
-    for sequence in 0..50 {
+    for sequence in 0..sequences {
         let name = format!("orders-{sequence}");
         let mut last = far_ahead();
         story.five.set_tokens(&name, last).await;
@@ -149,15 +149,15 @@ async fn tokens_rise_in_50_sequences_of_losses_that_leave_a_majority_of_the_data
         }
     }
     println!("{} met in one server, {} restarts", story.met_in_one, story.restarts);
-    assert!(story.met_in_one >= 20, "{}", story.met_in_one);
-    assert!(story.restarts >= 3, "{}", story.restarts);
+    assert!(story.met_in_one >= sequences * 2 / 5, "{}", story.met_in_one);
+    assert!(story.restarts >= sequences / 15, "{}", story.restarts);
 }
 
 /// What the promise excludes: a majority has lost its data, and the clock of this machine is an
 /// hour behind the earlier holder's.
 #[tokio::test]
 async fn a_token_falls_when_a_majority_has_lost_its_data_and_the_clock_is_behind() {
-    let five = Five::start().await;
+    let five = Five::lent().await;
     let locks = five.locks().await;
     let last = far_ahead();
     five.set_tokens("orders", last).await;

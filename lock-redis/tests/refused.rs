@@ -1,12 +1,11 @@
 //! Servers that refuse writes for a while, or change their role.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::{switch::switch, *};
 use lock_core::{Clock, DistributedLock, Effect, Error, Kind, Overlap};
 use lock_lab::Redis;
+
+use crate::lab::{self, switch::switch, *};
 
 const TTL: Duration = Duration::from_secs(15);
 const SHORT: Duration = Duration::from_millis(600);
@@ -151,12 +150,16 @@ async fn the_release_of_a_foreign_holder_that_followed_another_is_seen_soon() {
     // By then it polls every second.
     let before = polls().await;
     until(async || polls().await >= before + 6).await;
-    set(b"two").await;
-    let (before, start) = (polls().await, Clock::Boot.now());
-    until(async || polls().await >= before + 4).await;
-    let took = Clock::Boot.now().since(start);
-    // 1 s until it sees the second holder, then 50, 100 and 200 ms; else four times 1 s.
-    assert!(took < Duration::from_millis(2500), "{took:?}");
+    // 1 s until it sees the next holder, then 50, 100 and 200 ms; else four times 1 s.
+    let mut holders = 0;
+    at_best_below(Duration::from_millis(2500), async || {
+        holders += 1;
+        set(format!("holder {holders}").as_bytes()).await;
+        let (before, start) = (polls().await, Clock::Boot.now());
+        until(async || polls().await >= before + 4).await;
+        Clock::Boot.now().since(start)
+    })
+    .await;
     server.command(&[b"DEL", b"orders"]).await.unwrap();
     waiter.granted().await.release().await.unwrap();
 }
@@ -187,8 +190,8 @@ async fn a_silent_primary_ends_a_request_that_replicas_must_have() {
     let replicates = async || server.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1";
     until(replicates).await;
     let url = server.url_via(&proxy);
-    let far = driver(&format!("{url}?wait_replicas=1&request_timeout=1s")).await;
-    let held = acquire(&far, "orders", SHORT * 5).await.unwrap();
+    let far = driver(&format!("{url}?wait_replicas=1&request_timeout=4s")).await;
+    let held = acquire(&far, "orders", TTL * 4).await.unwrap();
     proxy.cut();
     let silent = within(held.renew()).await.unwrap_err();
     assert!(matches!(silent, Error::Unavailable { .. }), "{silent:?}");

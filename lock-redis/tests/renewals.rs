@@ -1,15 +1,14 @@
 //! Renewals beside what fails: a broken name, a server without its data, a suspected primary.
 
-mod lab;
-
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lab::*;
 use lock_core::{Clock, DistributedLock, Kind, Lease, LossReason};
 use lock_lab::{Redis, RedisSentinels};
 
-const TTL: Duration = Duration::from_secs(3);
+use crate::lab::*;
+
+const TTL: Duration = Duration::from_secs(6);
 const LONG: Duration = Duration::from_secs(60);
 
 /// Waits until the lease was renewed as often as this.

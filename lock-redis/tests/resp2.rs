@@ -1,13 +1,12 @@
 //! Servers and proxies without RESP3: pushes come on a connection of their own.
 
-mod lab;
-
 use std::{sync::Arc, time::Duration};
 
-use lab::*;
 use lock_core::{DistributedLock, Error};
 use lock_lab::{Authority, Builder, Redis, RedisCluster, RedisSentinels};
 use lock_redis::RedisLock;
+
+use crate::lab::*;
 
 /// A renewal, which also tells of a grant, comes after a third of it.
 const TTL: Duration = Duration::from_secs(300);

@@ -1,16 +1,15 @@
 //! TLS and logins: what works, and the errors of what does not.
 
-mod lab;
-
 use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use lab::*;
 use lock_core::{Clock, Error};
 use lock_lab::{Authority, Proxy, Redis, RedisCluster, RedisSentinels};
 use lock_redis::RedisLock;
 
-const TTL: Duration = Duration::from_secs(3);
+use crate::lab::{self, *};
+
+const TTL: Duration = Duration::from_secs(12);
 /// Every error at connect comes sooner.
 const SOON: Duration = Duration::from_secs(5);
 

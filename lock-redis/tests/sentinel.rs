@@ -1,17 +1,16 @@
 //! Locks on the primary that sentinels name.
 
-mod lab;
-
 use std::{sync::Arc, time::Duration};
 
-use lab::{fenced::Fenced, switch::switch, *};
 use lock_core::{
     DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement,
 };
 use lock_lab::{Proxy, Redis, RedisSentinels};
 use lock_redis::RedisLock;
 
-const TTL: Duration = Duration::from_secs(12);
+use crate::lab::{self, fenced::Fenced, switch::switch, *};
+
+const TTL: Duration = Duration::from_secs(30);
 
 async fn deployment() -> RedisSentinels {
     let builder = RedisSentinels::builder().in_memory().down_after(Duration::from_millis(800));
@@ -58,7 +57,7 @@ async fn pause_all(redis: &RedisSentinels, primary: usize) {
 
 #[tokio::test]
 async fn an_acquisition_costs_as_many_requests_as_on_one_server() {
-    let redis = deployment().await;
+    let redis = deployments::sentinels().await;
     let client = client(&redis, "").await;
     acquire(&client, "orders", TTL).await.unwrap().release().await.unwrap();
     let primary = redis.node(0);
@@ -171,7 +170,7 @@ async fn a_fixed_term_and_readers_survive_a_failover_behind_one_address() {
 
 #[tokio::test]
 async fn a_lock_is_never_granted_that_some_replicas_lack() {
-    let redis = deployment().await;
+    let redis = deployments::sentinels().await;
     let client = client(&redis, "wait_replicas=2").await;
     let promises = client.guarantees();
     // What replicas lack is not granted. But without the dead node, no renewal counts.
@@ -203,7 +202,7 @@ async fn a_lock_is_never_granted_that_some_replicas_lack() {
 
 #[tokio::test]
 async fn a_hand_over_counts_when_the_replicas_have_it() {
-    let redis = deployment().await;
+    let redis = deployments::sentinels().await;
     let (one, two) =
         (client(&redis, "wait_replicas=2").await, client(&redis, "wait_replicas=2").await);
     let held = acquire(&one, "orders", TTL).await.unwrap();
@@ -285,7 +284,7 @@ async fn a_sentinel_that_has_missed_the_failover_is_not_the_last_word() {
 
 #[tokio::test]
 async fn a_wrong_service_and_dead_sentinels_are_named_in_time() {
-    let redis = deployment().await;
+    let redis = deployments::sentinels().await;
     let addrs = redis.sentinel_addrs();
     let wrong = format!("redis+sentinel://{}/nobody", addrs[0]);
     let refused = within(try_driver(&wrong)).await.unwrap_err().to_string();
@@ -301,7 +300,7 @@ async fn a_wrong_service_and_dead_sentinels_are_named_in_time() {
 /// An address may lead to another server while a connection to the first one is in use.
 #[tokio::test]
 async fn a_request_and_its_release_go_to_one_server() {
-    let (old, new) = (deployment().await, deployment().await);
+    let (old, new) = (deployments::sentinels().await, deployments::sentinels().await);
     let (addr, target) = switch(old.node(0).addr()).await;
     let client = driver(&format!("redis://{addr}?wait_replicas=1")).await;
     *target.lock().unwrap() = new.node(0).addr();

@@ -1,16 +1,15 @@
 //! Several locks by one request.
 
-mod lab;
-
 use std::{sync::Arc, time::Duration};
 
-use lab::*;
 use lock_core::{
     Attempt, Clock, DistributedLock, Error, Kind, Lease, LossReason, Request, Result, Term, Wait,
     Wish,
 };
 use lock_lab::{Proxy, Redis};
 use lock_redis::RedisLock;
+
+use crate::lab::{self, *};
 
 const TTL: Duration = Duration::from_secs(10);
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -285,7 +284,7 @@ async fn a_script_that_fails_half_way_leaves_nothing() {
 #[tokio::test]
 async fn leases_of_a_set_are_renewed_lost_and_revoked_one_by_one() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(4);
     let leases = all(&driver, &NAMES, ttl).await;
     let first = leases[0].validity().until();
     until(async || leases.iter().all(|lease| lease.validity().until() > first + ttl)).await;

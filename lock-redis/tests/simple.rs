@@ -1,12 +1,11 @@
 //! The simple mode: polling, no queue.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::*;
 use lock_core::{DistributedLock, Fairness, LossReason, Wake};
 use lock_lab::Proxy;
+
+use crate::lab::*;
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -60,7 +59,7 @@ async fn both_modes_exclude_each_other() {
 async fn locks_are_renewed_and_their_loss_is_noticed() {
     let server = server().await;
     let driver = driver(&format!("{}?mode=simple", server.url())).await;
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(4);
     let lease = acquire(&driver, "orders", ttl).await.unwrap();
     let first = lease.validity().until();
     until(async || lease.validity().until() > first + ttl).await;

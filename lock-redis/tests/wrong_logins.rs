@@ -1,14 +1,13 @@
 //! What is wrong with a login or a certificate is named in time, on each deployment of several
 //! servers. `secure` has the same for one server.
 
-mod lab;
-
 use std::time::Duration;
 
-use lab::*;
 use lock_core::{Clock, Error, StoreUrl};
 use lock_lab::{Authority, Redis, RedisCluster, RedisSentinels};
 use lock_redis::{Redlock, RedlockConfig};
+
+use crate::lab::*;
 
 /// Every error at connect comes sooner.
 const SOON: Duration = Duration::from_secs(5);
@@ -109,10 +108,10 @@ async fn tls_to_servers_without_it_is_named() {
     let authority = Authority::new().unwrap();
     let tls = format!("tls=verify&ca={}", authority.file().display());
     let expected = (false, "does the server speak TLS on this port");
-    let sentinels = RedisSentinels::builder().in_memory().start().await.unwrap();
+    let sentinels = deployments::sentinels().await;
     let url = format!("redis+sentinel://{}/lab?{tls}", hosts(sentinels.sentinel_addrs()));
     is_refused(&url, expected).await;
-    let cluster = RedisCluster::builder().in_memory().replicas(0).start().await.unwrap();
+    let cluster = deployments::cluster().await;
     is_refused(&format!("redis+cluster://{}?{tls}", hosts(cluster.addrs())), expected).await;
     let majority = Redis::builder().in_memory().start_independent(3).await.unwrap();
     is_refused(&format!("redlock://{}?{tls}", hosts(majority.addrs())), expected).await;

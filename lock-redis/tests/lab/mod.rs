@@ -1,29 +1,24 @@
 //! Helpers of the tests: a private server, clients, and foreign clients.
-#![allow(dead_code, reason = "no test file uses all of it")]
 
+mod base;
 pub mod beat;
+pub mod checks;
+pub mod deployments;
 pub mod election;
 pub mod fenced;
+pub mod majority;
 pub mod switch;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use lock_core::{
-    Attempt, DistributedLock, Error, Kind, Lease, LockName, Locks, Request, Result, StoreUrl, Term,
-    Wait,
-};
+use lock_core::{Attempt, DistributedLock, Error, Kind, Lease, Locks, Request, Result, Term, Wait};
 use lock_lab::{Proxy, Redis};
-use lock_redis::{RedisConfig, RedisLock};
+use lock_redis::RedisLock;
 
-/// Longer than any step of a test takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub use self::base::*;
 
 pub async fn server() -> Redis {
     Redis::builder().appendonly(false).start().await.unwrap()
-}
-
-pub async fn driver(url: &str) -> Arc<RedisLock> {
-    Arc::new(try_driver(url).await.unwrap())
 }
 
 /// A server with one client.
@@ -70,20 +65,8 @@ pub async fn warm(driver: &RedisLock) {
     driver.revoke(&name("warm"), Attempt::new().id()).await.unwrap();
 }
 
-pub async fn try_driver(url: &str) -> Result<RedisLock> {
-    RedisLock::connect(RedisConfig::from_url(&StoreUrl::parse(url)?)?).await
-}
-
 pub async fn locks(url: &str) -> Locks {
     Locks::new(driver(url).await)
-}
-
-pub fn name(name: &str) -> LockName {
-    LockName::new(name).unwrap()
-}
-
-pub fn request(lock: &str, ttl: Duration) -> Request {
-    Request::new(name(lock), ttl)
 }
 
 pub fn request_of(kind: Kind, lock: &str, ttl: Duration) -> Request {
@@ -196,18 +179,27 @@ pub async fn nothing_is_left(server: &Redis) {
     until(async || left_behind(server).await.is_empty()).await;
 }
 
-pub async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
-}
-
 /// Looks again and again, because the server does not announce changes of its state.
 pub async fn until(mut condition: impl AsyncFnMut() -> bool) {
     within(async {
+        // Each look costs the machine, which other tests need: the longer it takes, the fewer.
+        let mut pause = Duration::from_millis(2);
         while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 5 / 4).min(Duration::from_millis(40));
         }
     })
     .await;
+}
+
+/// Tries until it takes less than this. On a busy machine anything takes long now and then; a wait
+/// that ought not to be there comes each time.
+pub async fn at_best_below(limit: Duration, mut attempt: impl AsyncFnMut() -> Duration) {
+    let mut taken = Vec::new();
+    while taken.last().is_none_or(|took| *took >= limit) {
+        assert!(taken.len() < 20, "never below {limit:?}: {taken:?}");
+        taken.push(attempt().await);
+    }
 }
 
 pub fn is_contended(result: &Result<Box<dyn Lease>>) -> bool {
@@ -239,6 +231,20 @@ pub async fn resume(replica: &Redis) {
     until(async || {
         let info = replica.command(&[b"INFO", b"replication"]).await.unwrap();
         info.contains("master_link_status:up")
+    })
+    .await;
+}
+
+/// Waits until clients of an earlier test have gone, with all that they had sent. Servers and
+/// sentinels stay connected.
+pub async fn nobody_is_connected(server: &Redis) {
+    until(async || {
+        let list = server.command(&[b"CLIENT", b"LIST"]).await.unwrap();
+        let others = |line: &&str| {
+            let is_server = line.contains(" flags=S") || line.contains(" flags=M");
+            !is_server && !line.contains(" name=sentinel-") && !line.contains(" cmd=client")
+        };
+        !list.lines().any(|line| others(&line))
     })
     .await;
 }

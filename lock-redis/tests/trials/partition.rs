@@ -1,13 +1,15 @@
 //! Both sides of a partition, with the old primary on one of them.
 
-mod lab;
-
 use std::{sync::Arc, time::Duration};
 
-use lab::{fenced::Fenced, *};
 use lock_core::{Attempt, Clock, DistributedLock, Error, Instant, Lease, LossReason, Overlap};
 use lock_lab::{Network, Redis, RedisSentinels, Side};
 use lock_redis::RedisLock;
+
+use crate::{
+    base::{self, request, within},
+    fenced::Fenced,
+};
 
 type Tested = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -23,7 +25,7 @@ impl Client {
     async fn new(network: &Network, redis: &RedisSentinels, options: &str) -> Self {
         let side = network.side().unwrap();
         let url = format!("{}?{options}", redis.url());
-        let driver = side.run(async move { lab::driver(&url).await }).await;
+        let driver = side.run(async move { base::driver(&url).await }).await;
         Self { side, driver }
     }
 
@@ -73,12 +75,12 @@ async fn deployment(network: &Network) -> RedisSentinels {
     builder.on(network).start().await.unwrap()
 }
 
-async fn without_replicas_both_sides_hold_and_the_token_decides() -> Tested {
+pub async fn without_replicas_both_sides_hold_and_the_token_decides() -> Tested {
     both_sides_hold_and_the_token_decides("", 0).await
 }
 
 /// The old primary has one replica on its side, and may grant by that alone.
-async fn with_one_replica_of_two_both_sides_hold_and_the_token_decides() -> Tested {
+pub async fn with_one_replica_of_two_both_sides_hold_and_the_token_decides() -> Tested {
     both_sides_hold_and_the_token_decides("wait_replicas=1", 1).await
 }
 
@@ -107,7 +109,7 @@ async fn both_sides_hold_and_the_token_decides(options: &str, replicas: usize) -
     Ok(())
 }
 
-async fn with_all_replicas_one_side_holds_at_a_time() -> Tested {
+pub async fn with_all_replicas_one_side_holds_at_a_time() -> Tested {
     let network = Network::new()?;
     let redis = deployment(&network).await;
     let options = "wait_replicas=2";
@@ -127,9 +129,3 @@ async fn with_all_replicas_one_side_holds_at_a_time() -> Tested {
     assert_eq!(held.validity().until(), until, "no renewal counted meanwhile");
     Ok(())
 }
-
-lock_lab::network_tests!(
-    without_replicas_both_sides_hold_and_the_token_decides,
-    with_one_replica_of_two_both_sides_hold_and_the_token_decides,
-    with_all_replicas_one_side_holds_at_a_time,
-);

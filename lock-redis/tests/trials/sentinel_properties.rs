@@ -1,12 +1,11 @@
 //! The executable properties on a primary with replicas and sentinels, with every kind of lock that
 //! acts as an exclusive one.
 
-mod deployed;
-
 use std::{collections::BTreeMap, time::Duration};
 
-use deployed::{Lab, Servers};
 use lock_lab::{Network, RedisSentinels};
+
+use crate::deployed::{self, Lab, Servers};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -16,7 +15,7 @@ async fn sentinels(network: &Network) -> Result<Servers, lock_lab::LabError> {
     builder.start().await.map(Servers::Sentinel)
 }
 
-async fn all_properties_are_kept() -> Tested {
+pub async fn all_properties_are_kept() -> Tested {
     let network = Network::new()?;
     let shared = Lab::shared(network.clone(), sentinels(&network).await?);
     let mut alone = Vec::new();
@@ -28,5 +27,3 @@ async fn all_properties_are_kept() -> Tested {
     assert_eq!(skipped, BTreeMap::new());
     Ok(())
 }
-
-lock_lab::network_tests!(all_properties_are_kept);

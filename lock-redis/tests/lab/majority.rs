@@ -1,42 +1,63 @@
 //! Five independent servers, and clients of their majority.
-#![allow(dead_code, reason = "no test file uses all of it")]
 
-use std::{error::Error as _, future::Future, time::Duration};
+use std::{error::Error as _, time::Duration};
 
-use lock_core::{Clock, Error, Instant, Locks, Result, StoreUrl};
-use lock_lab::{Builder, IndependentRedis, Proxy, Redis, Shift};
+use lock_core::{Clock, Error, Instant, Locks, StoreUrl};
+use lock_lab::{Builder, IndependentRedis, LabError, Lent, Pool, Proxy, Redis, Shift};
 use lock_redis::{Redlock, RedlockConfig};
 
-/// Longer than any step of a test takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
-pub const TTL: Duration = Duration::from_secs(4);
+use super::{nobody_is_connected, until};
+
+/// For a test that waits for a renewal or an expiry.
+pub const TTL: Duration = Duration::from_secs(6);
+/// Longer than any test, so that nothing expires by itself.
+pub const LONG: Duration = Duration::from_secs(60);
+/// Options of a client that waits for an answer for [`PATIENT`], with locks for [`LONG`].
+pub const PATIENTLY: &str = "?request_timeout=15s";
+pub const PATIENT: Duration = Duration::from_secs(15);
 /// How far the servers' clocks are ahead, so that they seem to run for long: the votes of a server
 /// that has just started do not count.
 pub const AGE: Duration = Duration::from_secs(3600);
+
+static POOL: Pool<Five> = Pool::new();
 
 pub struct Five {
     pub nodes: IndependentRedis,
 }
 
 impl Five {
-    pub async fn start() -> Self {
-        Self::of(5).await
+    /// For a test that changes no more than their data.
+    pub async fn lent() -> Lent<Self> {
+        POOL.lend(async |five| five.is_left_and_empty().await, Self::start).await.unwrap()
     }
 
-    pub async fn of(count: usize) -> Self {
-        Self::with(Redis::builder().in_memory(), count).await
+    /// For a test that kills or changes some of them.
+    pub async fn own() -> Self {
+        Self::start().await.unwrap()
     }
 
-    pub async fn with(builder: Builder<Redis>, count: usize) -> Self {
-        let nodes = builder.start_independent(count).await.unwrap();
+    async fn start() -> Result<Self, LabError> {
+        Self::with(Redis::builder().in_memory(), 5).await
+    }
+
+    pub async fn with(builder: Builder<Redis>, count: usize) -> Result<Self, LabError> {
+        let nodes = builder.start_independent(count).await?;
         for node in nodes.iter() {
-            node.move_clocks(Shift::ahead(AGE), Shift::NONE).unwrap();
+            node.move_clocks(Shift::ahead(AGE), Shift::NONE)?;
         }
         // Redis reads its clock ten times per second for its uptime.
         for node in nodes.iter() {
             until(async || uptime(node).await >= AGE.as_secs()).await;
         }
-        Self { nodes }
+        Ok(Self { nodes })
+    }
+
+    async fn is_left_and_empty(&self) -> Result<(), LabError> {
+        for node in self.nodes.iter() {
+            nobody_is_connected(node).await;
+        }
+        self.flush().await;
+        Ok(())
     }
 
     pub fn urls(&self) -> Vec<String> {
@@ -47,7 +68,7 @@ impl Five {
         format!("redlock://{}", self.urls().join(","))
     }
 
-    pub async fn try_locks(&self) -> Result<Locks> {
+    pub async fn try_locks(&self) -> lock_core::Result<Locks> {
         try_locks(&self.url()).await
     }
 
@@ -120,7 +141,7 @@ pub async fn uptime(node: &Redis) -> u64 {
     uptime.unwrap().trim().parse().unwrap()
 }
 
-pub async fn try_locks(url: &str) -> Result<Locks> {
+pub async fn try_locks(url: &str) -> lock_core::Result<Locks> {
     Ok(Locks::new(Redlock::connect(RedlockConfig::from_url(&StoreUrl::parse(url)?)?).await?))
 }
 
@@ -136,18 +157,4 @@ pub fn error_chain(error: &Error) -> String {
         cause = next.source();
     }
     text
-}
-
-pub async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
-}
-
-/// Looks again and again, because the servers do not announce changes of their state.
-pub async fn until(mut condition: impl AsyncFnMut() -> bool) {
-    within(async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
 }

@@ -1,12 +1,11 @@
 //! The executable properties on a Redis Cluster, with every kind of lock that acts as an exclusive
 //! one.
 
-mod deployed;
-
 use std::collections::BTreeMap;
 
-use deployed::{Lab, Servers};
 use lock_lab::{Network, RedisCluster};
+
+use crate::deployed::{self, Lab, Servers};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -15,7 +14,7 @@ async fn cluster(network: &Network) -> Result<Servers, lock_lab::LabError> {
     builder.start().await.map(Servers::Cluster)
 }
 
-async fn all_properties_are_kept() -> Tested {
+pub async fn all_properties_are_kept() -> Tested {
     let network = Network::new()?;
     let shared = Lab::shared(network.clone(), cluster(&network).await?);
     let mut alone = Vec::new();
@@ -27,5 +26,3 @@ async fn all_properties_are_kept() -> Tested {
     assert_eq!(skipped, BTreeMap::new());
     Ok(())
 }
-
-lock_lab::network_tests!(all_properties_are_kept);

@@ -3,8 +3,6 @@
 //! Most checks share a deployment: each has a prefix of its own, and mostly waits. Those that
 //! restart the servers have another deployment to themselves.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-
 mod client;
 mod lab;
 
@@ -15,19 +13,17 @@ use client::Remote;
 use futures_util::{StreamExt, stream};
 use lock_core::{
     LockName,
-    properties::{
-        self, AS_MUTEX, AsMutex, Check, Client, Failure, Guise, Harness, NotHere, Outcome,
-    },
+    properties::{AS_MUTEX, Client, Failure, Harness, NotHere, Outcome},
 };
 use lock_lab::Redis;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 pub use self::lab::{Lab, Servers};
+use crate::checks::{self, Named};
 
 /// Checks at a time on a shared deployment.
-const AT_ONCE: usize = 24;
-const LIMIT: Duration = Duration::from_secs(50);
-const TTL: Duration = Duration::from_secs(3);
+const AT_ONCE: usize = 32;
+const TTL: Duration = Duration::from_secs(6);
 const RESTARTS: &str = "restarts the servers";
 
 /// The part of a deployment with a prefix.
@@ -80,44 +76,15 @@ impl Harness for Part {
     }
 }
 
-/// A check, and the kind of lock that acts as an exclusive one.
-#[derive(Clone)]
-struct Named {
-    name: String,
-    prefix: String,
-    check: Check,
-    guise: Option<Guise>,
-}
+/// A check by its number.
+type Numbered = (usize, Named);
 
-/// Every check. Checks of an exclusive lock also run with every other kind that acts as one.
-fn checks() -> Vec<Named> {
-    let guises = || [None].into_iter().chain(AS_MUTEX.iter().copied().map(Some));
-    let all = properties::all().iter().flat_map(|property| {
-        let guises = guises().filter(|guise| guise.is_none() || property.of_exclusive);
-        guises.flat_map(move |guise| property.checks.iter().map(move |it| (property, *it, guise)))
-    });
-    let named = |(number, (property, check, guise)): (_, (&properties::Property, Check, _))| {
-        let (guised, guise) = Option::unzip(guise);
-        let name = format!("{}::{}::{}", guised.unwrap_or("lock"), property.name, check.name);
-        Named { name, prefix: format!("check-{number}:"), check, guise }
-    };
-    all.enumerate().map(named).collect()
-}
-
-async fn play(lab: Arc<Lab>, named: Named) -> Result<Outcome, String> {
-    let Named { name, prefix, check, guise } = named;
-    let harness: Box<dyn Harness> = Box::new(Part { lab, prefix });
-    let harness: Box<dyn Harness> = match guise {
-        Some(guise) => Box::new(AsMutex { harness, guise }),
-        None => harness,
-    };
-    let task = tokio::spawn(async move { tokio::time::timeout(LIMIT, check.run(&*harness)).await });
-    match task.await {
-        Ok(Ok(Ok(outcome))) => Ok(outcome),
-        Ok(Ok(Err(failure))) => Err(format!("{name}: {failure}")),
-        Ok(Err(_)) => Err(format!("{name}: not done after {LIMIT:?}")),
-        Err(panic) => Err(format!("{name}: {panic}")),
-    }
+/// In a task of its own: a panic is the failure of this check.
+async fn play(lab: Arc<Lab>, (number, check): Numbered) -> Result<Outcome, String> {
+    let name = check.name.clone();
+    let part = Part { lab, prefix: format!("check-{number}:") };
+    let task = tokio::spawn(async move { check.run(part).await });
+    task.await.unwrap_or_else(|panic| Err(format!("{name}: {panic}")))
 }
 
 /// Plays all checks. Returns those that were skipped, by the reason.
@@ -125,23 +92,22 @@ pub async fn skipped(
     shared: Lab,
     alone: Vec<Lab>,
 ) -> Result<BTreeMap<String, Vec<String>>, Box<dyn std::error::Error>> {
-    let only = std::env::var("ONLY").unwrap_or_default();
-    let checks: Vec<_> = checks().into_iter().filter(|it| it.name.contains(&only)).collect();
+    let checks = checks::all(AS_MUTEX).into_iter().enumerate();
     let (again, restarts) = mpsc::unbounded_channel();
     let restarts = Arc::new(tokio::sync::Mutex::new(restarts));
     let lane = |lab| tokio::spawn(lane(lab, restarts.clone()));
     let lanes: Vec<_> = alone.into_iter().map(lane).collect();
     let shared = Arc::new(shared);
-    let played = stream::iter(checks).map(|named| {
+    let played = stream::iter(checks).map(|check| {
         let shared = shared.clone();
-        async move { (named.clone(), play(shared, named).await) }
+        async move { (check.clone(), play(shared, check).await) }
     });
     let mut played = played.buffer_unordered(AT_ONCE);
     let mut ended = Vec::new();
-    while let Some((named, outcome)) = played.next().await {
+    while let Some((check, outcome)) = played.next().await {
         match outcome {
-            Ok(Outcome::Skipped(why)) if why == RESTARTS => again.send(named)?,
-            outcome => ended.push((named, outcome)),
+            Ok(Outcome::Skipped(why)) if why == RESTARTS => again.send(check)?,
+            outcome => ended.push((check, outcome)),
         }
     }
     drop(again);
@@ -154,24 +120,27 @@ pub async fn skipped(
     }
     println!("{} checks were played", ended.len());
     let mut skipped = BTreeMap::<_, Vec<_>>::new();
-    for (named, outcome) in ended {
+    for ((_, check), outcome) in ended {
         if let Ok(Outcome::Skipped(why)) = outcome {
-            skipped.entry(why).or_default().push(named.name);
+            skipped.entry(why).or_default().push(check.name);
         }
     }
     skipped.values_mut().for_each(|names| names.sort());
     Ok(skipped)
 }
 
-type Ended = (Named, Result<Outcome, String>);
+type Ended = (Numbered, Result<Outcome, String>);
 
 /// Plays one check after the other on a deployment, until there are no more.
-async fn lane(lab: Lab, checks: Arc<tokio::sync::Mutex<UnboundedReceiver<Named>>>) -> Vec<Ended> {
+async fn lane(
+    lab: Lab,
+    checks: Arc<tokio::sync::Mutex<UnboundedReceiver<Numbered>>>,
+) -> Vec<Ended> {
     let (lab, mut ended) = (Arc::new(lab), Vec::new());
     loop {
         let next = checks.lock().await.recv().await;
-        let Some(named) = next else { return ended };
-        let outcome = play(lab.clone(), named.clone()).await;
-        ended.push((named, outcome));
+        let Some(check) = next else { return ended };
+        let outcome = play(lab.clone(), check.clone()).await;
+        ended.push((check, outcome));
     }
 }
