@@ -4,8 +4,8 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
+use super::output::broken;
 use crate::{
-    output::broken,
     place::{Place, Process, said},
     stores::on_every_store,
 };

@@ -11,10 +11,8 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 
-use crate::{
-    place::{Place, Process, lives},
-    run::child,
-};
+use super::run::child;
+use crate::place::{Place, Process, lives};
 
 /// Prints its process number, and does not end when it is asked to.
 const DEAF: [&str; 3] = ["sh", "-c", "trap '' TERM; echo $$; read line; exit 6"];
@@ -119,7 +117,7 @@ fn pending(pid: &str) -> u64 {
 fn a_command_ends_at_its_longest_hold() {
     let place = Place::new();
     for policy in ["kill", "term:100ms"] {
-        let mut run = holder(&place, &["--max-hold", "500ms", "--on-lost", policy]);
+        let mut run = holder(&place, &["--max-hold", "2s", "--on-lost", policy]);
         let pid = run.line();
         assert_eq!(run.end(), Some(79), "{policy}");
         assert!(!lives(&pid), "{policy}: {pid} lives on");

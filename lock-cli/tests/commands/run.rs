@@ -192,7 +192,7 @@ pub fn child(pid: &str) -> String {
 
 /// Looks again and again at a fact that only the processes show.
 pub fn until(what: &str, mut look: impl FnMut() -> bool) {
-    let limit = Clock::Boot.now() + Duration::from_secs(30);
+    let limit = Clock::Boot.now() + Duration::from_secs(60);
     while !look() {
         assert!(Clock::Boot.now() < limit, "it never came to that: {what}");
         std::thread::sleep(Duration::from_millis(5));

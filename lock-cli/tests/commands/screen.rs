@@ -4,7 +4,8 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{place::Place, pty::Pty};
+use super::pty::Pty;
+use crate::place::Place;
 
 const CLEAR: &str = "\r\x1b[2K";
 const HOME: &str = "\x1b[H\x1b[J";

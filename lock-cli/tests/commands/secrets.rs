@@ -4,18 +4,20 @@ use std::{fs, path::Path};
 
 use lock_lab::Redis;
 
-use crate::{
-    place::{Place, Process, said},
-    run::{child, until},
-};
+use super::run::{child, until};
+use crate::place::{Place, Process, said};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_distlock");
 const PASSWORD: &str = "QXZQXZ";
 
-/// A server that demands the password, and a place on it.
 fn secured() -> (Redis, Place) {
+    secured_by(PASSWORD)
+}
+
+/// A server that demands the password, and a place on it.
+fn secured_by(password: &str) -> (Redis, Place) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let server = runtime.block_on(Redis::builder().password(PASSWORD).start()).expect("a server");
+    let server = runtime.block_on(Redis::builder().password(password).start()).expect("a server");
     let place = Place::on(server.url());
     (server, place)
 }
@@ -44,7 +46,9 @@ fn environment(pid: &str) -> String {
 
 #[test]
 fn no_command_line_shows_the_password_while_a_command_runs_or_waits() {
-    let (_server, place) = secured();
+    // Of this test alone: others' processes have just been started, and hide theirs in a moment.
+    let password = "JWVJWV";
+    let (_server, place) = secured_by(password);
     let joined = format!("--store={}", place.store());
     let command = ["--", "sh", "-c", "echo $$; exec sleep 1000"];
     for option in [&["--store", place.store()] as &[&str], &[&joined]] {
@@ -59,10 +63,10 @@ fn no_command_line_shows_the_password_while_a_command_runs_or_waits() {
         let lines = command_lines();
         let shown = lines.iter().filter(|line| line.contains("redis://:***@"));
         assert!(shown.count() >= 2, "neither is among {lines:?}");
-        assert!(!lines.iter().any(|line| line.contains(PASSWORD)), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains(password)), "{lines:?}");
         assert_eq!(child(&child(&holder.pid())), held);
         let given = environment(&held);
-        assert!(!given.contains(PASSWORD) && given.contains("DISTLOCK_STORE=redis://"), "{given}");
+        assert!(!given.contains(password) && given.contains("DISTLOCK_STORE=redis://"), "{given}");
         assert!(!given.contains("_DISTLOCK"), "{given}");
 
         holder.signal(rustix::process::Signal::TERM);

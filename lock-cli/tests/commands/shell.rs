@@ -5,10 +5,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{
-    place::{Place, said},
-    terminal::Terminal,
-};
+use super::terminal::Terminal;
+use crate::place::{Place, said};
 
 #[test]
 fn shells_accept_their_completions() {

@@ -5,7 +5,8 @@ use std::{path::Path, process::Child, time::Duration};
 use lock_core::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{place::Place, pty::Pty};
+use super::pty::Pty;
+use crate::place::Place;
 
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";

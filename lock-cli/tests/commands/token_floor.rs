@@ -74,7 +74,8 @@ fn a_store_is_not_raised_above_itself(place: &Place) {
     is_refused(place, place.store(), "the store whose floor is to be raised");
     // The same store by another URL.
     let host = place.store().replacen("127.0.0.1", "localhost", 1);
-    is_refused(place, &format!("{host}?ttl=7s"), "the store whose floor is to be raised");
+    let more = if host.contains('?') { '&' } else { '?' };
+    is_refused(place, &format!("{host}{more}ttl=7s"), "the store whose floor is to be raised");
     holder.say("\n");
     assert_eq!(holder.end(), Some(0));
     // The lock of the comparison is gone.

@@ -83,6 +83,15 @@ impl Place {
         serde_json::from_str(&shown).expect("JSON")
     }
 
+    /// The names in use.
+    pub fn names(&self) -> Vec<String> {
+        let (code, names, error) = self.run(&["ls", "--json"]);
+        assert_eq!(code, Some(0), "{error}");
+        let names: serde_json::Value = serde_json::from_str(&names).expect("JSON");
+        let names = names.as_array().expect("an array").iter();
+        names.map(|lock| lock["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
     /// Looks until this many clients wait for a lock.
     pub fn await_waiters(&self, name: &str, number: usize) {
         self.await_entries(name, "waiters", number);
@@ -141,6 +150,11 @@ impl Process {
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a process id");
         kill_process(pid, signal).expect("it runs");
+    }
+
+    /// The exit code, if it has ended.
+    pub fn try_end(&mut self) -> Option<i32> {
+        self.child.try_wait().expect("a child").and_then(|status| status.code())
     }
 
     /// Waits for its end. Returns the exit code.

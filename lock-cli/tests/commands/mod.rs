@@ -1,8 +1,6 @@
 //! Exit codes, output and signals of real processes, on the embedded store where the store does not
 //! matter.
 
-#![cfg(all(target_os = "linux", feature = "sqlite"))]
-
 mod elect;
 #[cfg(feature = "postgres")]
 mod environment;
@@ -12,7 +10,6 @@ mod loss;
 mod nested;
 mod output;
 mod pages;
-mod place;
 mod pty;
 mod revoke;
 mod run;
@@ -21,7 +18,6 @@ mod screen;
 #[cfg(feature = "redis")]
 mod secrets;
 mod shell;
-mod stores;
 mod terminal;
 mod token_floor;
 mod watch;

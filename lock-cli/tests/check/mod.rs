@@ -1,22 +1,23 @@
 //! `distlock check` beside other clients on real stores: its results for stores that keep their
 //! promises, that promise less, and for one that breaks them.
 
-#![cfg(target_os = "linux")]
+mod answer;
 
-mod place;
+use answer::check;
+use rustix::process::Signal;
 
-use place::{Answer, Place};
+use crate::place::Place;
 
 /// Everything that can be checked on a store in use is kept. Locks and names of others stay.
-fn keeps_all(store: &str) {
-    let place = Place::new();
-    let mut other = place.hold(store, "somebody/else");
-    let before = place.names(store);
-    let answer = place.check(&["--json", "--store", store]);
+fn keeps_all(place: &Place) {
+    let mut other = place.start(&["hold", "somebody/else"]);
+    assert!(other.line().starts_with("holding "));
+    let before = place.names();
+    let answer = check(place, &["--json"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.verdicts("broken"), Vec::<String>::new());
     // A session of ZooKeeper cannot be left to another process.
-    let detach: &[_] = match store.starts_with("zookeeper") {
+    let detach: &[_] = match place.store().starts_with("zookeeper") {
         true => &[
             "detach: a_lost_answer_costs_nothing",
             "detach: free_if_nobody_takes_it_up",
@@ -35,32 +36,25 @@ fn keeps_all(store: &str) {
     ];
     assert_eq!(answer.verdicts("not_checked"), [detach, &foreign].concat());
     assert!(answer.verdicts("kept").len() > 50, "{answer:?}");
-    assert_eq!(place.names(store), before);
+    assert_eq!(place.names(), before);
     assert_eq!(before, ["somebody/else"]);
     // The same process has held it all the time.
-    assert_eq!(other.release(), Some(0));
+    other.signal(Signal::TERM);
+    assert_eq!(other.end(), Some(0));
 }
 
-#[test]
-#[cfg(feature = "sqlite")]
-fn sqlite_keeps_all() {
-    let place = Place::new();
-    keeps_all(&place.file());
-}
-
-macro_rules! servers {
+macro_rules! all_is_kept {
     ($($feature:literal $name:ident;)*) => {$(
-        #[tokio::test(flavor = "multi_thread")]
+        #[test]
         #[cfg(feature = $feature)]
-        async fn $name() {
-            let server = lock_lab::AnyServer::start($feature).await.unwrap();
-            let url = server.url();
-            tokio::task::spawn_blocking(move || keeps_all(&url)).await.unwrap();
+        fn $name() {
+            crate::stores::on($feature, keeps_all);
         }
     )*};
 }
 
-servers!(
+all_is_kept!(
+    "sqlite" sqlite_keeps_all;
     "redis" redis_keeps_all;
     "etcd" etcd_keeps_all;
     "zookeeper" zookeeper_keeps_all;
@@ -79,7 +73,8 @@ async fn clients_with_tls_are_cut_off_as_well() {
     let server = builder.tls(issued.certificate(), issued.key()).start().await.unwrap();
     let (port, ca) = (server.addr().port(), authority.file().display());
     let url = format!("rediss://localhost:{port}?ca={ca}");
-    let check = move || Place::new().check(&["--json", "--store", &url, "--property", "liveness"]);
+    let check =
+        move || check(&Place::new(), &["--json", "--store", &url, "--property", "liveness"]);
     let answer = tokio::task::spawn_blocking(check).await.unwrap();
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.verdicts("not_checked"), Vec::<String>::new());
@@ -97,7 +92,8 @@ async fn clients_of_a_database_with_tls_are_cut_off_as_well() {
     let url = server.url().replace("127.0.0.1", "localhost");
     let (more, ca) = (if url.contains('?') { '&' } else { '?' }, authority.file().display());
     let url = format!("{url}{more}tls=verify&ca={ca}");
-    let check = move || Place::new().check(&["--json", "--store", &url, "--property", "liveness"]);
+    let check =
+        move || check(&Place::new(), &["--json", "--store", &url, "--property", "liveness"]);
     let answer = tokio::task::spawn_blocking(check).await.unwrap();
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.out.contains(r#""uncut":null"#), "{answer:?}");
@@ -113,9 +109,9 @@ async fn what_weakens_locks_is_told() {
     let server = builder.arg("--maxmemory-policy").arg("allkeys-lru").start().await.unwrap();
     let store = server.url();
     let (text, json) = tokio::task::spawn_blocking(move || {
-        let check = ["--store", &store, "--property", "names"];
-        let text = Place::new().check(&check);
-        (text, Place::new().check(&[&check as &[&str], &["--json"]].concat()))
+        let names = ["--store", &store, "--property", "names"];
+        let text = check(&Place::new(), &names);
+        (text, check(&Place::new(), &[&names as &[&str], &["--json"]].concat()))
     })
     .await
     .unwrap();
@@ -139,7 +135,7 @@ async fn missing_promises_are_not_checked() {
     let check = move || {
         let place = Place::new();
         let wanted = ["--property", "fairness", "--property", "sharing", "--property", "fencing"];
-        place.check(&[&["--json", "--store", &store], &wanted as &[&str]].concat())
+        check(&place, &[&["--json", "--store", &store], &wanted as &[&str]].concat())
     };
     let answer = tokio::task::spawn_blocking(check).await.unwrap();
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -154,7 +150,7 @@ async fn a_server_that_forgets_breaks_its_promises() {
     let server = lock_lab::Redis::start().await.unwrap();
     let store = server.url();
     let check = tokio::task::spawn_blocking(move || {
-        Place::new().check(&["--store", &store, "--property", "renewal", "--property", "loss"])
+        check(&Place::new(), &["--store", &store, "--property", "renewal", "--property", "loss"])
     });
     while !check.is_finished() {
         server.command(&[b"FLUSHALL"]).await.unwrap();
@@ -178,7 +174,7 @@ async fn keys_of_others_are_not_listed() {
     let store = server.url();
     let check = move || {
         let wanted = ["--property", "cancellation", "--property", "try_acquire"];
-        Place::new().check(&[&["--store", &store], &wanted as &[&str]].concat())
+        check(&Place::new(), &[&["--store", &store], &wanted as &[&str]].concat())
     };
     let answer = tokio::task::spawn_blocking(check).await.unwrap();
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -193,7 +189,7 @@ async fn a_server_that_is_gone_breaks_no_promise() {
     let server = lock_lab::Redis::start().await.unwrap();
     let store = server.url();
     let check = tokio::task::spawn_blocking(move || {
-        Place::new().check(&["--json", "--store", &store, "--property", "renewal"])
+        check(&Place::new(), &["--json", "--store", &store, "--property", "renewal"])
     });
     let started = |key: &Vec<u8>| String::from_utf8_lossy(key).contains("renewed-");
     while !server.keys().await.unwrap().iter().any(started) {}
@@ -204,14 +200,13 @@ async fn a_server_that_is_gone_breaks_no_promise() {
 }
 
 #[test]
-#[cfg(feature = "sqlite")]
 fn a_store_out_of_reach_does_not_hide_the_others() {
     let place = Place::new();
-    let (file, gone) = (place.file(), "sqlite:/proc/none/db");
-    let answer = place.check(&["--store", gone, "--property", "names"]);
+    let (file, gone) = (place.store(), "sqlite:/proc/none/db");
+    let answer = check(&place, &["--store", gone, "--property", "names"]);
     assert!(answer.code == Some(69) && answer.out.is_empty(), "{answer:?}");
-    let stores = ["--store", gone, "--store", &file];
-    let answer = place.check(&[&stores as &[&str], &["--property", "fencing"]].concat());
+    let stores = ["--store", gone, "--store", file];
+    let answer = check(&place, &[&stores as &[&str], &["--property", "fencing"]].concat());
     assert_eq!(answer.code, Some(69), "{answer:?}");
     let row = answer.out.lines().nth(1).unwrap_or_default();
     let in_part = "in part: 2 of 4 checks";
@@ -221,7 +216,7 @@ fn a_store_out_of_reach_does_not_hide_the_others() {
     {
         assert!(answer.out.contains(said), "{answer:?}");
     }
-    let both = place.check(&["--store", &file, "--store", &file, "--property", "fairness"]);
+    let both = check(&place, &["--store", file, "--store", file, "--property", "fairness"]);
     assert!(both.code == Some(0), "{both:?}");
     let yes = |line: &str| line.matches(" yes").count() == 2;
     assert!(both.out.lines().any(yes), "{both:?}");
@@ -231,52 +226,53 @@ fn a_store_out_of_reach_does_not_hide_the_others() {
 #[test]
 #[cfg(feature = "memory")]
 fn without_a_network_there_are_no_faults() {
-    let answer = Place::new().check(&["--json", "--store", "memory:", "--property", "liveness"]);
+    let answer = check(&Place::new(), &["--json", "--store", "memory:", "--property", "liveness"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.verdicts("kept"), ["liveness: holder_dropped"]);
     assert!(answer.out.contains("no network that could be cut"), "{answer:?}");
     assert!(answer.out.contains(r#""verdict":"kept_in_part""#), "{answer:?}");
     assert!(answer.out.contains(r#""uncut":"there is no network"#), "{answer:?}");
-    let table = Place::new().check(&["--store", "memory:", "--property", "liveness"]);
+    let table = check(&Place::new(), &["--store", "memory:", "--property", "liveness"]);
     for said in ["in part: 1 of 3 checks", "keeps the one promise that was checked; 1 of them"] {
         assert!(table.out.contains(said), "{table:?}");
     }
 }
 
 #[test]
-#[cfg(feature = "sqlite")]
 fn a_signal_leaves_nothing() {
     let place = Place::new();
-    let file = place.file();
-    let mut check = place.start(&["check", "--store", &file]);
-    while !place.names(&file).iter().any(|name| name.starts_with("distlock-check.")) {
-        assert_eq!(check.try_wait(), None, "it ended before anything was locked");
+    let mut check = place.start(&["check"]);
+    while !place.names().iter().any(|name| name.starts_with("distlock-check.")) {
+        assert_eq!(check.try_end(), None, "it ended before anything was locked");
     }
     // SIGINT may be ignored where the tests run: as in the background of a shell.
-    assert_eq!(check.release(), Some(143));
-    assert_eq!(place.names(&file), Vec::<String>::new());
+    check.signal(Signal::TERM);
+    assert_eq!(check.end(), Some(143));
+    assert_eq!(place.names(), Vec::<String>::new());
 }
 
 /// Without a reader of stdout, the exit code still has the verdict.
 #[test]
-#[cfg(feature = "sqlite")]
 fn a_closed_stdout_hides_no_verdict() {
     let place = Place::new();
-    let file = place.file();
-    let stores = ["--store", "sqlite:/proc/none/db", "--store", &file];
-    let arguments = [&["check", "--property", "fairness"], &stores as &[&str]].concat();
-    assert_eq!(place.unread(&arguments), Some(69));
+    let file = place.store();
+    let stores = ["--store", "sqlite:/proc/none/db", "--store", file];
+    let mut check = place.command(&["check", "--property", "fairness"]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let end = check.args(stores).stdout(writer).status().expect("it starts");
+    assert_eq!(end.code(), Some(69));
 }
 
 #[test]
 fn wrong_usage_is_refused() {
     let place = Place::new();
-    let twice: Answer = place.run(&["ls", "--store", "memory:", "--store", "memory:"]);
-    assert!(twice.code == Some(64) && twice.error.contains("only `check`"), "{twice:?}");
+    let twice = place.run(&["ls", "--store", "memory:", "--store", "memory:"]);
+    assert!(twice.0 == Some(64) && twice.2.contains("only `check`"), "{twice:?}");
     for command in ["check", "stores"] {
         let split = place.run(&["--store", "memory:", command, "--store", "sqlite:"]);
-        assert!(split.code == Some(64) && split.error.contains("before and after"), "{split:?}");
+        assert!(split.0 == Some(64) && split.2.contains("before and after"), "{split:?}");
     }
-    let unknown = place.check(&["--property", "immortality"]);
+    let unknown = check(&place, &["--property", "immortality"]);
     assert!(unknown.code == Some(64) && unknown.error.contains("immortality"), "{unknown:?}");
 }

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::{holder::Holder, log::Log, record::Record, stage::Stage};
+use super::{holder::Holder, log::Log, record::Record, stage::Stage};
 
 /// Longest wait for a step that needs a TTL of 2 s and the store's own slack.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub async fn play(store: &str) -> Result<(), String> {
     let (log, mut record) = (Log::new(folder.path()), Record::new(folder.path()));
     let mut holder = Holder::start(&stage, log.path(), &mut record).await;
     let mut token = 0;
-    for number in 0..rounds() {
+    for number in 0..rounds().unwrap_or(faults.len()) {
         let fault = faults[number % faults.len()];
         record.forget();
         let mut round = Round { fault, token, stage: &stage, log: &log, record: &mut record };
@@ -116,8 +116,11 @@ async fn working(holder: &mut Holder, log: &Log, token: u64) -> Result<u64, Stri
     }
 }
 
-fn rounds() -> usize {
-    std::env::var("DISTLOCK_ROUNDS").map_or(10, |rounds| rounds.parse().expect("a number"))
+/// The number of faults, if more than one of each kind is wanted.
+fn rounds() -> Option<usize> {
+    let rounds = std::env::var("DISTLOCK_ROUNDS").ok();
+    let long = || std::env::var_os("DISTLOCK_LONG").map(|_| 200);
+    rounds.map(|rounds| rounds.parse().expect("a number")).or_else(long)
 }
 
 async fn strike(fault: Fault, stage: &Stage, holder: &mut Holder) -> Result<(), String> {

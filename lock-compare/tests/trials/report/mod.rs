@@ -7,12 +7,11 @@ mod layout;
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use browser::{Browser, Failure};
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Trial;
 use lock_compare::{Options, Pace, Report, Store, html, run};
 use serde_json::{Value, json};
 
@@ -46,17 +45,23 @@ const TESTS: [(&str, Test); 8] = [
     ("every_text_has_contrast", every_text_has_contrast),
 ];
 
-fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let desk: Arc<Mutex<Option<Desk>>> = Arc::default();
-    let trials = TESTS.map(|(name, test)| trial(name, test, desk.clone()));
-    let conclusion = libtest_mimic::run(&arguments, trials.into());
-    // The browser ends with the desk.
-    drop(desk.lock().unwrap_or_else(PoisonError::into_inner).take());
-    conclusion.exit_code()
+static DESK: Mutex<Option<Desk>> = Mutex::new(None);
+
+fn desk() -> MutexGuard<'static, Option<Desk>> {
+    DESK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn trial(name: &'static str, test: Test, desk: Arc<Mutex<Option<Desk>>>) -> Trial {
+pub fn trials() -> impl Iterator<Item = Trial> {
+    TESTS.into_iter().map(|(name, test)| trial(name, test))
+}
+
+/// Ends the browser.
+pub fn close() {
+    drop(desk().take());
+}
+
+fn trial(name: &str, test: Test) -> Trial {
+    let name = format!("report::{name}");
     let Some(program) = browser::installed() else {
         let why = "no browser: apt-get install chromium";
         if env::var_os("CI").is_some() {
@@ -67,7 +72,7 @@ fn trial(name: &'static str, test: Test, desk: Arc<Mutex<Option<Desk>>>) -> Tria
         return Trial::test(name, move || Err(why.into())).with_ignored_flag(true);
     };
     Trial::test(name, move || {
-        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut desk = desk();
         if desk.is_none() {
             *desk = Some(Desk::new(&program).map_err(|failure| failure.to_string())?);
         }

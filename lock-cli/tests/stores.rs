@@ -1,5 +1,10 @@
 //! Tests that run on several stores.
 
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
 use lock_lab::AnyStore;
 
 use crate::place::Place;
@@ -29,8 +34,23 @@ macro_rules! on_store {
 pub(crate) use on_store;
 
 /// Runs a test on a store of its own.
-pub fn on(store: &str, check: fn(&Place)) {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let store = runtime.block_on(AnyStore::open_in_memory(store));
+pub fn on(scheme: &str, check: fn(&Place)) {
+    if scheme == "zookeeper" {
+        return check(&Place::on(zookeeper()));
+    }
+    let store = open(scheme);
     check(&Place::on(store.url()));
+}
+
+/// A folder of a server that all tests share, since it takes seconds to start.
+pub fn zookeeper() -> String {
+    static SERVER: OnceLock<AnyStore> = OnceLock::new();
+    static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+    let server = SERVER.get_or_init(|| open("zookeeper"));
+    format!("{}?prefix=/folder-{}", server.url(), FOLDERS.fetch_add(1, Relaxed))
+}
+
+fn open(scheme: &str) -> AnyStore {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(AnyStore::open_in_memory(scheme))
 }

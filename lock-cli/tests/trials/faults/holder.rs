@@ -9,7 +9,7 @@ use rustix::{
 };
 use tokio::process::{Child, Command};
 
-use crate::{child, record::Record, stage::Stage};
+use super::{child, record::Record, stage::Stage};
 
 pub const NAME: &str = "the lock";
 

@@ -1,0 +1,3 @@
+//! The documents that are made of a report.
+
+mod docs;
