@@ -1,14 +1,13 @@
 //! Locks when nothing is broken.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{
     Attempt, Clock, DistributedLock, Error, Fencing, LockName, LossReason, Request, Requirement,
     Term,
 };
-use support::*;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn a_lock_is_exclusive_and_its_tokens_rise() {

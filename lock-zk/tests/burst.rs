@@ -1,7 +1,5 @@
 //! Many locks of one client at the same moment.
 
-mod support;
-
 use std::{
     sync::{
         Arc,
@@ -10,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use support::*;
+use crate::support::*;
 
 const BURST: usize = 4000;
 

@@ -1,20 +1,15 @@
 //! Callers that leave at any moment.
 
-mod support;
-
 use std::time::Duration;
 
-use support::*;
-
-/// How many callers leave; the whole suite has a larger run.
-const CALLERS: u64 = 2_000;
+use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
     let server = server().await;
     let locks = open(&server.url()).await;
     let mut tasks = tokio::task::JoinSet::new();
-    for caller in 0..CALLERS {
+    for caller in 0..rounds(500, 2_000) {
         let lock = locks.lock(format!("name{}", caller % 7)).unwrap();
         tasks.spawn(async move {
             // From "before a request was sent" to "after the grant".

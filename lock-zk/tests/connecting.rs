@@ -1,7 +1,5 @@
 //! Bad input, and servers that cannot be reached.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Clock, Error, Result};
@@ -9,7 +7,8 @@ use lock_zk::{
     ZkLock,
     client::{Acls, Client, CreateMode},
 };
-use support::*;
+
+use crate::support::*;
 
 async fn refused(url: &str) -> Error {
     let start = Clock::Boot.now();
@@ -45,10 +44,10 @@ async fn one_of_several_hosts_is_enough() {
     dead.refuse();
     silent.cut();
     let live = server.addr();
-    let locks = opened(&format!("zookeeper://{},{live}", dead.addr())).await;
+    let locks = open(&format!("zookeeper://{},{live}", dead.addr())).await;
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
     // Which host the client tries first must not matter.
-    opened(&format!("zookeeper://{},{live}?ttl=10s", silent.addr())).await;
+    open(&format!("zookeeper://{},{live}?ttl=10s", silent.addr())).await;
 }
 
 #[tokio::test]

@@ -1,14 +1,13 @@
 //! Downgrades and upgrades over networks that break.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Kind, LockGuard, Result};
 use lock_lab::{Proxy, ZooKeeper};
 use lock_zk::client::Client;
-use support::*;
 use tokio::task::JoinHandle;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn an_unanswered_downgrade_is_repeated() {

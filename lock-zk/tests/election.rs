@@ -1,10 +1,9 @@
 //! Elections: the leader, and what observers are told of it.
 
-mod support;
-
 use lock_core::{Election, Error, Leader, LossReason, Observer};
 use lock_zk::client::{Acls, AuthUser, Client, Error as ZkError};
-use support::*;
+
+use crate::support::*;
 
 async fn next(observer: &mut Observer) -> Option<Leader> {
     soon("a change", observer.next()).await.expect("the observer goes on").unwrap()

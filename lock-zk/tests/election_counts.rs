@@ -1,10 +1,9 @@
 //! The costs of an election, counted by the server.
 
-mod support;
-
 use lock_core::{Leadership, Observer};
 use lock_lab::ZooKeeper;
-use support::*;
+
+use crate::support::*;
 
 const MANY: usize = 10;
 /// Each client watches the token floor: the leader, and the others.

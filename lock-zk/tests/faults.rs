@@ -1,11 +1,10 @@
 //! Networks and servers that break.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Clock, LossReason};
-use support::*;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn a_holder_that_is_cut_off_is_told_before_the_next_one_holds() {

@@ -1,21 +1,20 @@
 //! The token floor is raised while requests are under way. Tokens of a name rise with its grants,
 //! even if the operator that raises the floor gets no further than the record.
 
-mod support;
-
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use lock_core::{Error, FencingToken, LockGuard, Locks};
-use lock_lab::{Proxy, ZooKeeper};
+use lock_lab::{Lent, Proxy, ZooKeeper};
 use lock_zk::client::{Acl, Acls, AuthId, CreateMode, Permission};
-use support::*;
+
+use crate::support::*;
 
 /// A client behind a proxy, and two others.
 struct Scene {
-    server: ZooKeeper,
+    server: Lent<ZooKeeper>,
     proxy: Proxy,
     late: Locks,
     other: Locks,
@@ -36,7 +35,7 @@ impl Scene {
     async fn new() -> Self {
         let server = calm_server().await;
         let proxy = proxy(&server).await;
-        let late = open(&format!("{}?ttl=60s", server.url_via(&proxy))).await;
+        let late = open_calm_via(&server, &proxy).await;
         let (other, operator) = (open_calm(&server).await, open_calm(&server).await);
         let scene = Self { server, proxy, late, other, operator, granted: Arc::default() };
         // Opens the session of each, and makes the directories.

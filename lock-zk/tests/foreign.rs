@@ -1,11 +1,10 @@
 //! Entries of other clients in the same directory: Curator's, kazoo's, and unknown ones.
 
-mod support;
-
 use lock_core::Entry;
 use lock_zk::client::EventType;
-use support::*;
 use uuid::Uuid;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn curators_holder_excludes_us_until_its_node_is_gone() {

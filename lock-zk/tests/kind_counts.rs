@@ -1,13 +1,12 @@
 //! How many requests shared locks and permits cost, counted by the server.
 
-mod support;
-
 use std::cell::{Cell, RefCell};
 
 use lock_core::{LockGuard, Locks, Result};
 use lock_lab::{Counters, ZooKeeper};
-use support::*;
 use tokio::task::JoinHandle;
+
+use crate::support::*;
 
 const WAITERS: usize = 10;
 /// Each client watches the token floor: the first holder, and the waiters.

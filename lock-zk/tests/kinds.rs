@@ -1,13 +1,10 @@
 //! Shared locks and permits: which release lets which waiter in, and what other clients see of it.
 
-mod support;
-
-use std::time::Duration;
-
 use lock_core::{Kind, LockGuard, Locks, Result, Semaphore};
-use support::*;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
+
+use crate::support::*;
 
 type Waiter = JoinHandle<Result<LockGuard>>;
 
@@ -32,8 +29,7 @@ async fn permit(locks: &Locks, semaphore: Semaphore, name: &str, length: usize) 
 
 /// The limit is shorter than the time after which a waiter looks by itself.
 async fn at_once(what: &str, waiter: Waiter) -> LockGuard {
-    let granted = tokio::time::timeout(Duration::from_secs(5), waiter).await;
-    granted.unwrap_or_else(|_| panic!("not at once: {what}")).unwrap().unwrap()
+    soon(what, waiter).await.unwrap().unwrap()
 }
 
 /// Sorts a directory as Curator does, by the text after `lock-`; the first entry holds.
@@ -45,8 +41,8 @@ async fn curators_order(raw: &lock_zk::client::Client, directory: &str) -> Vec<S
 
 #[tokio::test]
 async fn foreign_clients_see_every_kind_as_a_lock_of_their_own() {
-    let server = shared().await;
-    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("seen"));
+    let server = calm_server().await;
+    let (locks, raw, name) = (open_calm(&server).await, raw(&server).await, fresh("seen"));
     let directory = format!("/locks/{name}");
     let first = locks.semaphore(&name, 3).unwrap().acquire_many(2).await.unwrap();
     let second = locks.semaphore(&name, 3).unwrap().acquire().await.unwrap();
@@ -66,9 +62,9 @@ async fn foreign_clients_see_every_kind_as_a_lock_of_their_own() {
 
 #[tokio::test]
 async fn a_downgraded_lock_stays_a_lock_for_foreign_clients() {
-    let server = shared().await;
+    let server = calm_server().await;
     let (here, there, raw) =
-        (open(&server.url()).await, open(&server.url()).await, raw(server).await);
+        (open_calm(&server).await, open_calm(&server).await, raw(&server).await);
     let name = fresh("downgraded");
     let mut guard = here.lock(&name).unwrap().acquire().await.unwrap();
     let waiter = reader(&there, &name, 2).await;
@@ -96,8 +92,8 @@ async fn a_downgraded_lock_stays_a_lock_for_foreign_clients() {
 
 #[tokio::test]
 async fn an_upgrade_moves_the_lock_to_a_new_node() {
-    let server = shared().await;
-    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("upgraded"));
+    let server = calm_server().await;
+    let (locks, raw, name) = (open_calm(&server).await, raw(&server).await, fresh("upgraded"));
     let directory = format!("/locks/{name}");
     let mut guard = locks.shared(&name).unwrap().acquire().await.unwrap();
     let before = (guard.token(), children(&raw, &directory).await);
@@ -114,8 +110,8 @@ async fn an_upgrade_moves_the_lock_to_a_new_node() {
 /// Not even for a moment: other attempts would wait for a node of ours.
 #[tokio::test]
 async fn an_upgrade_that_is_refused_writes_nothing() {
-    let server = shared().await;
-    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("refused"));
+    let server = calm_server().await;
+    let (locks, raw, name) = (open_calm(&server).await, raw(&server).await, fresh("refused"));
     let directory = format!("/locks/{name}");
     let mut guard = locks.shared(&name).unwrap().acquire().await.unwrap();
     let beside = locks.shared(&name).unwrap().acquire().await.unwrap();
@@ -131,10 +127,10 @@ async fn an_upgrade_that_is_refused_writes_nothing() {
 
 #[tokio::test]
 async fn an_admitted_waiter_lets_the_next_one_wait_for_holders() {
-    let server = server().await;
+    let server = calm_server().await;
     let mut clients = Vec::new();
     for _ in 0..5 {
-        clients.push(open(&server.url()).await);
+        clients.push(open_calm(&server).await);
     }
     let semaphore = |n: usize| clients[n].semaphore("next", 3).unwrap();
     let mut holders = Vec::new();
@@ -161,8 +157,9 @@ async fn an_admitted_waiter_lets_the_next_one_wait_for_holders() {
 /// The waiter right before leaves the queue, or ends with its client.
 #[tokio::test]
 async fn a_waiter_for_permits_inherits_the_place_of_the_one_before() {
-    let url = shared().await.url();
-    let (here, there, doomed) = (open(&url).await, open(&url).await, open(&url).await);
+    let server = calm_server().await;
+    let (here, there) = (open_calm(&server).await, open_calm(&server).await);
+    let doomed = open_calm(&server).await;
     let name = fresh("inherits");
     let semaphore = |locks: &Locks| locks.semaphore(&name, 2).unwrap();
     let one = semaphore(&here).acquire().await.unwrap();
@@ -184,9 +181,9 @@ async fn a_waiter_for_permits_inherits_the_place_of_the_one_before() {
 /// Same as for exclusive locks: the hand-over within a process does not wait for the server.
 #[tokio::test]
 async fn all_readers_of_the_same_client_hold_at_once() {
-    let server = server().await;
+    let server = calm_server().await;
     let proxy = proxy(&server).await;
-    let (locks, other) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
+    let (locks, other) = (open_calm_via(&server, &proxy).await, open_calm(&server).await);
     let guard = locks.lock("baton").unwrap().acquire().await.unwrap();
     let mut readers = Vec::new();
     for length in 2..5 {
@@ -212,9 +209,9 @@ async fn all_readers_of_the_same_client_hold_at_once() {
 
 #[tokio::test]
 async fn permits_are_passed_on_within_a_process() {
-    let server = server().await;
+    let server = calm_server().await;
     let proxy = proxy(&server).await;
-    let (locks, other) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
+    let (locks, other) = (open_calm_via(&server, &proxy).await, open_calm(&server).await);
     let semaphore = locks.semaphore("passed", 2).unwrap();
     let theirs = other.semaphore("passed", 2).unwrap().acquire().await.unwrap();
     let ours = semaphore.acquire().await.unwrap();

@@ -1,7 +1,5 @@
 //! All kinds of locks on one name, from several clients, also over connections that break.
 
-mod support;
-
 use std::{
     sync::{
         Arc,
@@ -12,8 +10,9 @@ use std::{
 
 use lock_core::{Clock, Kind, LockGuard, Locks};
 use lock_lab::ZooKeeper;
-use support::*;
 use tokio::task::JoinSet;
+
+use crate::support::*;
 
 /// The share of a name that its holders take: a writer all, a reader a little, a permit a third.
 #[derive(Default)]
@@ -82,19 +81,16 @@ async fn hold(guard: &mut LockGuard, room: &Room, n: u64) {
     room.leave(guard.kind());
 }
 
-/// Works on the name until `end`; returns how often.
-async fn work(locks: Locks, room: Arc<Room>, mut n: u64, end: lock_core::Instant) -> u64 {
-    let mut grants = 0;
-    while Clock::Boot.now() < end {
+async fn work(locks: Locks, room: Arc<Room>, mut n: u64, work: Arc<Work>) {
+    while work.goes_on() {
         // Numbers in no order.
         n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let chance = n >> 33;
         let mut guard = acquire(&locks, "mixed", chance).await;
         hold(&mut guard, &room, chance / 8).await;
         guard.release().await.unwrap();
-        grants += 1;
+        work.granted();
     }
-    grants
 }
 
 async fn nothing_remains(server: &ZooKeeper, clients: &[Locks]) {
@@ -113,48 +109,45 @@ async fn nothing_remains(server: &ZooKeeper, clients: &[Locks]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_kind_hinders_another_and_no_waiter_is_forgotten() {
-    let server = server().await;
+    let server = calm_server().await;
     let (room, mut clients, mut workers) = (Arc::default(), Vec::new(), JoinSet::new());
-    let end = Clock::Boot.now() + Duration::from_secs(4);
+    let until = Work::until(rounds(1000, 10_000), 0);
     for client in 0..3 {
-        let locks = open(&server.url()).await;
+        let locks = open_calm(&server).await;
         for worker in 0..4 {
-            workers.spawn(work(locks.clone(), Arc::clone(&room), client * 4 + worker, end));
+            let seed = client * 4 + worker;
+            workers.spawn(work(locks.clone(), Arc::clone(&room), seed, until.clone()));
         }
         clients.push(locks);
     }
-    let mut grants = 0;
-    while let Some(worker) = soon("every worker ends", workers.join_next()).await {
-        grants += worker.unwrap();
-    }
-    assert!(grants > 200, "{grants} grants");
+    all_end(workers).await;
     nothing_remains(&server, &clients).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_break_admit_no_holder_too_many() {
-    let server = server().await;
+    let server = calm_server().await;
     let (room, mut clients, mut workers) = (Arc::default(), Vec::new(), JoinSet::new());
     let proxies = [proxy(&server).await, proxy(&server).await];
-    let end = Clock::Boot.now() + Duration::from_secs(4);
+    let until = Work::until(rounds(60, 500), rounds(40, 400));
     for (client, proxy) in proxies.iter().enumerate() {
-        let locks = open(&server.url_via(proxy)).await;
+        let locks = open_calm_via(&server, proxy).await;
         for worker in 0..5 {
             let seed = client as u64 * 5 + worker;
-            workers.spawn(work(locks.clone(), Arc::clone(&room), seed, end));
+            workers.spawn(work(locks.clone(), Arc::clone(&room), seed, until.clone()));
         }
         clients.push(locks);
     }
-    break_until(end, &proxies, workers).await;
+    until.with_resets(&proxies, workers).await;
     nothing_remains(&server, &clients).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
-    let server = server().await;
-    let clients = [open(&server.url()).await, open(&server.url()).await];
+    let server = calm_server().await;
+    let clients = [open_calm(&server).await, open_calm(&server).await];
     let mut tasks = JoinSet::new();
-    for caller in 0..1_500_u64 {
+    for caller in 0..rounds(500, 1_500) {
         let (locks, name) = (clients[caller as usize % 2].clone(), format!("name{}", caller % 5));
         tasks.spawn(async move {
             let patience = Duration::from_micros(caller * 7919 % 30_000);

@@ -1,11 +1,10 @@
 //! Names in use, and revoked locks.
 
-mod support;
-
 use lock_core::{Error, LockName, LossReason};
 use lock_zk::client::{Acls, CreateMode};
-use support::*;
 use uuid::Uuid;
+
+use crate::support::*;
 
 #[tokio::test]
 async fn native_names_are_found_at_any_depth_and_foreign_ones_too() {

@@ -1,7 +1,5 @@
 //! Locks in sessions that the caller's connector makes.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_core::{Error, LockGuard, Locks, LossReason};
@@ -9,7 +7,8 @@ use lock_zk::{
     Access, ZkConfig, ZkLock,
     client::{Acls, Client, Connector, CreateMode},
 };
-use support::*;
+
+use crate::support::*;
 
 fn connector() -> Connector {
     Client::connector().with_auth("digest", b"me:s3cret")

@@ -1,21 +1,19 @@
 //! The properties of lock-core over TLS, with a login to which all nodes belong. Each check has a
 //! directory of its own.
 
-mod checks;
-mod support;
-
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use checks::{Checks, Remote, leftovers, remove};
 use lock_core::{
     LockName,
     properties::{Client, Failure, Harness, NotHere},
 };
 use lock_lab::{Authority, Proxy, ZooKeeper};
 use lock_zk::client::Client as Raw;
-use support::*;
 use tokio::task::JoinSet;
+
+use crate::checks::{Checks, Remote, leftovers, remove};
+use crate::support::*;
 
 /// Each connection is looked for among those of the machine, which takes time.
 const AT_A_TIME: usize = 4;
@@ -35,7 +33,7 @@ impl Secure {
         let issued = authority.server(&["127.0.0.1"]).unwrap();
         let (user, password) = LOGIN.split_once(':').unwrap();
         let server = lab().tls(issued.certificate(), issued.key()).login(user, password);
-        Self { server: server.start().await.unwrap(), authority }
+        Self { server: started(server).await, authority }
     }
 }
 
@@ -60,7 +58,7 @@ impl Harness for Room {
         let (ca, prefix) = (self.secure.authority.file().display(), &self.directory);
         let options = format!("tls=verify&ca={ca}&acl=creator&prefix={prefix}");
         let url = format!("zookeeper://{LOGIN}@{}?{options}", proxy.addr());
-        Ok(Box::new(Remote { locks: opened(&url).await, proxies: vec![proxy] }))
+        Ok(Box::new(Remote { locks: open(&url).await, proxies: vec![proxy] }))
     }
 
     fn ttl(&self) -> Duration {

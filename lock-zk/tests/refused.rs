@@ -1,10 +1,9 @@
 //! Removals that the server refuses.
 
-mod support;
-
 use lock_core::{Error, Locks};
 use lock_zk::client::{Acl, AuthId, Client, Permission};
-use support::*;
+
+use crate::support::*;
 
 /// Sets what any login may do in a lock's directory.
 async fn permit(raw: &Client, name: &str, permission: Permission) {

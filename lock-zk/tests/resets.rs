@@ -1,7 +1,5 @@
 //! Connections that break all the time, in sessions that live on.
 
-mod support;
-
 use std::{
     sync::{
         Arc,
@@ -10,9 +8,10 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, LossReason};
+use lock_core::LossReason;
 use lock_lab::ZooKeeper;
-use support::*;
+
+use crate::support::*;
 
 /// Replies get lost at every stage of acquiring, waiting and releasing. Callers must notice nothing
 /// but the time that it takes.
@@ -22,17 +21,17 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
     let proxies = [proxy(&server).await, proxy(&server).await];
     let held = Arc::new(AtomicBool::new(false));
     let newest = Arc::new(AtomicU64::new(0));
-    let end = Clock::Boot.now() + Duration::from_secs(4);
+    let work = Work::until(rounds(60, 500), rounds(40, 400));
     let mut clients = Vec::new();
     let mut workers = tokio::task::JoinSet::new();
     for proxy in &proxies {
         let locks = open(&server.url_via(proxy)).await;
         for worker in 0..4_u64 {
-            let (lock, held, newest) =
-                (locks.lock("resets").unwrap(), held.clone(), newest.clone());
+            let (lock, held, newest, work) =
+                (locks.lock("resets").unwrap(), held.clone(), newest.clone(), work.clone());
             workers.spawn(async move {
                 let mut grants = 0_u64;
-                while Clock::Boot.now() < end {
+                while work.goes_on() {
                     let guard = lock.acquire().await.unwrap();
                     assert!(!held.swap(true, Ordering::SeqCst), "held twice");
                     let before = newest.swap(guard.token().value(), Ordering::SeqCst);
@@ -43,14 +42,14 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
                     assert!(guard.is_valid());
                     held.store(false, Ordering::SeqCst);
                     guard.release().await.unwrap();
+                    work.granted();
                     grants += 1;
                 }
-                grants
             });
         }
         clients.push(locks);
     }
-    break_until(end, &proxies, workers).await;
+    work.with_resets(&proxies, workers).await;
     nothing_remains(&server, clients.len()).await;
 }
 
@@ -60,7 +59,7 @@ async fn sets_are_held_as_a_whole_or_not_at_all() {
     let server = server().await;
     let proxies = [proxy(&server).await, proxy(&server).await];
     let held: Arc<[AtomicBool; 3]> = Arc::default();
-    let end = Clock::Boot.now() + Duration::from_secs(4);
+    let work = Work::until(rounds(60, 500), rounds(40, 400));
     let mut clients = Vec::new();
     let mut workers = tokio::task::JoinSet::new();
     for (client, proxy) in proxies.iter().enumerate() {
@@ -68,24 +67,22 @@ async fn sets_are_held_as_a_whole_or_not_at_all() {
         for worker in 0..3 {
             let numbers = if worker == 0 { vec![client] } else { vec![worker - 1, worker] };
             let (held, set) = (held.clone(), locks.all(numbers.iter().map(|n| format!("set{n}"))));
-            let set = set.unwrap();
+            let (set, work) = (set.unwrap(), work.clone());
             workers.spawn(async move {
-                let mut grants = 0_u64;
-                while Clock::Boot.now() < end {
+                while work.goes_on() {
                     let guard = set.acquire().await.unwrap();
                     let twice = numbers.iter().any(|n| held[*n].swap(true, Ordering::SeqCst));
                     assert!(!twice, "held twice");
                     assert!(guard.is_valid());
                     numbers.iter().for_each(|n| held[*n].store(false, Ordering::SeqCst));
                     guard.release().await.unwrap();
-                    grants += 1;
+                    work.granted();
                 }
-                grants
             });
         }
         clients.push(locks);
     }
-    break_until(end, &proxies, workers).await;
+    work.with_resets(&proxies, workers).await;
     nothing_remains(&server, clients.len()).await;
 }
 

@@ -1,13 +1,12 @@
 //! A login that changes while locks are held and waited for.
 
-mod support;
-
 use std::{fs, path::PathBuf, time::Duration};
 
 use lock_core::{Error, Locks};
 use lock_lab::{Authority, ZooKeeper};
 use lock_zk::client::{Acl, AuthId, Client, Permission};
-use support::*;
+
+use crate::support::*;
 
 const OLD: &str = "f1rst";
 const NEW: &str = "s3cond";
@@ -29,7 +28,7 @@ impl Protected {
         let authority = Authority::new().unwrap();
         let issued = authority.server(&["127.0.0.1"]).unwrap();
         let server = lab().tls(issued.certificate(), issued.key()).login("me", OLD);
-        let server = server.start().await.unwrap();
+        let server = started(server).await;
         let password = authority.file().with_file_name("password");
         fs::write(&password, OLD).unwrap();
         Self { server, password, authority }

@@ -1,13 +1,12 @@
 //! TLS, logins, and what an error says when one of them is wrong.
 
-mod support;
-
-use std::time::Duration;
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use lock_core::{Clock, Error, Locks};
 use lock_lab::{Authority, ZooKeeper};
-use support::*;
 use tokio::sync::OnceCell;
+
+use crate::support::*;
 
 /// A server with TLS whose root belongs to a login, and its authority.
 struct Secure {
@@ -22,13 +21,18 @@ impl Secure {
         let authority = Authority::new().unwrap();
         let issued = authority.server(&["127.0.0.1", "locks.test"]).unwrap();
         let server = lab().tls(issued.certificate(), issued.key()).login("me", PASSWORD);
-        Self { authority, server: server.start().await.unwrap() }
+        Self { authority, server: started(server).await }
     }
 
     /// One for the tests that change nothing about it.
     async fn shared() -> &'static Self {
         static SHARED: OnceCell<Secure> = OnceCell::const_new();
         SHARED.get_or_init(Self::start).await
+    }
+
+    /// The URL of a proxy, for clients with the login.
+    fn url_at(&self, addr: SocketAddr, ca: &Path) -> String {
+        format!("zookeeper://me:{PASSWORD}@{addr}?tls=verify&ca={}&acl=creator", ca.display())
     }
 
     /// The URL of the port that speaks TLS alone.
@@ -96,7 +100,7 @@ async fn a_certificate_that_is_not_trusted_is_named() {
 async fn an_expired_certificate_is_named() {
     let authority = Authority::new().unwrap();
     let issued = authority.expired(&["127.0.0.1"]).unwrap();
-    let server = lab().tls(issued.certificate(), issued.key()).start().await.unwrap();
+    let server = started(lab().tls(issued.certificate(), issued.key())).await;
     let (addr, ca) = (server.secure_addr(), authority.file().display());
     let error = refused(&format!("zookeeper://{addr}?tls=verify&ca={ca}")).await;
     assert!(error.contains("has expired"), "{error}");
@@ -107,7 +111,7 @@ async fn a_client_certificate_is_shown_or_demanded() {
     let (authority, clients) = (Authority::new().unwrap(), Authority::new().unwrap());
     let issued = authority.server(&["127.0.0.1"]).unwrap();
     let server = lab().tls(issued.certificate(), issued.key());
-    let server = server.client_authority(clients.certificate()).start().await.unwrap();
+    let server = started(server.client_authority(clients.certificate())).await;
     let (addr, ca) = (server.secure_addr(), authority.file().display());
     let url = format!("zookeeper://{addr}?tls=verify&ca={ca}");
     let error = refused(&url).await;
@@ -147,7 +151,7 @@ async fn a_wrong_password_is_denied_at_connect() {
 async fn one_server_whose_certificate_is_trusted_is_enough() {
     let (secure, other) = (Secure::shared().await, Authority::new().unwrap());
     let issued = other.server(&["127.0.0.1"]).unwrap();
-    let strange = lab().tls(issued.certificate(), issued.key()).start().await.unwrap();
+    let strange = started(lab().tls(issued.certificate(), issued.key())).await;
     let (trusted, strange) = (secure.server.secure_addr(), strange.secure_addr());
     let login = format!("zookeeper://me:{PASSWORD}@");
     let options = format!("tls=verify&ca={}", secure.authority.file().display());
@@ -159,15 +163,14 @@ async fn one_server_whose_certificate_is_trusted_is_enough() {
 /// An authority that is replaced for a while is no end: the client goes on trying.
 #[tokio::test]
 async fn a_certificate_that_is_not_trusted_for_a_while_costs_no_lock() {
-    let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
-    let issued = authority.server(&["127.0.0.1"]).unwrap();
-    let server = lab().tls(issued.certificate(), issued.key()).start().await.unwrap();
-    let proxy = lock_lab::Proxy::start(server.secure_addr()).await.unwrap();
+    let (secure, other) = (Secure::shared().await, Authority::new().unwrap());
+    let authority = &secure.authority;
+    let proxy = lock_lab::Proxy::start(secure.server.secure_addr()).await.unwrap();
     let ca = authority.file().with_file_name("trusted.pem");
     std::fs::write(&ca, authority.certificate()).unwrap();
-    let url = format!("zookeeper://{}?tls=verify&ca={}&ttl=10s", proxy.addr(), ca.display());
+    let url = secure.url_at(proxy.addr(), &ca);
     let locks = open(&url).await;
-    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    let guard = locks.lock("kept").unwrap().acquire().await.unwrap();
     std::fs::write(&ca, other.certificate()).unwrap();
     let before = proxy.stats().connections_total;
     proxy.reset();
@@ -181,15 +184,13 @@ async fn a_certificate_that_is_not_trusted_for_a_while_costs_no_lock() {
 
 #[tokio::test]
 async fn a_server_that_stops_speaking_tls_is_told_with_the_reason() {
-    let authority = Authority::new().unwrap();
-    let issued = authority.server(&["127.0.0.1"]).unwrap();
-    let server = lab().tls(issued.certificate(), issued.key()).start().await.unwrap();
-    let proxy = lock_lab::Proxy::start(server.secure_addr()).await.unwrap();
-    let (ca, addr) = (authority.file().display(), proxy.addr());
-    let locks: Locks = open(&format!("zookeeper://{addr}?tls=verify&ca={ca}&ttl=2s")).await;
+    let secure = Secure::shared().await;
+    let proxy = lock_lab::Proxy::start(secure.server.secure_addr()).await.unwrap();
+    let addr = proxy.addr();
+    let locks = open(&(secure.url_at(addr, secure.authority.file()) + "&ttl=2s")).await;
     proxy.refuse();
     proxy.reset();
-    let acquire = locks.lock("a").unwrap().wait(Duration::from_secs(10)).acquire();
+    let acquire = locks.lock("refused").unwrap().wait(Duration::from_secs(10)).acquire();
     let error = soon("the session is given up", acquire).await.unwrap_err().to_string();
     assert!(error.contains(&addr.to_string()) && error.contains("refused"), "{error}");
 }
@@ -197,6 +198,9 @@ async fn a_server_that_stops_speaking_tls_is_told_with_the_reason() {
 /// Another program finds the port of a tunnel among the listening ones, and speaks to it.
 #[tokio::test]
 async fn a_tunnel_serves_no_other_program() {
+    if !lock_lab::in_own_process("secure::a_tunnel_serves_no_other_program") {
+        return;
+    }
     let secure = Secure::shared().await;
     let locks = open(&secure.url(&format!("me:{PASSWORD}"), "&acl=creator")).await;
     let listening = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
@@ -225,7 +229,7 @@ async fn a_tunnel_serves_no_other_program() {
 
 #[tokio::test]
 async fn a_server_that_does_not_write_to_the_disk_is_told() {
-    let careless = lab().arg("-Dzookeeper.forceSync=no").start().await.unwrap();
+    let careless = started(lab().arg("-Dzookeeper.forceSync=no")).await;
     let (locks, others) = (open(&careless.url()).await, open(&shared().await.url()).await);
     let told = |locks: &Locks, what| {
         locks.guarantees().cautions.iter().any(|caution| caution.contains(what))

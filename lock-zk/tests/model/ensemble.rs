@@ -1,6 +1,6 @@
 //! The servers: their answers, and the end of the session.
 
-use crate::state::{Packet, State};
+use super::state::{Packet, State};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rule {

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use lock_core::Instant;
 
-use crate::{ensemble::Rule, proof::Evidence};
+use super::{ensemble::Rule, proof::Evidence};
 
 pub const UNIT: Duration = Duration::from_secs(1);
 /// Without the nanoseconds that keep events within a unit in order.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use stateright::{Model, Property};
 
-use crate::{
+use super::{
     ensemble::{At, Ensemble, Rule},
     proof::Evidence,
     state::{Link, Packet, State, TICK},

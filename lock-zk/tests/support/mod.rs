@@ -1,41 +1,73 @@
 //! Helpers that the tests of this crate share.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::{future::Future, sync::Arc, time::Duration};
+mod emptied;
 
-use lock_core::{Clock, DistributedLock, Error, Instant, LockGuard, Locks, StoreUrl};
-use lock_lab::{Counters, Proxy, ZooKeeper};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use lock_core::{Clock, DistributedLock, Error, LockGuard, Locks, StoreUrl};
+use lock_lab::{Builder, Counters, LabError, Lent, Pool, Proxy, ZooKeeper};
 use lock_zk::{
     ZkConfig, ZkLock,
     client::{Acls, Client, CreateMode},
 };
-use tokio::{sync::OnceCell, task::JoinSet};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    task::JoinSet,
+};
 
 /// Longer than anything here takes on a loaded machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest session of a lab server, and one that is kept through a short fault.
 pub const SHORT: Duration = Duration::from_secs(2);
+const CALM: &str = "?ttl=100s";
+
+/// Servers start two at a time: each takes a core for seconds, and must not take half a minute.
+pub static STARTS: Semaphore = Semaphore::const_new(2);
 
 /// One server for the tests that neither count nor break anything.
 pub async fn shared() -> &'static ZooKeeper {
     static SERVER: OnceCell<ZooKeeper> = OnceCell::const_new();
-    SERVER.get_or_init(server).await
+    SERVER.get_or_init(|| started(lab())).await
 }
 
 /// Runs in memory: on a disk that is busy for a second, a server forgets clients with short
 /// sessions.
-pub fn lab() -> lock_lab::Builder<ZooKeeper> {
+pub fn lab() -> Builder<ZooKeeper> {
     // An in-memory server is set up for benchmarks otherwise, and takes longer to start.
-    ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1")
+    ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1").arg(emptied::LOGIN_OF_ALL)
 }
 
-pub async fn server() -> ZooKeeper {
-    lab().start().await.expect("a private ZooKeeper")
+pub async fn started(builder: Builder<ZooKeeper>) -> ZooKeeper {
+    let _turn = STARTS.acquire().await.unwrap();
+    builder.start().await.expect("a private ZooKeeper")
 }
 
-/// A server that grants sessions as long as those of [`open_calm`].
-pub async fn calm_server() -> ZooKeeper {
-    lab().tick(Duration::from_secs(5)).start().await.expect("a private ZooKeeper")
+/// A server that no other test uses, without nodes and sessions.
+pub async fn server() -> Lent<ZooKeeper> {
+    static POOL: Pool<ZooKeeper> = Pool::new();
+    lend(&POOL, lab()).await
+}
+
+/// Such a server that grants sessions as long as those of [`open_calm`].
+pub async fn calm_server() -> Lent<ZooKeeper> {
+    static POOL: Pool<ZooKeeper> = Pool::new();
+    lend(&POOL, lab().tick(Duration::from_secs(5))).await
+}
+
+async fn lend(pool: &'static Pool<ZooKeeper>, builder: Builder<ZooKeeper>) -> Lent<ZooKeeper> {
+    let empty = async |server: &ZooKeeper| {
+        emptied::empty(server).await;
+        Ok::<_, LabError>(())
+    };
+    let _turn = STARTS.acquire().await.unwrap();
+    pool.lend(empty, async || builder.start().await).await.expect("a private ZooKeeper")
 }
 
 pub async fn proxy(server: &ZooKeeper) -> Proxy {
@@ -47,24 +79,25 @@ pub fn fresh(what: &str) -> String {
     format!("{what}-{}", uuid::Uuid::new_v4().simple())
 }
 
-pub async fn open(url: &str) -> Locks {
-    Locks::new(driver(url).await.unwrap())
-}
-
 /// Connects. A machine may be too busy for the limit, though not five times in turn.
-pub async fn opened(url: &str) -> Locks {
+pub async fn open(url: &str) -> Locks {
     for _ in 0..4 {
         match driver(url).await {
             Err(error) if error.is_unavailable() => {}
             result => return Locks::new(result.unwrap()),
         }
     }
-    open(url).await
+    Locks::new(driver(url).await.unwrap())
 }
 
-/// A client with a renewal in 7.5 s, so that many clients leave time to count in.
+/// A client with a renewal in 12.5 s, so that many clients leave time to count in. A waiter does not
+/// look by itself within [`PATIENCE`].
 pub async fn open_calm(server: &ZooKeeper) -> Locks {
-    open(&format!("{}?ttl=60s", server.url())).await
+    open(&format!("{}{CALM}", server.url())).await
+}
+
+pub async fn open_calm_via(server: &ZooKeeper, proxy: &Proxy) -> Locks {
+    open(&format!("{}{CALM}", server.url_via(proxy))).await
 }
 
 pub async fn driver(url: &str) -> lock_core::Result<ZkLock> {
@@ -119,25 +152,60 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Breaks two connections in turn until `end`. Then waits for the workers, which count their
-/// grants.
-pub async fn break_until(end: Instant, proxies: &[Proxy; 2], mut workers: JoinSet<u64>) {
-    let mut resets = 0_u64;
-    while Clock::Boot.now() < end {
-        let proxy = &proxies[usize::from(resets.is_multiple_of(3))];
-        match resets % 2 {
-            0 => proxy.drop_next_reply(),
-            _ => proxy.reset(),
+/// What callers do until there were so many grants and so many resets of their connections.
+pub struct Work {
+    enough: [u64; 2],
+    grants: AtomicU64,
+    resets: AtomicU64,
+}
+
+impl Work {
+    pub fn until(grants: u64, resets: u64) -> Arc<Self> {
+        let enough = [grants, resets];
+        Arc::new(Self { enough, grants: AtomicU64::new(0), resets: AtomicU64::new(0) })
+    }
+
+    pub fn granted(&self) {
+        self.grants.fetch_add(1, Relaxed);
+    }
+
+    pub fn goes_on(&self) -> bool {
+        let [grants, resets] = self.enough;
+        self.grants.load(Relaxed) < grants || self.resets.load(Relaxed) < resets
+    }
+
+    /// Breaks two connections in turn while callers work.
+    pub async fn with_resets(&self, proxies: &[Proxy; 2], mut workers: JoinSet<()>) {
+        while self.goes_on() {
+            let resets = self.resets.fetch_add(1, Relaxed);
+            let proxy = &proxies[usize::from(resets.is_multiple_of(3))];
+            match resets % 2 {
+                0 => proxy.drop_next_reply(),
+                _ => proxy.reset(),
+            }
+            tokio::time::sleep(Duration::from_millis(30 + (resets + 1) * 37 % 90)).await;
+            if let Some(worker) = workers.try_join_next() {
+                worker.unwrap();
+            }
         }
-        resets += 1;
-        tokio::time::sleep(Duration::from_millis(30 + resets * 37 % 90)).await;
+        proxies.iter().for_each(|proxy| proxy.heal());
+        all_end(workers).await;
     }
-    proxies.iter().for_each(|proxy| proxy.heal());
-    let mut grants = 0;
+}
+
+pub async fn all_end(mut workers: JoinSet<()>) {
     while let Some(worker) = soon("every worker ends", workers.join_next()).await {
-        grants += worker.unwrap();
+        worker.unwrap();
     }
-    assert!(resets > 20 && grants > 50, "{grants} grants, {resets} resets");
+}
+
+/// Returns how often to do something: `./test --long` does it more often.
+pub fn rounds(usual: u64, long: u64) -> u64 {
+    if is_long() { long } else { usual }
+}
+
+pub fn is_long() -> bool {
+    std::env::var_os("DISTLOCK_LONG").is_some()
 }
 
 /// Starts an acquire and waits until it stands in the queue as number `position` (0 is the holder).

@@ -14,7 +14,7 @@ mod steps;
 
 use stateright::{Checker, Model};
 
-use crate::{
+use self::{
     ensemble::{At, Ensemble, Rule},
     steps::{Action, OVERLAP},
 };

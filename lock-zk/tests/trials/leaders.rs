@@ -1,7 +1,5 @@
 //! Three servers whose leader is killed again and again while clients hold and wait.
 
-mod support;
-
 use std::{
     error::Error,
     sync::{
@@ -12,18 +10,22 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, LockGuard, Locks};
-use lock_lab::{Network, Side, ZooKeeper, ZooKeeperCluster, network_tests};
-use support::{PATIENCE, opened, soon};
+use lock_lab::{Network, Side};
 
-const KILLS: usize = 10;
+use crate::{
+    cluster,
+    support::{PATIENCE, lab, open, rounds, soon},
+};
+
 const WORKERS: usize = 4;
 /// The longest that the servers grant, so that no session's time passes during an election.
-const TTL: &str = "10s";
+const TTL: &str = "20s";
+const TICK: Duration = Duration::from_secs(1);
 const KEPT: usize = 5;
 /// A grant of a dead leader may be on its way for a moment.
 const IN_FLIGHT: Duration = Duration::from_millis(50);
 /// After this a client leaves a server that is silent: two fifths of the TTL.
-const SILENCE: Duration = Duration::from_secs(4);
+const SILENCE: Duration = Duration::from_secs(8);
 /// What a busy machine takes besides.
 const BUSY: Duration = Duration::from_secs(2);
 
@@ -83,7 +85,7 @@ impl Client {
         seen: &Arc<Seen>,
     ) -> Result<Self, Box<dyn Error>> {
         let (side, url) = (network.side()?, url.to_owned());
-        let locks = side.run(async move { opened(&url).await }).await;
+        let locks = side.run(async move { open(&url).await }).await;
         let mut kept = Vec::new();
         for k in 0..KEPT {
             kept.push(side.run(locks.lock(format!("kept-{n}-{k}"))?.acquire()).await?);
@@ -127,21 +129,16 @@ fn spread(mut times: Vec<Duration>) -> String {
     format!("{least}, {median}, {most} ms (least, median, most)")
 }
 
-async fn cluster(network: &Network) -> Result<ZooKeeperCluster, Box<dyn Error>> {
-    let builder = ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1");
-    Ok(builder.start_cluster(network).await?)
-}
-
-async fn ten_leaders_are_killed_and_no_lock_is_lost() -> Result<(), Box<dyn Error>> {
+pub async fn leaders_are_killed_and_no_lock_is_lost() -> Result<(), Box<dyn Error>> {
     let network = Network::new()?;
-    let cluster = cluster(&network).await?;
+    let cluster = cluster(lab().tick(TICK), &network).await?;
     let (url, seen) = (format!("{}?ttl={TTL}", cluster.url()), Arc::new(Seen::default()));
     let mut clients = Vec::new();
     for n in 0..2 {
         clients.push(Client::start(&network, &url, n, &seen).await?);
     }
     let (mut elections, mut grants) = (Vec::new(), Vec::new());
-    for _ in 0..KILLS {
+    for _ in 0..rounds(3, 10) {
         let leader = cluster.leader().await?;
         let killed = Clock::Boot.now();
         cluster.node(leader).kill();
@@ -165,5 +162,3 @@ async fn ten_leaders_are_killed_and_no_lock_is_lost() -> Result<(), Box<dyn Erro
     println!("{} grants", grants.len());
     Ok(())
 }
-
-network_tests!(ten_leaders_are_killed_and_no_lock_is_lost);

@@ -1,0 +1,27 @@
+//! The driver on servers of its own.
+
+mod basics;
+mod burst;
+mod cancelling;
+mod checks;
+mod connecting;
+mod converting;
+mod counts;
+mod election;
+mod election_counts;
+mod faults;
+mod floor;
+mod foreign;
+mod kind_counts;
+mod kinds;
+mod mixed;
+mod model;
+mod operators;
+mod own_client;
+mod properties;
+mod refused;
+mod resets;
+mod rotation;
+mod secure;
+mod sets;
+mod support;

@@ -1,0 +1,43 @@
+//! The driver on three servers, in networks that can be cut.
+
+#[path = "../checks/mod.rs"]
+mod checks;
+mod ensemble_properties;
+mod leaders;
+mod partition;
+mod rights;
+#[allow(dead_code, reason = "the other test program uses all of it")]
+#[path = "../support/mod.rs"]
+mod support;
+
+use lock_lab::{Builder, LabError, Network, ZooKeeper, ZooKeeperCluster};
+
+/// Starts three servers.
+async fn cluster(
+    builder: Builder<ZooKeeper>,
+    network: &Network,
+) -> Result<ZooKeeperCluster, LabError> {
+    let _turn = support::STARTS.acquire().await.expect("nobody closes it");
+    builder.start_cluster(network).await
+}
+
+macro_rules! trials {
+    ($($module:ident::$test:ident),+ $(,)?) => {
+        fn main() -> std::process::ExitCode {
+            lock_lab::run_network_tests(vec![$(lock_lab::network_trial(
+                concat!(stringify!($module), "::", stringify!($test)),
+                $module::$test,
+            )),+])
+        }
+    };
+}
+
+trials!(
+    ensemble_properties::every_promise_is_kept_by_three_servers,
+    leaders::leaders_are_killed_and_no_lock_is_lost,
+    partition::a_holder_beside_a_cut_off_follower_is_told_before_the_next_grant,
+    partition::a_holder_beside_a_cut_off_leader_is_told_before_the_next_grant,
+    partition::an_ensemble_that_does_not_know_its_members_is_no_standalone_server,
+    partition::holding_survives_the_end_of_the_leader,
+    rights::a_root_that_cannot_be_read_costs_no_lock,
+);
