@@ -1,5 +1,4 @@
 //! The formats that the feature `serde` writes and reads.
-#![cfg(feature = "serde")]
 
 use std::time::{Duration, SystemTime};
 

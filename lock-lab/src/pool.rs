@@ -65,7 +65,7 @@ impl<S> Pool<S> {
             }
             None => start().await?,
         };
-        Ok(Lent { server: Some(server), pool: self, is_as_new: AtomicBool::new(true) })
+        Ok(Lent { server: Some(server), pool: Some(self), is_as_new: AtomicBool::new(true) })
     }
 }
 
@@ -74,7 +74,8 @@ impl<S> Pool<S> {
 pub struct Lent<S: 'static> {
     /// `None` during the drop.
     server: Option<S>,
-    pool: &'static Pool<S>,
+    /// `None` if it ends with the test.
+    pool: Option<&'static Pool<S>>,
     is_as_new: AtomicBool,
 }
 
@@ -82,6 +83,13 @@ impl<S> Lent<S> {
     /// Keeps the server from the tests after this one: emptied, it would not be as new.
     pub fn spoil(&self) {
         self.is_as_new.store(false, Relaxed);
+    }
+}
+
+/// A server with settings of its own, which no other test gets.
+impl<S> From<S> for Lent<S> {
+    fn from(server: S) -> Self {
+        Self { server: Some(server), pool: None, is_as_new: AtomicBool::new(true) }
     }
 }
 
@@ -95,8 +103,9 @@ impl<S> Deref for Lent<S> {
 
 impl<S> Drop for Lent<S> {
     fn drop(&mut self) {
-        if self.is_as_new.load(Relaxed) && !std::thread::panicking() {
-            self.pool.idle().extend(self.server.take());
+        let is_as_new = self.is_as_new.load(Relaxed) && !std::thread::panicking();
+        if let Some(pool) = self.pool.filter(|_| is_as_new) {
+            pool.idle().extend(self.server.take());
         }
     }
 }

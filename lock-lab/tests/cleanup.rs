@@ -1,7 +1,5 @@
 //! Nothing of a server stays behind.
 
-mod support;
-
 use std::{
     env, fs,
     io::{BufRead, BufReader},
@@ -12,8 +10,9 @@ use std::{
 };
 
 use lock_lab::{Postgres, Redis, is_gone, state_of};
-use support::{eventually, is_open};
 use tempfile::TempDir;
+
+use crate::{is_open, support::eventually};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -97,7 +96,7 @@ async fn a_kill_of_this_process_kills_all_of_a_stopped_postgres() -> Result {
 
 async fn kill_the_holder_of_a_postgres(state: &str) -> Result {
     let mut parent = Command::new(env::current_exe()?)
-        .args(["--exact", "holds_a_postgres", "--include-ignored", "--nocapture"])
+        .args(["--exact", "cleanup::holds_a_postgres", "--include-ignored", "--nocapture"])
         .env(STATE, state)
         .stdout(Stdio::piped())
         .spawn()?;
@@ -137,7 +136,7 @@ async fn holds_a_postgres() {
 async fn a_kill_of_this_process_kills_the_server() -> Result {
     let (_folder, program) = with_helper()?;
     let mut parent = Command::new(env::current_exe()?)
-        .args(["--exact", "holds_a_redis", "--include-ignored", "--nocapture"])
+        .args(["--exact", "cleanup::holds_a_redis", "--include-ignored", "--nocapture"])
         .env(PROGRAM, program)
         .stdout(Stdio::piped())
         .spawn()?;

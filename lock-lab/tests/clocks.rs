@@ -1,15 +1,14 @@
 //! Servers with moved clocks.
 
-mod support;
-
 use std::{io, time::Duration};
 
 use lock_lab::{Etcd, Redis, Shift, ZooKeeper};
-use support::{PATIENCE, until};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
+
+use crate::support::{PATIENCE, until};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 

@@ -1,9 +1,8 @@
 //! A private etcd.
 
-mod support;
-
 use lock_lab::{Etcd, state_of};
-use support::eventually;
+
+use crate::{is_open, support::eventually, timed_out};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -29,7 +28,7 @@ async fn kill_and_restart_keep_the_data() -> Result {
     let (addr, pid) = (etcd.addr(), etcd.pid());
     etcd.put(b"k", b"v").await?;
     etcd.kill();
-    assert!(!support::is_open(addr));
+    assert!(!is_open(addr));
     etcd.restart().await?;
     assert_eq!((etcd.addr(), etcd.pid() == pid), (addr, false));
     assert_eq!(etcd.keys().await?, [b"k"]);
@@ -42,7 +41,7 @@ async fn stops_and_resumes() -> Result {
     etcd.stop();
     eventually("the process is stopped", || state_of(etcd.pid()) == Some('T')).await;
     let silence = etcd.put(b"k", b"v").await.unwrap_err();
-    assert!(support::timed_out(&silence), "{silence}");
+    assert!(timed_out(&silence), "{silence}");
     etcd.resume();
     etcd.put(b"k", b"v").await?;
     Ok(())

@@ -1,7 +1,5 @@
 //! A private etcd with TLS and logins.
 
-mod support;
-
 use std::process::Stdio;
 
 use lock_lab::{Authority, Etcd, etcdctl};

@@ -1,9 +1,12 @@
 //! A private MariaDB.
 
-mod support;
-
 use lock_lab::{LabError, MariaDb, state_of};
-use support::eventually;
+
+use crate::{
+    is_open,
+    support::{eventually, until},
+    timed_out,
+};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -50,7 +53,7 @@ async fn kill_and_restart_keep_the_data() -> Result {
     let (addr, pid, url) = (maria.addr(), maria.pid(), maria.url());
     maria.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (7)").await?;
     maria.kill();
-    assert!(!support::is_open(addr));
+    assert!(!is_open(addr));
     assert_eq!(state_of(pid), None, "not even a zombie is left");
     assert!(matches!(maria.sql("SELECT 1").await, Err(LabError::Io { .. })));
     maria.restart().await?;
@@ -69,7 +72,7 @@ async fn stops_and_resumes() -> Result {
     maria.stop();
     eventually("the process is stopped", || state_of(maria.pid()) == Some('T')).await;
     let silence = maria.sql("SELECT 1").await.unwrap_err();
-    assert!(support::timed_out(&silence), "{silence}");
+    assert!(timed_out(&silence), "{silence}");
     maria.resume();
     assert_eq!(maria.sql("SELECT 1").await?, "1");
     Ok(())
@@ -103,7 +106,7 @@ async fn counts_waiting_statements() -> Result {
     let maria = MariaDb::start().await?;
     maria.sql("CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (1)").await?;
     let hold = "BEGIN; SELECT a FROM t FOR UPDATE; SELECT SLEEP(100)";
-    let look = support::until(|| async {
+    let look = until(|| async {
         let now = maria.counters().await.unwrap();
         now.get("connections") == 2 && now.get("waiting") == 1
     });

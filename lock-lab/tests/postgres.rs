@@ -1,9 +1,12 @@
 //! A private PostgreSQL.
 
-mod support;
-
 use lock_lab::{LabError, Postgres, is_gone, state_of};
-use support::eventually;
+
+use crate::{
+    is_open,
+    support::{eventually, until, until_some},
+    timed_out,
+};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -51,7 +54,7 @@ async fn kill_and_restart_keep_the_data() -> Result {
     let (addr, pid, url) = (postgres.addr(), postgres.pid(), postgres.url());
     postgres.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (7)").await?;
     postgres.kill();
-    assert!(!support::is_open(addr));
+    assert!(!is_open(addr));
     assert_eq!(state_of(pid), None, "not even a zombie is left");
     assert!(matches!(postgres.sql("SELECT 1").await, Err(LabError::Io { .. })));
     postgres.restart().await?;
@@ -67,7 +70,7 @@ async fn a_kill_ends_each_of_its_processes() -> Result {
     let postgres = Postgres::start().await?;
     for _ in 0..3 {
         let busy = postgres.sql("SELECT pg_sleep(100)");
-        let workers = support::until_some(|| async {
+        let workers = until_some(|| async {
             let asked =
                 postgres.sql("SELECT pid FROM pg_stat_activity WHERE query ~ '^SELECT pg_sl'");
             let sleeper = asked.await.unwrap();
@@ -102,7 +105,7 @@ async fn stop_stops_each_of_its_processes() -> Result {
     let all = || pids.iter().copied().chain([postgres.pid()]);
     eventually("all are stopped", || all().all(|pid| state_of(pid) == Some('T'))).await;
     let silence = postgres.sql("SELECT 1").await.unwrap_err();
-    assert!(support::timed_out(&silence), "{silence}");
+    assert!(timed_out(&silence), "{silence}");
     postgres.resume();
     eventually("none is stopped", || all().all(|pid| state_of(pid) != Some('T'))).await;
     assert_eq!(postgres.sql("SELECT 1").await?, "1");
@@ -151,7 +154,7 @@ async fn counts_waiting_statements() -> Result {
     postgres.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)").await?;
     let hold =
         "SET application_name = 'app'; BEGIN; SELECT a FROM t FOR UPDATE; SELECT pg_sleep(100)";
-    let look = support::until(|| async {
+    let look = until(|| async {
         let now = postgres.counters().await.unwrap();
         now.get("connections") == 2 && now.get("waiting") == 1
     });

@@ -1,16 +1,18 @@
 //! The proxy that breaks the network, in front of a server that echoes.
 
-mod support;
-
 use std::{io, net::SocketAddr, time::Duration};
 
 use lock_lab::{Proxy, Redis};
-use support::{MOMENT, PATIENCE, eventually, is_open};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::mpsc,
     time::timeout,
+};
+
+use crate::{
+    is_open,
+    support::{MOMENT, PATIENCE, eventually},
 };
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;

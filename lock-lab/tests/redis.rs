@@ -1,13 +1,15 @@
 //! A private Redis.
 
-mod support;
-
 use lock_lab::{LabError, Redis, state_of};
-use support::{MOMENT, PATIENCE, eventually};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
+};
+
+use crate::{
+    is_open,
+    support::{MOMENT, PATIENCE, eventually},
 };
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
@@ -43,7 +45,7 @@ async fn kill_and_restart_keep_the_data() -> Result {
     let (addr, pid) = (redis.addr(), redis.pid());
     redis.command(&[b"SET", b"k", b"v"]).await?;
     redis.kill();
-    assert!(!support::is_open(addr));
+    assert!(!is_open(addr));
     assert_eq!(state_of(pid), None, "not even a zombie is left");
     assert!(matches!(redis.command(&[b"PING"]).await, Err(LabError::Io { .. })));
     redis.restart().await?;

@@ -1,9 +1,8 @@
 //! A Redis Cluster on 127.0.0.1.
 
-mod support;
-
 use lock_lab::{LabError, Redis, RedisCluster, is_gone};
-use support::until;
+
+use crate::support::until;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 

@@ -1,11 +1,10 @@
 //! A Redis primary with replicas and sentinels, on 127.0.0.1.
 
-mod support;
-
 use std::{io, time::Duration};
 
 use lock_lab::{LabError, Redis, RedisSentinels, is_gone};
-use support::until;
+
+use crate::support::until;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 

@@ -1,11 +1,13 @@
 //! A private ZooKeeper.
 
-mod support;
-
 use std::process::Command;
 
 use lock_lab::{ZooKeeper, state_of};
-use support::eventually;
+
+use crate::{
+    is_open,
+    support::{PATIENCE, eventually},
+};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -53,7 +55,7 @@ async fn restart_keeps_the_data_and_containers_go_away() -> Result {
     assert_eq!(after.get("connections_total"), 3, "{after}");
 
     zookeeper.kill();
-    assert!(!support::is_open(addr));
+    assert!(!is_open(addr));
     zookeeper.restart().await?;
     assert_eq!((zookeeper.addr(), zookeeper.pid() == pid), (addr, false));
     assert_eq!(zookeeper.counters().await?.get("znodes"), empty.get("znodes") + 3);
@@ -65,7 +67,7 @@ async fn restart_keeps_the_data_and_containers_go_away() -> Result {
         }
         Ok::<_, lock_lab::LabError>(())
     };
-    tokio::time::timeout(support::PATIENCE, collected).await??;
+    tokio::time::timeout(PATIENCE, collected).await??;
     Ok(())
 }
 

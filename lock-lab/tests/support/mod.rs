@@ -1,12 +1,7 @@
-//! The common part of the lab's tests.
-#![allow(dead_code)] // each test program uses a part
+//! Waits of the lab's tests.
 
-use std::{
-    net::{SocketAddr, TcpStream},
-    time::Duration,
-};
+use std::time::Duration;
 
-use lock_lab::LabError;
 use tokio::time::{sleep, timeout};
 
 /// Longest wait for something that must happen, on a loaded machine.
@@ -44,12 +39,4 @@ pub async fn until_some<T, F: Future<Output = Option<T>>>(mut find: impl FnMut()
         }
     };
     timeout(PATIENCE, waiting).await.expect("it never happened")
-}
-
-pub fn timed_out(error: &LabError) -> bool {
-    matches!(error, LabError::Io { source, .. } if source.kind() == std::io::ErrorKind::TimedOut)
-}
-
-pub fn is_open(addr: SocketAddr) -> bool {
-    TcpStream::connect(addr).is_ok()
 }

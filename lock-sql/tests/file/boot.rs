@@ -6,7 +6,7 @@ use std::path::Path;
 use lock_core::Error;
 use lock_sql::client::{self, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
-use crate::{driver, locks};
+use crate::file::{driver, locks};
 
 async fn alter(path: &Path, statement: &'static str) {
     let options = SqliteConnectOptions::new().filename(path);

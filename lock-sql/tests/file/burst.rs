@@ -1,6 +1,6 @@
 //! A held lock survives a burst of acquires.
 
-use crate::{locks, support};
+use crate::{file::locks, support};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_held_lock_outlives_a_burst() {

@@ -10,7 +10,7 @@ use std::{
 
 use lock_core::Error;
 
-use crate::{connect, locks};
+use crate::file::{connect, locks};
 
 const PART: &str = "LOCK_SQL_TEST_PART";
 const ARGUMENT: &str = "LOCK_SQL_TEST_ARGUMENT";
@@ -26,7 +26,7 @@ pub struct Other {
 pub fn start(part: &str, argument: &str, change: impl FnOnce(&mut Command)) -> Other {
     let mut command = Command::new(env::current_exe().unwrap());
     change(&mut command);
-    command.args(["--exact", "child::play", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", "file::child::play", "--nocapture", "--test-threads=1"]);
     command.env(PART, part).env(ARGUMENT, argument);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut process = command.spawn().unwrap();

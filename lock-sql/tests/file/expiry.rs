@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_core::{Clock, Locks};
 
-use crate::{driver, locks};
+use crate::file::{driver, locks};
 
 /// A whole number of seconds might be in step with the regular looks.
 const TTL: Duration = Duration::from_millis(1100);

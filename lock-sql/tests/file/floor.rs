@@ -2,7 +2,7 @@
 
 use lock_core::Locks;
 
-use crate::{locks, support, support::floor};
+use crate::{file::locks, support, support::floor};
 
 async fn with_clients(check: impl AsyncFnOnce([Locks; 3])) {
     let _turn = support::turn().await;

@@ -8,7 +8,7 @@ use lock_sql::{
 };
 
 use crate::{
-    locks,
+    file::locks,
     support::grants::{self, OLD, old_entry},
 };
 

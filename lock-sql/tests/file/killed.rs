@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::FencingToken;
 use lock_sql::client::{self, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
-use crate::{child, locks};
+use crate::file::{child, locks};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

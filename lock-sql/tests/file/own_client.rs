@@ -12,7 +12,7 @@ use lock_sql::{
 };
 
 use crate::{
-    locks,
+    file::locks,
     support::contend::{acquire, contend},
 };
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use lock_core::Error;
 
-use crate::{connect, driver};
+use crate::file::{connect, driver};
 
 #[tokio::test]
 async fn an_error_names_what_stands_in_the_way() {

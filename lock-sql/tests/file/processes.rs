@@ -1,6 +1,6 @@
 //! Several processes on one file.
 
-use crate::child::{self, Other};
+use crate::file::child::{self, Other};
 
 #[test]
 fn processes_exclude_each_other() {

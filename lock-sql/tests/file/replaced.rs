@@ -9,7 +9,7 @@ use std::{
 
 use lock_core::{Error, LossReason};
 
-use crate::{child, driver, eventually, locks, users::mode};
+use crate::file::{child, driver, eventually, locks, users::mode};
 
 fn remove_all(folder: &Path) {
     for file in fs::read_dir(folder).unwrap() {

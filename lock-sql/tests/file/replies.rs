@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use lock_core::Locks;
 use lock_sql::Faults;
 
-use crate::{driver, eventually, locks};
+use crate::file::{driver, eventually, locks};
 
 const TTL: Duration = Duration::from_secs(6);
 /// A request waits a third of a TTL for its answer.

@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use crate::child;
+use crate::file::child;
 
 /// Two users without a name, and their group.
 const USERS: [u32; 2] = [61_001, 61_002];

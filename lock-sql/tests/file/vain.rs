@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::Error;
 use sqlx::{Connection, SqliteConnection, raw_sql};
 
-use crate::{locks, support};
+use crate::{file::locks, support};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waits_in_vain_end_together() {

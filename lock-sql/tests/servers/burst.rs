@@ -2,7 +2,10 @@
 
 use lock_sql::Dialect;
 
-use crate::{Database, locks, on_both, support};
+use crate::{
+    servers::{Database, locks, on_both},
+    support,
+};
 
 on_both!(a_held_lock_outlives_a_burst);
 

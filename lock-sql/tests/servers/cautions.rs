@@ -4,7 +4,7 @@ use lock_core::{DistributedLock, Fencing, StoreUrl};
 use lock_lab::{MariaDb, Postgres};
 use lock_sql::Dialect;
 
-use crate::{Database, connect, eventually, on_both};
+use crate::servers::{Database, connect, eventually, on_both};
 
 on_both!(a_password_that_a_machine_on_the_way_can_get_is_told);
 

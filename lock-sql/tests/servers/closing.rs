@@ -8,7 +8,7 @@ use lock_sql::{
     client::{Connection, PgConnection, raw_sql},
 };
 
-use crate::{Database, eventually, locks, on_both};
+use crate::servers::{Database, eventually, locks, on_both};
 
 on_both!(a_closed_client_leaves_nothing);
 

@@ -2,7 +2,7 @@
 
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks, on_both};
+use crate::servers::{Database, eventually, locks, on_both};
 
 on_both!(an_uncontended_lock_is_two_transactions, a_free_set_is_one_transaction);
 

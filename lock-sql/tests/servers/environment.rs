@@ -3,9 +3,10 @@
 use std::{env, process::Stdio};
 
 use lock_lab::{Authority, Postgres};
+use lock_sql::Dialect;
 use tokio::process::Command;
 
-use crate::connect;
+use crate::servers::{Database, connect};
 
 const URL: &str = "LOCK_SQL_TEST_URL";
 
@@ -22,7 +23,7 @@ async fn play() {
 /// What a process says that connects with these variables.
 async fn says(url: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "environment::play", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", "servers::environment::play", "--nocapture", "--test-threads=1"]);
     command.env(URL, url).envs(variables.iter().copied()).stderr(Stdio::null());
     let output = command.output().await.unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
@@ -33,8 +34,8 @@ async fn says(url: &str, variables: &[(&str, &str)]) -> String {
 /// Two processes with different ones would find different tables, and both have the lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn options_of_the_environment_are_refused() {
-    let server = Postgres::start().await.unwrap();
-    server.sql("CREATE SCHEMA elsewhere").await.unwrap();
+    let server = Database::start(Dialect::Postgres).await;
+    server.sql("CREATE SCHEMA elsewhere").await;
     let said = says(&server.url(), &[("PGOPTIONS", "-c search_path=elsewhere")]).await;
     assert!(said.contains("PGOPTIONS") && !said.contains("elsewhere"), "{said}");
     assert_eq!(says(&server.url(), &[("PGOPTIONS", " ")]).await, "connected");

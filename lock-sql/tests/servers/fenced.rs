@@ -3,7 +3,7 @@
 use lock_core::FencingToken;
 use lock_sql::Dialect;
 
-use crate::{Database, locks, on_both};
+use crate::servers::{Database, locks, on_both};
 
 on_both!(a_late_write_is_refused);
 

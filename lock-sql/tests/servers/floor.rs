@@ -3,7 +3,10 @@
 use lock_core::{Error, LossReason};
 use lock_sql::Dialect;
 
-use crate::{Database, locks, on_both, support::floor};
+use crate::{
+    servers::{Database, locks, on_both},
+    support::floor,
+};
 
 on_both!(
     a_raise_ends_a_lock_that_goes_from_hand_to_hand,

@@ -10,7 +10,7 @@ use lock_sql::{
 };
 
 use crate::{
-    Database, eventually, locks, on_both, rights,
+    servers::{Database, eventually, locks, on_both, rights},
     support::grants::{self, OLD, old_entry},
 };
 
@@ -82,7 +82,7 @@ async fn a_user_that_may_not_alter_locks_without_the_column(dialect: Dialect) {
     let (a, b) = (locks(&url).await, locks(&url).await);
     let guard = a.lock("a").unwrap().acquire().await.unwrap();
     let waiter = tokio::spawn(b.lock("a").unwrap().acquire());
-    crate::eventually("a waiter", async || a.inspect("a").await.unwrap().len() == 2).await;
+    crate::servers::eventually("a waiter", async || a.inspect("a").await.unwrap().len() == 2).await;
     guard.release().await.unwrap();
     let ticket = waiter.await.unwrap().unwrap().detach().await.unwrap();
     let guard = a.adopt(&ticket).await.unwrap();

@@ -6,7 +6,7 @@ use lock_core::{Clock, Error, LossReason};
 use lock_lab::{Postgres, Server};
 use lock_sql::Dialect;
 
-use crate::{Database, connect, eventually, locks, logins, on_both};
+use crate::servers::{Database, connect, eventually, locks, logins, on_both};
 
 on_both!(
     the_host_that_takes_writes_is_found_and_followed,

@@ -6,7 +6,10 @@ use lock_core::Locks;
 use lock_lab::{MariaDb, Postgres};
 use lock_sql::client::{Connection, MySqlConnection, raw_sql};
 
-use crate::{eventually, locks, support::contend::contend};
+use crate::{
+    servers::{eventually, locks},
+    support::contend::contend,
+};
 
 const CLIENTS: usize = 4;
 const TURNS: usize = 25;

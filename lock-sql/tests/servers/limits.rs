@@ -8,7 +8,7 @@ use lock_sql::{
     client::{Connection, MySqlConnection, PgConnection, raw_sql},
 };
 
-use crate::{Database, connect, eventually, locks, on_both};
+use crate::servers::{Database, connect, eventually, locks, on_both};
 
 on_both!(a_silent_host_is_given_up_in_time, a_silent_request_is_given_up_in_time);
 

@@ -9,7 +9,7 @@ use lock_sql::{
     client::{Connection, MySqlConnection, PgConnection, raw_sql},
 };
 
-use crate::{
+use crate::servers::{
     Database, connect, eventually, hosts, locks, on_both,
     rotation::{end_connections, set_password},
 };
@@ -156,7 +156,7 @@ async fn the_old_password_is_tried_though_the_server_is_slow_to_refuse_the_new_o
     let delay =
         ["shared_preload_libraries=pg_stat_statements,auth_delay", "auth_delay.milliseconds=9000"];
     let builder = delay.iter().fold(Postgres::builder(), |to, setting| to.arg("-c").arg(*setting));
-    let server = Database::Postgres(builder.start().await.unwrap());
+    let server = Database::from(builder.start().await.unwrap());
     let server = server.for_everyone(Dialect::Postgres).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(&file, "plain\n").unwrap();
@@ -177,6 +177,7 @@ async fn a_locked_account_is_denied() {
     let denied = connect(&server.url_as("plain:plain")).await.unwrap_err();
     assert!(matches!(denied, Error::Denied { .. }), "{denied:?}");
     assert!(denied.to_string().contains("locked"), "{denied}");
+    server.spoil();
     let unlock = "ALTER USER plain@'%' ACCOUNT UNLOCK; SET GLOBAL max_password_errors = 1";
     server.sql_as_admin(unlock).await;
     connect(&server.url_as("plain:wrong")).await.unwrap_err();

@@ -11,7 +11,7 @@ use lock_sql::{
 };
 
 use crate::{
-    Database, locks, on_both,
+    servers::{Database, locks, on_both},
     support::{
         contend::{acquire, contend},
         eventually,
@@ -137,6 +137,7 @@ async fn the_end_of_a_pool_does_not_affect_the_locks(dialect: Dialect) {
 
 /// Ends the user's connections, and sets another password.
 async fn change_password(database: &Database, password: &str) {
+    database.spoil();
     match database {
         Database::MariaDb(server) => {
             server.sql(&format!("SET PASSWORD = PASSWORD('{password}')")).await.unwrap();

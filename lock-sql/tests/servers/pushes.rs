@@ -6,7 +6,7 @@ use lock_core::{Clock, Locks};
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks, rotation::end_connections};
+use crate::servers::{Database, eventually, locks, rotation::end_connections};
 
 /// Well below the pause until the slow look of PostgreSQL, which would find out as well, and enough
 /// for a look of MySQL.

@@ -15,7 +15,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::{Database, connect, eventually, locks, on_both, rights::user};
+use crate::servers::{Database, connect, eventually, locks, on_both, rights::user};
 
 on_both!(a_server_that_became_read_only_is_left, a_read_only_server_is_refused_with_the_reason);
 
@@ -48,6 +48,7 @@ impl Address {
 impl Database {
     /// Makes the server refuse or take writes.
     pub async fn set_read_only(&self, on: bool) {
+        self.spoil();
         match self {
             Self::Postgres(server) => {
                 let set = format!("ALTER SYSTEM SET default_transaction_read_only = {on}");

@@ -6,7 +6,7 @@ use lock_core::Locks;
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks, on_both};
+use crate::servers::{Database, eventually, locks, on_both};
 
 on_both!(
     an_unanswered_acquire_is_sent_again,

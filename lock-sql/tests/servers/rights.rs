@@ -3,7 +3,7 @@
 use lock_core::Error;
 use lock_sql::{Dialect, schema};
 
-use crate::{Database, connect, locks, on_both};
+use crate::servers::{Database, connect, locks, on_both};
 
 on_both!(
     tables_made_by_a_migration_are_used,

@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use lock_core::{Error, Held, LossReason};
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks, on_both, rights::user};
+use crate::servers::{Database, eventually, locks, on_both, rights::user};
 
 on_both!(
     a_new_password_in_the_file_loses_no_lock,
@@ -109,6 +109,7 @@ async fn another_user_takes_over_though_the_connections_of_the_first_one_stay(di
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_user_takes_over_where_the_tables_have_a_schema() {
     let server = Database::start(Dialect::Postgres).await;
+    server.spoil();
     server.sql("CREATE SCHEMA locks; ALTER DATABASE lab SET search_path = locks").await;
     let server = server.for_everyone(Dialect::Postgres).await;
     let enter = "GRANT USAGE ON SCHEMA locks TO plain";

@@ -8,11 +8,13 @@ use lock_sql::Dialect;
 use tokio::runtime::{Builder, Handle};
 
 use crate::{
-    Database, connect, eventually, locks, on_both,
-    pushes::a_release_wakes,
-    rotation::end_connections,
+    servers::{
+        Database, connect, eventually, locks, on_both,
+        pushes::a_release_wakes,
+        rotation::end_connections,
+        tls::{refused, start, verify, with},
+    },
     support::contend::contend,
-    tls::{refused, start, verify, with},
 };
 
 on_both!(
@@ -278,7 +280,7 @@ async fn each_of_several_hosts_has_its_relay(dialect: Dialect) {
     let issued = authority.server(&[NAME]).unwrap();
     let one = with(dialect, &issued).await.for_everyone(dialect).await;
     let other = with(dialect, &issued).await.for_everyone(dialect).await;
-    let url = crate::hosts::url(&one.url_as("plain:plain"), &[&one, &other]);
+    let url = crate::servers::hosts::url(&one.url_as("plain:plain"), &[&one, &other]);
     let options = named("", &authority).replacen('?', "&", 1);
     let url = url + &options;
     one.set_read_only(true).await;

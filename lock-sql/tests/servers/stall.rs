@@ -9,7 +9,10 @@ use lock_sql::{
 };
 use tokio::task::JoinSet;
 
-use crate::{Database, eventually, locks, on_both, support};
+use crate::{
+    servers::{Database, eventually, locks, on_both},
+    support,
+};
 
 on_both!(a_stall_uses_up_no_connections);
 

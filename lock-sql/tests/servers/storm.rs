@@ -6,7 +6,10 @@ use lock_core::{LockSetGuard, Locks};
 use lock_lab::{Counters, Proxy};
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks, on_both, support};
+use crate::{
+    servers::{Database, eventually, locks, on_both},
+    support,
+};
 
 // With more threads the first are removed while the others are being dropped.
 on_both!(

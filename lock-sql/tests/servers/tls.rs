@@ -14,7 +14,8 @@ use lock_sql::{
 };
 
 use crate::{
-    Database, connect, locks, on_both, rotation::end_connections, support::contend::contend,
+    servers::{Database, connect, locks, on_both, rotation::end_connections},
+    support::contend::contend,
 };
 
 on_both!(
@@ -40,11 +41,11 @@ pub async fn with(dialect: Dialect, issued: &Issued) -> Database {
     match dialect {
         Dialect::Postgres => {
             let server = Postgres::builder().tls(certificate, key).start().await;
-            Database::Postgres(server.unwrap())
+            Database::from(server.unwrap())
         }
         _ => {
             let server = MariaDb::builder().tls(certificate, key).start().await;
-            Database::MariaDb(server.unwrap())
+            Database::from(server.unwrap())
         }
     }
 }
@@ -135,14 +136,14 @@ async fn a_server_that_demands_tls_and_certificates_gets_both(dialect: Dialect) 
             let server = builder.client_authority(authority.certificate()).start().await;
             let create = "CREATE ROLE certified LOGIN PASSWORD 'plain'; \
                           GRANT ALL ON ALL TABLES IN SCHEMA public TO certified";
-            (Database::Postgres(server.unwrap()), create)
+            (Database::from(server.unwrap()), create)
         }
         _ => {
             let builder = MariaDb::builder().tls(certificate, key).tls_only();
             let server = builder.client_authority(authority.certificate()).start().await;
             let create = "CREATE USER certified@'%' IDENTIFIED BY 'plain' REQUIRE X509; \
                           GRANT ALL ON lab.* TO certified@'%'";
-            (Database::MariaDb(server.unwrap()), create)
+            (Database::from(server.unwrap()), create)
         }
     };
     let other = locks(&(server.url() + &verify(&authority))).await;

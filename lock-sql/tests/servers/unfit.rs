@@ -7,7 +7,7 @@ use lock_lab::MariaDb;
 use lock_sql::{Dialect, schema};
 use tokio::process::{Child, Command};
 
-use crate::{Database, connect, eventually, rights::user};
+use crate::servers::{Database, connect, eventually, rights::user};
 
 fn reason(error: Error) -> String {
     assert!(matches!(error, Error::Rejected { effect: Effect::None, .. }), "{error:?}");

@@ -5,7 +5,10 @@ use std::time::Duration;
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
-use crate::{Database, eventually, locks, on_both, support};
+use crate::{
+    servers::{Database, eventually, locks, on_both},
+    support,
+};
 
 on_both!(waits_in_vain_end_together);
 

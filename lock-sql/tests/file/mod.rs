@@ -14,8 +14,6 @@ mod processes;
 mod replaced;
 #[cfg(feature = "properties")]
 mod replies;
-#[path = "../support/mod.rs"]
-mod support;
 mod users;
 mod vain;
 

@@ -1,9 +1,8 @@
 //! A Redis primary with replicas and sentinels in a network, and cuts in it.
 
-mod support;
-
 use lock_lab::{LabError, Network, Redis, RedisSentinels};
-use support::eventually;
+
+use crate::support::eventually;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -74,7 +73,7 @@ async fn sentinels_that_are_cut_off_from_each_other_promote_no_replica() -> Resu
     Ok(())
 }
 
-lock_lab::network_tests!(
+crate::trials!(
     a_split_makes_two_primaries_until_it_is_healed,
     a_write_while_the_replicas_are_cut_off_is_gone_after_a_failover,
     sentinels_that_are_cut_off_from_each_other_promote_no_replica,

@@ -1,12 +1,11 @@
 //! Clusters of three nodes in a network.
 
-mod support;
-
 use std::time::Duration;
 
 use lock_lab::{Etcd, EtcdCluster, Network, ZooKeeper, ZooKeeperCluster, state_of};
-use support::{eventually, until};
 use tokio::time::timeout;
+
+use crate::support::{eventually, until};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -93,7 +92,7 @@ async fn a_cluster_of_etcd_3_5_has_urls_in_the_order_that_is_asked_for() -> Resu
     Ok(())
 }
 
-lock_lab::network_tests!(
+crate::trials!(
     etcd_serves_and_survives_its_leader,
     zookeeper_serves_and_survives_its_leader,
     an_etcd_leader_that_is_cut_off_serves_no_more,

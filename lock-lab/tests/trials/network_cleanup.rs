@@ -1,22 +1,21 @@
 //! Nothing of a network stays behind.
 
-mod support;
-
 use std::{
     collections::BTreeSet,
     env, fs,
     io::{BufRead, BufReader},
     path::PathBuf,
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Child, Command, Stdio},
 };
 
-use lock_lab::{EtcdCluster, Network, network_trial, run_network_tests};
-use support::eventually;
+use lock_lab::{EtcdCluster, Network};
+
+use crate::support::eventually;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Makes this program the process under test, and marks all processes that it starts.
-const MARK: &str = "LOCK_LAB_MARK";
+pub const MARK: &str = "LOCK_LAB_MARK";
 
 struct Holder(Child);
 
@@ -79,7 +78,7 @@ async fn a_drop_leaves_no_process_no_data_and_no_namespace() -> Result {
 
 /// Prints the folders of a cluster, drops everything when its input ends, and prints the number of
 /// namespaces that are still open.
-async fn hold() -> Result {
+pub async fn hold() -> Result {
     let network = Network::new()?;
     let (etcd, _side) = (EtcdCluster::start(&network).await?, network.side()?);
     let home = |pid| fs::read_link(format!("/proc/{pid}/cwd"));
@@ -98,19 +97,7 @@ fn namespaces() -> std::io::Result<usize> {
     Ok(files.filter(|file| file.to_string_lossy().starts_with("net:[")).count())
 }
 
-fn main() -> ExitCode {
-    if env::var_os(MARK).is_some() {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        runtime.block_on(hold()).expect("it holds a network");
-    }
-    run_network_tests(vec![
-        network_trial(
-            "a_kill_of_this_process_leaves_no_process_and_no_data",
-            a_kill_of_this_process_leaves_no_process_and_no_data,
-        ),
-        network_trial(
-            "a_drop_leaves_no_process_no_data_and_no_namespace",
-            a_drop_leaves_no_process_no_data_and_no_namespace,
-        ),
-    ])
-}
+crate::trials!(
+    a_kill_of_this_process_leaves_no_process_and_no_data,
+    a_drop_leaves_no_process_no_data_and_no_namespace,
+);

@@ -1,16 +1,15 @@
 //! Sides of a network, and cuts between them.
 
-mod support;
-
 use std::{io, net::SocketAddr, time::Duration};
 
 use lock_lab::{Etcd, MariaDb, Network, Postgres, Proxy, Redis, Side, ZooKeeper};
-use support::{MOMENT, PATIENCE};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     time::timeout,
 };
+
+use crate::support::{MOMENT, PATIENCE};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -157,7 +156,7 @@ async fn a_side_that_is_dropped_ends_its_tasks() -> Result {
     Ok(())
 }
 
-lock_lab::network_tests!(
+crate::trials!(
     two_sides_of_one_process_see_different_things,
     a_cut_in_one_direction_lets_the_other_through,
     an_open_connection_goes_on_after_a_cut,

@@ -7,10 +7,11 @@ use std::{
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
-/// Runs this program's tests without any capability, as in a plain container.
+/// Runs the tests of this file without any capability, as in a plain container.
 fn without_capabilities(ci: Option<&str>) -> std::io::Result<Output> {
     let mut command = Command::new("setpriv");
-    command.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(env::current_exe()?);
+    command.args(["--bounding-set=-all", "--inh-caps=-all"]);
+    command.arg(env::current_exe()?).arg("network_missing::");
     match ci {
         Some(value) => command.env("CI", value),
         None => command.env_remove("CI"),
@@ -21,8 +22,9 @@ fn without_capabilities(ci: Option<&str>) -> std::io::Result<Output> {
 async fn a_test_without_a_network_counts_as_not_run() -> Result {
     let output = without_capabilities(None)?;
     let said = String::from_utf8(output.stderr)?;
-    let line = "not run: a_test_without_a_network_counts_as_not_run: no network on this machine";
-    assert!(said.lines().any(|said| said.starts_with(line)), "{said}");
+    let test = "network_missing::a_test_without_a_network_counts_as_not_run";
+    let line = format!("not run: {test}: no network on this machine");
+    assert!(said.lines().any(|said| said.starts_with(&line)), "{said}");
     let counted = String::from_utf8(output.stdout)?;
     assert!(counted.contains("ok. 0 passed; 0 failed; 2 ignored"), "{counted}");
     assert!(output.status.success());
@@ -38,7 +40,4 @@ async fn a_test_without_a_network_fails_in_ci() -> Result {
     Ok(())
 }
 
-lock_lab::network_tests!(
-    a_test_without_a_network_counts_as_not_run,
-    a_test_without_a_network_fails_in_ci,
-);
+crate::trials!(a_test_without_a_network_counts_as_not_run, a_test_without_a_network_fails_in_ci,);

@@ -1,0 +1,4 @@
+//! What the features of this crate show to its users.
+
+#[cfg(feature = "serde")]
+mod serde;

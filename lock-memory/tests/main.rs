@@ -1,0 +1,21 @@
+//! The store in memory, and what it shows of lock-core.
+
+mod at_least;
+mod blocking;
+#[cfg(feature = "properties")]
+mod broken;
+mod close;
+mod contract;
+mod detach;
+mod drain;
+mod errors;
+mod floor;
+mod losses;
+mod named;
+mod network;
+mod owner;
+mod run;
+mod runtimes;
+mod sets;
+mod unpolled;
+mod waits;
