@@ -1,7 +1,7 @@
 //! Acquire and release without contention: one task, and 64 tasks on 64 names. The same run
 //! measures the floor beside it: the least that the bare client crate does for a lock.
 //!
-//! `cargo bench --features all --bench acquire [-- STORE]`
+//! `cargo bench -p distlock-benches --features all --bench acquire [-- STORE]`
 
 use std::{sync::Arc, time::Duration};
 

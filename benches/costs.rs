@@ -1,7 +1,7 @@
 //! The costs of locks other than time, on this machine: memory and requests of held locks, requests
 //! while other clients wait, and round trips.
 //!
-//! `cargo bench --features all --bench costs [-- STORE]`
+//! `cargo bench -p distlock-benches --features all --bench costs [-- STORE]`
 
 use std::{process::Command, time::Duration};
 

@@ -1,14 +1,14 @@
 //! Acquire and release on each deployment of Redis: one server, Sentinel, Cluster, and Redlock on
 //! five servers. A bare client takes turns with distlock on the same servers.
 //!
-//! `cargo bench --features redis --bench deployments`
+//! `cargo bench -p distlock-benches --features redis --bench deployments`
 
 #[cfg(feature = "redis")]
 mod deployed;
 
 #[cfg(not(feature = "redis"))]
 fn main() {
-    println!("Redis is not compiled in: cargo bench --features redis --bench deployments");
+    println!("Redis is not compiled in: --features redis");
 }
 
 #[cfg(feature = "redis")]

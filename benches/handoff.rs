@@ -3,7 +3,7 @@
 //! is given as time, and as turns of other tasks: an exact count that pauses of the machine do not
 //! change.
 //!
-//! `cargo bench --features all --bench handoff [-- STORE]`
+//! `cargo bench -p distlock-benches --features all --bench handoff [-- STORE]`
 
 use std::{io::Write, process::Stdio, time::Duration};
 

@@ -13,7 +13,7 @@ pub fn all() -> Vec<&'static str> {
     let wanted: Vec<_> = schemes.collect();
     let chosen: Vec<_> = all.filter(|store| named.is_empty() || wanted.contains(store)).collect();
     if chosen.is_empty() {
-        println!("none of the stores {named:?} is compiled in: cargo bench --features all");
+        println!("none of the stores {named:?} is compiled in: --features all");
     }
     chosen
 }
