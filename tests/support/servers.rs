@@ -56,7 +56,7 @@ pub async fn patient_zookeeper() -> Result<Lent<lock_lab::ZooKeeper>, Failure> {
 /// Removes the nodes that clients have made.
 #[cfg(feature = "zookeeper")]
 async fn empty_zookeeper(server: &lock_lab::ZooKeeper) -> Result<(), Failure> {
-    use lock_zk::client::{Client, Error};
+    use distlock::zookeeper::client::{Client, Error};
 
     async fn remove_below(client: &Client, path: &str) -> Result<(), Failure> {
         for child in client.list_children(path).await.unwrap_or_default() {
