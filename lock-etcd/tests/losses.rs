@@ -8,7 +8,7 @@ use crate::support::*;
 #[tokio::test]
 async fn a_thousand_losses_with_one_session_are_one_revocation_and_no_removals() {
     let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "?ttl=3s").await;
+    let (locks, proxy) = behind_proxy(&etcd, "?ttl=10s").await;
     let acquired = join_all((0..1000).map(|n| locks.lock(format!("job{n}")).unwrap().acquire()));
     let guards: Vec<_> = acquired.await.into_iter().map(Result::unwrap).collect();
     proxy.refuse();

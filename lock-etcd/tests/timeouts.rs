@@ -16,7 +16,7 @@ async fn a_thousand_waits_in_vain_end_as_timeouts_that_name_the_holder() {
     let held = other.lock("job").unwrap().holder("the holder").acquire().await.unwrap();
     let (ours, proxy) = behind_proxy(&etcd, "").await;
     proxy.delay(Duration::from_millis(1));
-    let lock = ours.lock("job").unwrap().wait(Duration::from_secs(3));
+    let lock = ours.lock("job").unwrap().wait(Duration::from_secs(6));
     let waiting: Vec<_> = (0..WAITERS).map(|_| tokio::spawn(lock.acquire())).collect();
     let mut named = 0;
     for waited in join_all(waiting).await {

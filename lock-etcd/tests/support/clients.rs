@@ -1,6 +1,6 @@
 //! Clients, and waits for what they do.
 
-use std::{future::Future, time::Duration};
+use std::{env, future::Future, time::Duration};
 
 use lock_core::{Clock, Locks, StoreUrl};
 use lock_etcd::{EtcdConfig, EtcdLock};
@@ -19,12 +19,20 @@ pub async fn locks(url: &str) -> Locks {
     Locks::new(driver(url).await)
 }
 
+/// Returns how often to repeat something, and how often in a long run.
+pub fn repeats(times: usize, in_a_long_run: usize) -> usize {
+    if env::var_os("DISTLOCK_LONG").is_some() { in_a_long_run } else { times }
+}
+
 /// Waits until a condition is true.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let end = Clock::Boot.now() + PATIENCE;
+    let mut pause = Duration::from_millis(5);
     while !is_so().await {
         assert!(Clock::Boot.now() < end, "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(pause).await;
+        // A look may cost the server more than what is waited for.
+        pause = (pause * 3 / 2).min(Duration::from_millis(50));
     }
 }
 

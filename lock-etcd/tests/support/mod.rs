@@ -13,8 +13,9 @@ use lock_lab::{Counters, Etcd, Proxy};
 
 pub use self::clients::*;
 
+/// An etcd that checks passwords in no time.
 pub async fn etcd() -> Etcd {
-    Etcd::builder().in_memory().start().await.unwrap()
+    Etcd::builder().in_memory().arg("--bcrypt-cost=4").start().await.unwrap()
 }
 
 /// A client behind a proxy of its own.
@@ -47,6 +48,25 @@ pub fn requests(now: &Counters, before: &Counters) -> Vec<(String, u64)> {
     let background = ["rpc.LeaseKeepAlive", "rpc.Watch"];
     let rpc = spent.iter().filter(|(key, _)| key.starts_with("rpc.") && !background.contains(key));
     rpc.map(|(key, count)| (key["rpc.".len()..].to_owned(), count)).collect()
+}
+
+/// Plays a round until it costs exactly these requests: background requests only add, and a busy
+/// machine sends more of them. Returns its events.
+pub async fn costs(etcd: &Etcd, expected: &[(&str, u64)], mut round: impl AsyncFnMut()) -> u64 {
+    const ROUNDS: usize = 5;
+    let expected: Vec<_> =
+        expected.iter().map(|(rpc, count)| ((*rpc).to_owned(), *count)).collect();
+    let mut spent = Vec::new();
+    for _ in 0..ROUNDS {
+        let before = etcd.counters().await.unwrap();
+        round().await;
+        let now = etcd.counters().await.unwrap();
+        spent.push(requests(&now, &before));
+        if spent.ends_with(&[expected.clone()]) {
+            return events(&now, &before);
+        }
+    }
+    panic!("{spent:?}, and never {expected:?}");
 }
 
 /// Returns the number of events that the server sent since `before`, or a few less: the server

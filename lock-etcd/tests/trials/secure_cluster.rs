@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    env,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -207,10 +206,6 @@ pub async fn every_promise_is_kept_over_tls_with_logins() -> Result<(), Failure>
     Ok(())
 }
 
-/// How often the leader is killed.
-const KILLS: usize = 3;
-/// .. in a long run.
-const MANY_KILLS: usize = 10;
 /// After this a client leaves a member that is silent.
 const SILENCE: Duration = Duration::from_secs(2);
 /// What a busy machine takes besides.
@@ -236,8 +231,7 @@ pub async fn no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed() -> Resu
     }
     load.until_all_go_on().await;
     let (mut elections, mut pauses) = (Vec::new(), Vec::new());
-    let kills = if env::var_os("DISTLOCK_LONG").is_some() { MANY_KILLS } else { KILLS };
-    for _ in 0..kills {
+    for _ in 0..repeats(3, 10) {
         let old = cluster.etcd.leader().await?;
         let killed = Clock::Boot.now();
         cluster.etcd.node(old).kill();
