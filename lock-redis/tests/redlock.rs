@@ -76,6 +76,7 @@ async fn votes_of_a_server_that_restarted_do_not_count() {
     let five = Five::own().await;
     let far = Far::of(&five).await;
     let near = five.locks().await;
+    five.all_know(&far.locks).await;
     // A holder with the votes of the first three alone.
     far.proxies[3..].iter().for_each(|proxy| proxy.refuse());
     // None of its votes expires meanwhile.
@@ -131,6 +132,7 @@ async fn a_renewal_wins_back_lost_votes() {
 async fn a_slow_server_is_not_waited_for() {
     let five = Five::lent().await;
     let far = Far::with(&five, PATIENTLY).await;
+    five.all_know(&far.locks).await;
     for slow in [0, 4] {
         // Its answers are still on their way at the end of the test.
         far.proxies[slow].half_open();
@@ -150,6 +152,7 @@ async fn a_slow_server_is_not_waited_for() {
 async fn an_acquire_takes_as_long_as_its_slowest_needed_server() {
     let five = Five::lent().await;
     let far = Far::of(&five).await;
+    five.all_know(&far.locks).await;
     for (proxy, millis) in far.proxies.iter().zip([10, 20, 60, 120, 240]) {
         proxy.delay(Duration::from_millis(millis));
     }
@@ -170,8 +173,8 @@ async fn an_acquire_takes_as_long_as_its_slowest_needed_server() {
 async fn a_free_lock_costs_two_requests_to_each_server() {
     let five = Five::lent().await;
     let locks = five.locks().await;
-    let lock = locks.lock("orders").unwrap();
-    lock.acquire().await.unwrap().release().await.unwrap();
+    five.all_know(&locks).await;
+    let lock = locks.lock("orders").unwrap().ttl(LONG);
     let mut before = Vec::new();
     for node in five.nodes.iter() {
         before.push(node.counters().await.unwrap());

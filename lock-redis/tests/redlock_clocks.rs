@@ -17,6 +17,8 @@ async fn jumps_until_two_hold_it(votes: usize, renewed: bool) -> usize {
     let five = Five::own().await;
     let far = Far::of(&five).await;
     let near = five.locks().await;
+    five.all_know(&far.locks).await;
+    five.all_know(&near).await;
     far.proxies[votes..].iter().for_each(|proxy| proxy.refuse());
     let lock = far.locks.lock("orders").unwrap().ttl(TTL);
     let guard = match renewed {

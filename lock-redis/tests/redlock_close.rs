@@ -27,6 +27,7 @@ async fn a_close_during_an_outage_ends_and_leaves_nothing_running() {
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = alive();
     let locks = five.locks().await;
+    five.all_know(&locks).await;
     let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
     // They keep their connections, and say nothing.
     five.nodes.iter().for_each(|node| node.stop());

@@ -61,6 +61,7 @@ async fn two_of_five_are_down_or_silent_and_nobody_waits_for_them() {
 async fn two_of_five_fall_silent_while_a_lock_is_held() {
     let five = Five::lent().await;
     let locks = try_locks(&format!("{}{PATIENTLY}", five.url())).await.unwrap();
+    five.all_know(&locks).await;
     let lock = locks.lock("orders").unwrap().ttl(LONG);
     let guard = lock.acquire().await.unwrap();
     five.nodes[..2].iter().for_each(|node| node.stop());
@@ -79,6 +80,7 @@ async fn a_slow_server_that_is_needed_takes_its_time_and_a_silent_one_the_limit(
     let five = Five::lent().await;
     const LIMIT: Duration = Duration::from_secs(3);
     let far = Far::with(&five, "?request_timeout=3s").await;
+    five.all_know(&far.locks).await;
     let lock = far.locks.lock("orders").unwrap().ttl(LONG);
     far.proxies[3..].iter().for_each(|proxy| proxy.refuse());
     far.proxies[2].delay(Duration::from_millis(100));
@@ -181,6 +183,7 @@ async fn a_request_that_is_sent_again_after_the_release_leaves_no_vote() {
     const RELEASE: &str = include_str!("../src/majority/scripts/release.lua");
     let five = Five::lent().await;
     let far = Far::of(&five).await;
+    five.all_know(&far.locks).await;
     let last = &five.nodes[4];
     far.proxies[4].delay(Duration::from_millis(150));
     last.command(&[b"SCRIPT", b"FLUSH"]).await.unwrap();

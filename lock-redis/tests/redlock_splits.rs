@@ -8,6 +8,7 @@ use crate::lab::majority::*;
 /// end of the test.
 async fn with_a_slow_server(five: &Five) -> Far {
     let far = Far::with(five, PATIENTLY).await;
+    five.all_know(&far.locks).await;
     far.proxies[4].half_open();
     far
 }
@@ -33,7 +34,8 @@ async fn a_split_does_not_wait_for_a_slow_server() {
 #[tokio::test]
 async fn a_slow_server_decides_a_split_that_stays() {
     let five = Five::lent().await;
-    let far = Far::of(&five).await;
+    let far = Far::with(&five, PATIENTLY).await;
+    five.all_know(&far.locks).await;
     far.proxies[4].delay(Duration::from_millis(100));
     // The greatest id: any other attempt leads the split. Its holder takes no vote back.
     two_votes_for(&five, b"ffffffffffffffffffffffffffffffff:1:crashed").await;

@@ -8,35 +8,44 @@ use std::{
     time::Duration,
 };
 
-use lock_core::Clock;
+use lock_core::{Clock, Instant};
 use tokio::task::JoinHandle;
 
 const PERIOD: Duration = Duration::from_millis(10);
 
 /// Measures how long a task that is due waits for its turn, until it is dropped.
 pub struct Beat {
-    micros: Arc<AtomicU64>,
+    started: Instant,
+    /// Its longest wait that is over, and when the present one has begun.
+    times: Arc<[AtomicU64; 2]>,
     task: JoinHandle<()>,
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).expect("no test takes so long")
 }
 
 impl Beat {
     pub fn start() -> Self {
-        let micros = Arc::new(AtomicU64::new(0));
-        let measured = micros.clone();
+        let (started, times) = (Clock::Boot.now(), Arc::new([const { AtomicU64::new(0) }; 2]));
+        let measured = times.clone();
         let task = tokio::spawn(async move {
             loop {
                 let slept = Clock::Boot.now();
+                measured[1].store(micros(slept.since(started)), Ordering::Relaxed);
                 tokio::time::sleep(PERIOD).await;
                 let late = Clock::Boot.now().since(slept).saturating_sub(PERIOD);
-                measured.fetch_max(late.as_micros() as u64, Ordering::Relaxed);
+                measured[0].fetch_max(micros(late), Ordering::Relaxed);
             }
         });
-        Self { micros, task }
+        Self { started, times, task }
     }
 
-    /// The longest wait so far.
+    /// The longest wait so far, also if it is not over.
     pub fn late(&self) -> Duration {
-        Duration::from_micros(self.micros.load(Ordering::Relaxed))
+        let [over, begun] = [0, 1].map(|n| self.times[n].load(Ordering::Relaxed));
+        let since = Clock::Boot.now().since(self.started) - Duration::from_micros(begun);
+        Duration::from_micros(over).max(since.saturating_sub(PERIOD))
     }
 }
 

@@ -76,6 +76,18 @@ impl Five {
         self.try_locks().await.unwrap()
     }
 
+    /// Waits until a client is connected to all servers: a connect waits for a majority.
+    pub async fn all_know(&self, locks: &Locks) {
+        let guard = locks.lock("hello").unwrap().ttl(LONG).acquire().await.unwrap();
+        until(async || {
+            guard.renew().await.unwrap();
+            self.votes("hello").await == self.nodes.len()
+        })
+        .await;
+        guard.release().await.unwrap();
+        until(async || self.left_behind().await.is_empty()).await;
+    }
+
     /// The number of servers with this key.
     pub async fn votes(&self, key: &str) -> usize {
         let mut votes = 0;

@@ -24,10 +24,11 @@ macro_rules! trials {
 
 fn main() -> ExitCode {
     lock_lab::run_network_tests(trials![
+        // They take longest.
         cluster_properties::all_properties_are_kept,
+        sentinel_properties::all_properties_are_kept,
         partition::with_all_replicas_one_side_holds_at_a_time,
         partition::with_one_replica_of_two_both_sides_hold_and_the_token_decides,
         partition::without_replicas_both_sides_hold_and_the_token_decides,
-        sentinel_properties::all_properties_are_kept,
     ])
 }
