@@ -144,6 +144,17 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut look: impl FnM
     }
 }
 
+/// Waits until a lock was renewed for this long. It must be held all the time.
+pub async fn outlives(guard: &LockGuard, span: Duration) {
+    let deadline = || Clock::Boot.now() + guard.remaining();
+    let end = deadline() + span;
+    eventually("it is renewed", async || {
+        assert!(guard.is_valid(), "{guard:?}");
+        deadline() > end
+    })
+    .await;
+}
+
 /// Waits for something that must happen within the test's patience.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {

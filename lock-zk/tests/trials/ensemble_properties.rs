@@ -19,9 +19,9 @@ use crate::{
 
 /// Places of clients, and checks at a time in each: a place has one thread, and checks mostly wait.
 const SIDES: usize = 4;
-const AT_A_TIME: usize = 8;
-/// Checks that restart the servers take twice this, and more if a restart takes half of it.
-const TTL: Duration = Duration::from_secs(5);
+const AT_A_TIME: usize = 4;
+/// Lasts on a busy machine. Checks that restart the servers take twice this.
+const TTL: Duration = Duration::from_secs(8);
 
 /// A directory for one check.
 struct Room {
@@ -101,9 +101,10 @@ async fn play(
 }
 
 pub async fn every_promise_is_kept_by_three_servers() -> Result<(), Failure> {
-    // A restart costs all that use the servers the same session, whichever kinds they hold: a long
-    // run has all kinds.
-    let (shared, restarted) = (Checks::new(false, true), Checks::new(true, is_long()));
+    // The suite plays them as other kinds on one server. Three servers differ in how long sessions
+    // live, which all kinds share.
+    let as_others = is_long();
+    let (shared, restarted) = (Checks::new(false, as_others), Checks::new(true, as_others));
     tokio::try_join!(play(&shared, false, (SIDES, AT_A_TIME)), play(&restarted, true, (1, 1)),)?;
     Checks::all_kept([shared, restarted]);
     Ok(())

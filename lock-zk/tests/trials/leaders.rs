@@ -24,10 +24,8 @@ const TICK: Duration = Duration::from_secs(1);
 const KEPT: usize = 5;
 /// A grant of a dead leader may be on its way for a moment.
 const IN_FLIGHT: Duration = Duration::from_millis(50);
-/// After this a client leaves a server that is silent: two fifths of the TTL.
-const SILENCE: Duration = Duration::from_secs(8);
-/// What a busy machine takes besides.
-const BUSY: Duration = Duration::from_secs(2);
+/// The next grant comes no later than this after the new leader, also on a busy machine.
+const LATEST: Duration = Duration::from_secs(6);
 
 /// What all workers see of one lock.
 #[derive(Default)]
@@ -145,7 +143,7 @@ pub async fn leaders_are_killed_and_no_lock_is_lost() -> Result<(), Box<dyn Erro
         cluster.leader_after(leader).await?;
         let elected = Clock::Boot.now().since(killed);
         let granted = until_they_go_on(&seen, killed + IN_FLIGHT).await + IN_FLIGHT;
-        assert!(granted < elected + SILENCE + BUSY, "{granted:?} with a leader after {elected:?}");
+        assert!(granted < elected + LATEST, "{granted:?} with a leader after {elected:?}");
         elections.push(elected);
         grants.push(granted);
         cluster.node(leader).restart().await?;

@@ -2,13 +2,12 @@
 
 use std::{error::Error, time::Duration};
 
-use lock_core::Clock;
 use lock_lab::Network;
 use lock_zk::client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
 
 use crate::{
     cluster,
-    support::{lab, open, soon},
+    support::{lab, open, outlives, soon},
 };
 
 /// Lasts on a busy machine.
@@ -31,18 +30,10 @@ async fn close_root(url: String, others: Permission) -> Outcome {
     Ok(())
 }
 
-/// Holds a lock for three TTLs.
 async fn keep(url: String) -> Outcome {
     let locks = open(&url).await;
     let guard = soon("it is granted", locks.lock("kept")?.ttl(TTL).acquire()).await?;
-    let granted = Clock::Boot.now();
-    tokio::select! {
-        reason = guard.lost() => {
-            let after = Clock::Boot.now().since(granted);
-            return Err(format!("lost after {after:?}: {reason}").into());
-        }
-        () = tokio::time::sleep(TTL * 3) => {}
-    }
+    outlives(&guard, TTL * 2).await;
     guard.release().await?;
     Ok(())
 }
