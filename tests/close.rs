@@ -9,28 +9,27 @@
     feature = "mysql"
 ))]
 
-#[path = "close/events.rs"]
 mod events;
 
 use std::time::Duration;
 
 use distlock::{Error, LossReason};
 
+use self::events::Events;
 use crate::support::{Store, connect, eventually};
 
-const TTL: Duration = Duration::from_secs(6);
+/// Longer than each test, so that it frees nothing.
+const TTL: Duration = Duration::from_secs(40);
 
 on_every_store!(
     everything_is_given_back,
-    held_locks_are_traced_as_released,
-    locks_given_up_before_are_traced_as_released,
-    a_drain_waits_for_dropped_guards,
+    each_end_is_traced,
     waiters_get_an_error,
     a_second_close_succeeds_and_later_calls_fail,
 );
 
 async fn everything_is_given_back(store: &str) {
-    let server = Store::open(store).await;
+    let server = Store::open_patient(store).await;
     let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
     let mut guards = Vec::new();
     for n in 0..20 {
@@ -44,7 +43,6 @@ async fn everything_is_given_back(store: &str) {
         assert_eq!(guard.lost().await, LossReason::Closed);
     }
     assert!(!shared.is_valid());
-    // The TTL is longer than the whole test, so it does not free them.
     let after = tokio::time::timeout(TTL / 2, async {
         for n in 0..20 {
             drop(staying.lock(format!("held/{n}")).unwrap().acquire().await.unwrap());
@@ -54,11 +52,21 @@ async fn everything_is_given_back(store: &str) {
     after.await.expect("what was held is free").release().await.unwrap();
 }
 
-async fn held_locks_are_traced_as_released(store: &str) {
-    let events = events::of_this_process();
-    let server = Store::open(store).await;
-    let locks = connect(&server.url()).await;
-    let names = ["held", "shared", "permits"].map(|kind| format!("closed/{store}/{kind}"));
+/// In a process of its own: drivers trace from any thread.
+async fn each_end_is_traced(store: &str) {
+    if !lock_lab::in_own_process(&format!("close::{store}::each_end_is_traced")) {
+        return;
+    }
+    let events = Events::of_this_process();
+    let server = Store::open_patient(store).await;
+    held_locks_are_traced_as_released(&server.url(), &events).await;
+    locks_given_up_before_are_traced_as_released(&server.url(), &events).await;
+    a_drain_waits_for_dropped_guards(&server.url(), &events).await;
+}
+
+async fn held_locks_are_traced_as_released(url: &str, events: &Events) {
+    let locks = connect(url).await;
+    let names = ["held", "shared", "permits"].map(|kind| format!("closed/{kind}"));
     let held = locks.lock(&names[0]).unwrap().ttl(TTL).acquire().await.unwrap();
     let shared = locks.shared(&names[1]).unwrap().ttl(TTL).acquire().await.unwrap();
     let permits = locks.semaphore(&names[2], 3).unwrap().ttl(TTL).acquire_many(2).await.unwrap();
@@ -69,18 +77,16 @@ async fn held_locks_are_traced_as_released(store: &str) {
     }
 }
 
-async fn locks_given_up_before_are_traced_as_released(store: &str) {
-    let events = events::of_this_process();
+async fn locks_given_up_before_are_traced_as_released(url: &str, events: &Events) {
     for n in 0..5 {
-        let server = Store::open(store).await;
-        let locks = connect(&server.url()).await;
-        let names = ["dropped", "cut"].map(|how| format!("before/{store}/{how}/{n}"));
+        let locks = connect(url).await;
+        let names = ["dropped", "cut"].map(|how| format!("before/{how}/{n}"));
         let cut = locks.lock(&names[1]).unwrap().ttl(TTL).max_hold(Duration::from_millis(50));
         let cut = cut.acquire().await.unwrap();
         assert_eq!(cut.lost().await, LossReason::MaxHold);
         drop(locks.lock(&names[0]).unwrap().ttl(TTL).acquire().await.unwrap());
         locks.close().await.unwrap();
-        let after = connect(&server.url()).await;
+        let after = connect(url).await;
         for (name, expected) in names.iter().zip([
             &["INFO granted", "INFO released"][..],
             &["INFO granted", "WARN lost", "INFO released"],
@@ -94,12 +100,10 @@ async fn locks_given_up_before_are_traced_as_released(store: &str) {
     }
 }
 
-async fn a_drain_waits_for_dropped_guards(store: &str) {
-    let events = events::of_this_process();
+async fn a_drain_waits_for_dropped_guards(url: &str, events: &Events) {
     for n in 0..5 {
-        let server = Store::open(store).await;
-        let locks = connect(&server.url()).await;
-        let name = format!("drained/{store}/{n}");
+        let locks = connect(url).await;
+        let name = format!("drained/{n}");
         drop(locks.lock(&name).unwrap().ttl(TTL).acquire().await.unwrap());
         assert_eq!(locks.drain(TTL).await.unwrap(), 0);
         assert_eq!(events.about(&name), ["INFO granted", "INFO released"], "{name}");
@@ -107,7 +111,7 @@ async fn a_drain_waits_for_dropped_guards(store: &str) {
 }
 
 async fn waiters_get_an_error(store: &str) {
-    let server = Store::open(store).await;
+    let server = Store::open_patient(store).await;
     let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
     let guard = staying.lock("busy").unwrap().acquire().await.unwrap();
     let waiter = tokio::spawn(leaving.lock("busy").unwrap().ttl(TTL).acquire());
@@ -122,7 +126,7 @@ async fn waiters_get_an_error(store: &str) {
 }
 
 async fn a_second_close_succeeds_and_later_calls_fail(store: &str) {
-    let server = Store::open(store).await;
+    let server = Store::open_patient(store).await;
     let locks = connect(&server.url()).await;
     let clone = locks.clone();
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();

@@ -19,7 +19,7 @@ use futures_util::{Stream, StreamExt};
 use crate::support::{self, connect, eventually, start};
 
 /// Limit for expected events. Longer than a stall of a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 on_every_server!(an_outage_its_end_and_the_close_are_reported);
 test_on!("postgres" postgres an_outage_its_end_and_the_close_are_reported);

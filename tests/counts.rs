@@ -3,13 +3,11 @@
 //! (renewals) only add to the count, so the minimum of a few rounds is the cost.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
-use std::time::Duration;
-
 use distlock::{LockGuard, Locks};
 use lock_lab::{Counters, Server};
 use tokio::task::JoinSet;
 
-use crate::support::{self, Running, connect, eventually};
+use crate::support::{Running, connect, eventually, start_patient};
 
 const ROUNDS: usize = 5;
 /// More rounds with many clients, because each client keeps a session alive.
@@ -18,17 +16,7 @@ const PAIRS: u64 = 100;
 
 /// A server that allows a very long TTL, so that few renewals fall into a round.
 async fn patient(store: &str) -> (Running, String) {
-    let server: Running = match store {
-        "zookeeper" => {
-            // The server's sweep deletes empty directories, and the next acquire makes them again.
-            // On a slow machine each round would meet one of the lab's sweeps.
-            let builder = lock_lab::ZooKeeper::builder()
-                .tick(Duration::from_secs(2))
-                .arg("-Dznode.container.checkIntervalMs=3600000");
-            Running::ZooKeeper(builder.start().await.unwrap_or_else(|error| panic!("{error}")))
-        }
-        _ => support::start(store).await,
-    };
+    let server = start_patient(store).await;
     let url = format!("{}?ttl=40s", server.url());
     (server, url)
 }

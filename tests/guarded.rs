@@ -14,7 +14,7 @@ mod on_zookeeper;
 
 use distlock::LockGuard;
 
-use crate::{Failure, support};
+use crate::support;
 
 async fn write(url: &str, guard: &LockGuard) -> bool {
     let written = match guard.store() {

@@ -7,7 +7,7 @@ mod support;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 #[path = "../examples/guarded/src/address.rs"]
 mod address;
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 mod blocking;
 mod close;

@@ -20,12 +20,10 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::support::{Store, eventually};
+use crate::support::{Store, eventually, size};
 
 /// Limit for immediate events.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Number of rounds in which a runtime ends during its requests.
-const ENDS: usize = 60;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 test_on!(
     "memory" memory every_call_returns_an_error waiters_get_an_error
@@ -63,18 +61,19 @@ async fn every_call_returns_an_error(store: &str) {
 /// running without a pause after the connection's own tasks are gone.
 async fn a_runtime_can_end_during_requests(store: &str) {
     let server = Store::open(store).await;
-    for round in 0..ENDS {
+    let ends = size(10, 60);
+    for round in 0..ends {
         let (url, (end, ended)) = (server.url(), oneshot::channel());
         // The thread is not joined: the test ends even if the runtime does not.
         thread::spawn(move || {
-            ends_under_requests(&url, round);
+            ends_under_requests(&url, 24 + 420 * round / ends);
             let _ = end.send(());
         });
         soon("the runtime ends", ended).await.unwrap();
     }
 }
 
-fn ends_under_requests(url: &str, round: usize) {
+fn ends_under_requests(url: &str, requests: usize) {
     let asked = Arc::new(AtomicUsize::new(0));
     let home = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     let locks = home.block_on(async { distlock::connect(url).await }).unwrap();
@@ -88,7 +87,7 @@ fn ends_under_requests(url: &str, round: usize) {
         });
     }
     // Each round ends the runtime at another moment.
-    while asked.load(Ordering::Relaxed) < 24 + round * 7 {
+    while asked.load(Ordering::Relaxed) < requests {
         thread::yield_now();
     }
 }

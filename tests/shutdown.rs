@@ -17,7 +17,7 @@ use futures_util::FutureExt;
 use crate::support::{Store, connect, eventually};
 
 /// Limit for expected events. Longer than a stall of a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 on_every_store!(
     a_drain_waits_for_guards_and_refuses_newcomers,

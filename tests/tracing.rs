@@ -1,4 +1,7 @@
 //! Every change of a lock's state is an event with the documented name and fields.
+//!
+//! Each test has a process of its own: a first event of another test at the wrong moment can turn
+//! that event off for all.
 #![cfg(feature = "memory")]
 
 use std::{
@@ -49,6 +52,9 @@ impl<S: Subscriber> Layer<S> for Log {
 
 #[tokio::test(start_paused = true)]
 async fn every_state_change_is_traced() {
+    if !lock_lab::in_own_process("tracing::every_state_change_is_traced") {
+        return;
+    }
     let log = Log::default();
     let _default = tracing_subscriber::registry().with(log.clone()).set_default();
     let store = MemoryStore::new();
@@ -109,6 +115,9 @@ impl<S: Subscriber> Layer<S> for Words {
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn a_connect_warns_of_settings_that_weaken_locks() {
+    if !lock_lab::in_own_process("tracing::a_connect_warns_of_settings_that_weaken_locks") {
+        return;
+    }
     let builder = lock_lab::Redis::builder().appendonly(false);
     let server = builder.arg("--maxmemory-policy").arg("allkeys-lru").start().await.unwrap();
     let words = Words::default();
@@ -138,6 +147,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 /// distlock's own span is off at this level, so only the caller's span names the event's owner.
 #[tokio::test(start_paused = true)]
 async fn an_event_is_in_the_callers_span_after_a_wait() {
+    if !lock_lab::in_own_process("tracing::an_event_is_in_the_callers_span_after_a_wait") {
+        return;
+    }
     let spans = Spans::default();
     let _default =
         tracing_subscriber::registry().with(spans.clone()).with(LevelFilter::INFO).set_default();

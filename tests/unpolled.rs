@@ -14,10 +14,19 @@ use distlock::{Error, Lock, LockGuard, Locks, LossReason, Result};
 
 use crate::support::{Store, connect, eventually};
 
-/// A lock with the shortest TTL of at least a second.
+/// Limit for expected events. Longer than a stall of a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn lock(locks: &Locks) -> Lock {
-    locks.lock("unpolled").unwrap().ttl(ttl(locks))
+    locks.lock("unpolled").unwrap()
 }
+
+/// The same with a short TTL.
+fn short(locks: &Locks) -> Lock {
+    lock(locks).ttl(ttl(locks))
+}
+
+/// The shortest TTL of at least a second.
 
 fn ttl(locks: &Locks) -> Duration {
     (*locks.guarantees().ttl.start()).max(Duration::from_secs(1))
@@ -43,8 +52,7 @@ async fn holders_and_waiters(locks: &Locks) -> (usize, usize) {
 
 /// Others get the lock a TTL after its grant, and the caller gets an error.
 async fn is_given_back(others: &Locks, asleep: impl Future<Output = Result<LockGuard>>) {
-    let patience = ttl(others) * 3 + others.guarantees().expiry_slack;
-    let other = lock(others).wait(patience).acquire().await.unwrap();
+    let other = lock(others).wait(PATIENCE).acquire().await.unwrap();
     let late = asleep.await;
     let not_collected = LossReason::NotCollected;
     assert!(
@@ -59,7 +67,7 @@ async fn a_waiter_that_is_not_polled_gives_its_grant_back(store: &str) {
     let server = Store::open(store).await;
     let (a, b) = (connect(&server.url()).await, connect(&server.url()).await);
     let held = lock(&a).acquire().await.unwrap();
-    let asleep = polled_once(&lock(&b)).await;
+    let asleep = polled_once(&short(&b)).await;
     eventually("it waits", async || holders_and_waiters(&a).await == (1, 1)).await;
     held.release().await.unwrap();
     is_given_back(&a, asleep).await;
@@ -68,7 +76,7 @@ async fn a_waiter_that_is_not_polled_gives_its_grant_back(store: &str) {
 async fn a_free_lock_whose_acquire_is_not_polled_is_given_back(store: &str) {
     let server = Store::open(store).await;
     let (a, b) = (connect(&server.url()).await, connect(&server.url()).await);
-    let asleep = polled_once(&lock(&b)).await;
+    let asleep = polled_once(&short(&b)).await;
     eventually("it is granted", async || holders_and_waiters(&a).await == (1, 0)).await;
     is_given_back(&a, asleep).await;
 }
@@ -78,23 +86,24 @@ async fn a_grant_is_renewed_until_it_is_collected(store: &str) {
     let (a, b) = (connect(&server.url()).await, connect(&server.url()).await);
     let held = lock(&a).acquire().await.unwrap();
     let token = held.token();
-    let asleep = polled_once(&lock(&b)).await;
+    let ttl = ttl(&b) * 3;
+    let asleep = polled_once(&lock(&b).ttl(ttl)).await;
     eventually("it waits", async || holders_and_waiters(&a).await == (1, 1)).await;
     held.release().await.unwrap();
     eventually("it is granted", async || holders_and_waiters(&a).await == (1, 0)).await;
-    tokio::time::sleep(ttl(&a) / 2).await;
+    tokio::time::sleep(ttl / 2).await;
     let guard = asleep.await.unwrap();
     assert!(guard.is_valid());
     assert!(guard.token() > token);
     // From now on it is an ordinary lock.
-    tokio::time::sleep(ttl(&a) * 2).await;
+    tokio::time::sleep(ttl * 2).await;
     guard.release().await.unwrap();
 }
 
 async fn several_locks_that_are_not_collected_are_given_back(store: &str) {
     let server = Store::open(store).await;
     let (a, b) = (connect(&server.url()).await, connect(&server.url()).await);
-    let held = a.lock("second").unwrap().ttl(ttl(&a)).acquire().await.unwrap();
+    let held = a.lock("second").unwrap().acquire().await.unwrap();
     let set = b.all(["first", "second"]).unwrap().ttl(ttl(&b));
     let mut asleep = Box::pin(set.acquire());
     let polled = std::future::poll_fn(|cx| Poll::Ready(asleep.as_mut().poll(cx))).await;
@@ -102,9 +111,8 @@ async fn several_locks_that_are_not_collected_are_given_back(store: &str) {
     let waits = async || a.inspect("second").await.unwrap().len() == 2;
     eventually("it waits for the second one", waits).await;
     held.release().await.unwrap();
-    let patience = ttl(&a) * 3 + a.guarantees().expiry_slack;
     for name in ["first", "second"] {
-        let other = a.lock(name).unwrap().ttl(ttl(&a)).wait(patience).acquire().await.unwrap();
+        let other = a.lock(name).unwrap().wait(PATIENCE).acquire().await.unwrap();
         other.release().await.unwrap();
     }
     let late = asleep.await;

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt::Debug,
-    sync::{Arc, LazyLock, Mutex},
+    sync::{Arc, Mutex},
 };
 
 use tracing::{
@@ -22,17 +22,13 @@ struct Fields {
     lock: Option<String>,
 }
 
-/// All tests of a process share it, because drivers trace from any thread.
-pub fn of_this_process() -> Events {
-    static EVENTS: LazyLock<Events> = LazyLock::new(|| {
-        let events = Events::default();
+impl Events {
+    pub fn of_this_process() -> Self {
+        let events = Self::default();
         tracing_subscriber::registry().with(events.clone()).init();
         events
-    });
-    EVENTS.clone()
-}
+    }
 
-impl Events {
     pub fn about(&self, lock: &str) -> Vec<String> {
         self.0.lock().unwrap().get(lock).cloned().unwrap_or_default()
     }

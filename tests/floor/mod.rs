@@ -1,7 +1,7 @@
 //! The token floor, with random sequences of grants, swaps of the store, restores from a backup and
 //! raises: a fenced table refuses no valid write and accepts no stale one.
 //!
-//! 200 sequences: 20 for each pair of stores. The name of a failure contains the seed. `FLOOR_SEED`
+//! Some sequences for each pair of stores. The name of a failure contains the seed. `FLOOR_SEED`
 //! sets it.
 
 #![cfg(all(
@@ -17,15 +17,13 @@ mod sequence;
 
 use crate::{
     floor::{place::Place, sequence::Sequence},
-    support::Random,
+    support::{Random, size},
 };
-
-const SEQUENCES: usize = 20;
 
 async fn sequences(first: &str, second: &str) {
     let seed = std::env::var("FLOOR_SEED").map_or(12, |seed| seed.parse().expect("a number"));
     let mut places = [Place::open(first).await, Place::open(second).await];
-    for number in 0..SEQUENCES {
+    for number in 0..size(3, 20) {
         let part = format!("{first} {second} {number}");
         let random = Random::of(seed, &part);
         let mut sequence = Sequence::new(&mut places, random, format!("seed {seed}, {part}")).await;

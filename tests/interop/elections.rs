@@ -4,7 +4,7 @@ use distlock::{Leader, Locks, Observer};
 
 use crate::{
     interop::foreign::Foreign,
-    support::{connect, eventually},
+    support::{connect, eventually, start},
 };
 
 async fn queued(locks: &Locks, length: usize) {
@@ -24,7 +24,7 @@ async fn sees(observer: &mut Observer, value: Option<&str>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn elect_waits_for_us_and_takes_over() {
-    let server = lock_lab::Etcd::start().await.unwrap();
+    let server = start("etcd").await;
     let locks = connect(&server.url()).await;
     let election = locks.election("leader").unwrap();
     let mut observer = election.observe().await.unwrap();
@@ -52,7 +52,7 @@ async fn elect_waits_for_us_and_takes_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn we_wait_for_elect_and_take_over() {
-    let server = lock_lab::Etcd::start().await.unwrap();
+    let server = start("etcd").await;
     let locks = connect(&server.url()).await;
     let election = locks.election("leader").unwrap();
     let mut foreign = Foreign::etcdctl_elect(server.addr(), "leader", "etcdctl's");

@@ -11,7 +11,7 @@ mod foreign;
 use self::foreign::Foreign;
 use distlock::Locks;
 
-use crate::support::{connect, eventually};
+use crate::support::{connect, eventually, start};
 
 /// The foreign client holds the lock. We get it only after its release.
 async fn it_excludes_us(locks: &Locks, name: &str, mut foreign: Foreign) {
@@ -24,8 +24,8 @@ async fn it_excludes_us(locks: &Locks, name: &str, mut foreign: Foreign) {
     eventually("we wait", || async { locks.inspect(name).await.unwrap().len() == 2 }).await;
     assert!(!waiter.is_finished());
     foreign.release().await;
-    let guard = tokio::time::timeout(std::time::Duration::from_secs(10), waiter).await;
-    guard.expect("our turn within 10 s").unwrap().unwrap().release().await.unwrap();
+    let guard = tokio::time::timeout(std::time::Duration::from_secs(60), waiter).await;
+    guard.expect("our turn").unwrap().unwrap().release().await.unwrap();
 }
 
 /// We hold the lock. The foreign client gets it only after our release.
@@ -47,14 +47,14 @@ mod etcdctl {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_excludes_us() {
-        let server = lock_lab::Etcd::start().await.unwrap();
+        let server = start("etcd").await;
         let locks = connect(&server.url()).await;
         it_excludes_us(&locks, "orders", Foreign::etcdctl(server.addr(), "orders")).await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_waits_for_us() {
-        let server = lock_lab::Etcd::start().await.unwrap();
+        let server = start("etcd").await;
         let locks = connect(&server.url()).await;
         we_exclude_it(&locks, "orders", async || {
             let foreign = Foreign::etcdctl(server.addr(), "orders");
@@ -71,7 +71,7 @@ mod etcdctl {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_takes_its_place_in_our_queue() {
-        let server = lock_lab::Etcd::start().await.unwrap();
+        let server = start("etcd").await;
         let locks = connect(&server.url()).await;
         let guard = locks.lock("orders").unwrap().acquire().await.unwrap();
         let mut foreign = Foreign::etcdctl(server.addr(), "orders");
@@ -99,21 +99,21 @@ mod redis_py {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_excludes_us() {
-        let server = lock_lab::Redis::start().await.unwrap();
+        let server = start("redis").await;
         let locks = connect(&server.url()).await;
         it_excludes_us(&locks, "orders", Foreign::redis_py(server.addr(), "orders")).await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_waits_for_us() {
-        let server = lock_lab::Redis::start().await.unwrap();
+        let server = start("redis").await;
         let locks = connect(&server.url()).await;
         we_exclude_it(&locks, "orders", async || Foreign::redis_py(server.addr(), "orders")).await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_and_the_simple_mode_exclude_each_other() {
-        let server = lock_lab::Redis::start().await.unwrap();
+        let server = start("redis").await;
         let locks = connect(&format!("{}?mode=simple", server.url())).await;
         we_exclude_it(&locks, "orders", async || Foreign::redis_py(server.addr(), "orders")).await;
     }
@@ -125,7 +125,7 @@ mod kazoo {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_excludes_us() {
-        let server = lock_lab::ZooKeeper::start().await.unwrap();
+        let server = start("zookeeper").await;
         let locks = connect(&server.url()).await;
         it_excludes_us(&locks, "orders", Foreign::kazoo(server.addr(), "/locks/orders", "-lock-"))
             .await;
@@ -133,7 +133,7 @@ mod kazoo {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_waits_for_us() {
-        let server = lock_lab::ZooKeeper::start().await.unwrap();
+        let server = start("zookeeper").await;
         let locks = connect(&server.url()).await;
         we_exclude_it(&locks, "orders", async || {
             Foreign::kazoo(server.addr(), "/locks/orders", "-lock-")
@@ -144,7 +144,7 @@ mod kazoo {
     /// Documented, because it is surprising: without the pattern, kazoo counts only its own nodes.
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_without_the_pattern_does_not_see_us() {
-        let server = lock_lab::ZooKeeper::start().await.unwrap();
+        let server = start("zookeeper").await;
         let locks = connect(&server.url()).await;
         let guard = locks.lock("orders").unwrap().acquire().await.unwrap();
         let mut foreign = Foreign::kazoo(server.addr(), "/locks/orders", "");

@@ -8,15 +8,17 @@ mod lock;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock::Naive;
 use lock_core::{
     LockName, Locks,
     properties::{self, Check, Client, Failure, Harness, Outcome},
 };
-use lock_lab::MariaDb;
+use lock_lab::{Lent, MariaDb};
 use sqlx::MySqlPool;
 
-struct Database(MariaDb);
+use self::lock::Naive;
+use crate::support::servers::{self, Secured};
+
+struct Database(Lent<Secured<MariaDb>>);
 
 #[async_trait]
 impl Harness for Database {
@@ -38,7 +40,7 @@ impl Harness for Database {
     }
 
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
-        let rows = self.0.sql("SELECT owner FROM naive").await?;
+        let rows = self.0.server.sql("SELECT owner FROM naive").await?;
         Ok(rows.lines().map(str::to_owned).collect())
     }
 }
@@ -82,7 +84,7 @@ fn check(property: &str, name: &str) -> Check {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_with_a_unique_key_is_a_mutex() {
-    let database = Database(MariaDb::start().await.unwrap());
+    let database = Database(servers::mariadb(false).await.unwrap());
     for (property, name) in [("mutual_exclusion", "contention"), ("liveness", "holder_dropped")] {
         let outcome = check(property, name).run(&database).await;
         assert_eq!(outcome.unwrap_or_else(|failure| panic!("{failure}")), Outcome::Kept);
@@ -91,7 +93,7 @@ async fn a_row_with_a_unique_key_is_a_mutex() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crashed_holder_blocks_the_others_for_ever() {
-    let database = Database(MariaDb::start().await.unwrap());
+    let database = Database(servers::mariadb(false).await.unwrap());
     for name in ["holder_crashed", "holder_cut_off"] {
         let failure = check("liveness", name).run(&database).await.unwrap_err().to_string();
         assert!(failure.contains("the next waiter had no lock"), "{failure}");

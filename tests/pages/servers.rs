@@ -48,7 +48,7 @@ mod postgres {
 
     #[tokio::test]
     async fn the_page_is_right() {
-        let server = lock_lab::Postgres::start().await.unwrap();
+        let server = crate::support::start("postgres").await;
         let id = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
         crate::pages::all(id, async || Own::connect(&server.url()).await).await;
     }
@@ -60,7 +60,7 @@ mod mariadb {
 
     #[tokio::test]
     async fn the_page_is_right() {
-        let server = lock_lab::MariaDb::start().await.unwrap();
+        let server = crate::support::start("mysql").await;
         let id = "BIGINT AUTO_INCREMENT PRIMARY KEY";
         crate::pages::all(id, async || Own::connect(&server.url()).await).await;
     }

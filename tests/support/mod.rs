@@ -1,22 +1,25 @@
-//! A private store of each kind that is compiled in.
-#![allow(dead_code, unused_macros, reason = "each program and each feature uses its part")]
+//! What the tests of several modules need: stores, connections, waits and random numbers.
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "each program and each feature uses its part"
+)]
 
 #[macro_use]
 mod per_store;
 mod random;
+pub mod servers;
+mod store;
 
 use std::time::Duration;
 
 use distlock::Locks;
-use lock_lab::{AnyServer, AnyStore};
 
-pub use self::random::Random;
-
-/// A running private server. Dropping it stops the server.
-pub type Running = AnyServer;
-
-/// A private store. Dropping it ends the store.
-pub type Store = AnyStore;
+pub use self::{
+    random::Random,
+    store::{Running, Store, start, start_patient},
+};
 
 /// The stores that are compiled in and that another process can reach, by name.
 pub fn stores() -> impl Iterator<Item = &'static str> {
@@ -24,9 +27,10 @@ pub fn stores() -> impl Iterator<Item = &'static str> {
     compiled_in.map(|store| store.scheme).filter(|name| *name != "memory")
 }
 
-/// Starts a server of the store with this name, or fails the test.
-pub async fn start(store: &str) -> Running {
-    Running::start(store).await.unwrap_or_else(|error| panic!("{error}"))
+/// The size of a test that only repeats itself: the small one, or the large one if the environment
+/// has `DISTLOCK_LONG`.
+pub fn size<T>(small: T, large: T) -> T {
+    if std::env::var_os("DISTLOCK_LONG").is_some() { large } else { small }
 }
 
 /// Connects, or fails the test.
@@ -41,6 +45,6 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl Fn
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
+    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
     waited.unwrap_or_else(|_| panic!("still not so: {what}"));
 }

@@ -90,8 +90,8 @@ async fn soon<T>(what: &str, wait: impl Future<Output = T>) -> Result<T, Failure
 /// and a waiter may have to poll again and again.
 fn rounds(store: &str) -> usize {
     match store {
-        "sqlite" | "postgres" | "mysql" => 1_000,
-        _ => 5_000,
+        "sqlite" | "postgres" | "mysql" => support::size(200, 1_000),
+        _ => support::size(1_000, 5_000),
     }
 }
 

@@ -1,7 +1,4 @@
 //! Harnesses on private servers. Each client has its own proxy as its network.
-//!
-//! Starting a server takes longer than most checks. So the checks use the same server one after the
-//! other, emptied each time, until a check restarts it.
 #![cfg(any(
     feature = "redis",
     feature = "etcd",
@@ -17,7 +14,11 @@ use lock_core::{
     LockName, Locks,
     properties::{Client, Failure, Harness},
 };
-use lock_lab::{LabError, Lent, Pool, Proxy, Server};
+use lock_lab::{Lent, Proxy, Server};
+
+use crate::support::servers;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use crate::support::servers::Secured;
 
 type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
@@ -60,45 +61,6 @@ impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
     }
 }
 
-/// A database that may demand TLS.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-struct Secured<S> {
-    server: S,
-    /// Who has issued its certificate.
-    authority: Option<lock_lab::Authority>,
-}
-
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-impl<S> Secured<S> {
-    async fn start<B, F: Future<Output = Result<S, LabError>>>(
-        tls: bool,
-        builder: B,
-        encrypted: impl Fn(B, &lock_lab::Issued) -> B,
-        start: impl Fn(B) -> F,
-    ) -> Result<Self, LabError> {
-        if !tls {
-            return Ok(Self { server: start(builder).await?, authority: None });
-        }
-        let authority = lock_lab::Authority::new()?;
-        let builder = encrypted(builder, &authority.server(&["127.0.0.1"])?);
-        Ok(Self { server: start(builder).await?, authority: Some(authority) })
-    }
-
-    fn options(&self) -> String {
-        let authority = self.authority.as_ref();
-        authority.map(|it| format!("?tls=verify&ca={}", it.file().display())).unwrap_or_default()
-    }
-}
-
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-impl<S: Deref<Target = Server>> Deref for Secured<S> {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
-    }
-}
-
 struct Remote {
     // First: the locks are dropped before their network.
     locks: Locks,
@@ -134,8 +96,6 @@ impl Client for Remote {
 
 #[cfg(feature = "redis")]
 pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
-    use lock_lab::Redis;
-
     fn shown(keys: Vec<Vec<u8>>) -> Vec<String> {
         // The last token of a name stays for the next holder, and a client's record is its session.
         let kept = |key: &Vec<u8>| {
@@ -147,10 +107,8 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
             .collect()
     }
 
-    static POOL: Pool<Redis> = Pool::new();
-    let empty = async |redis: &Redis| Ok(redis.command(&[b"FLUSHALL"]).await.map(drop)?);
     Ok(Box::new(Lab {
-        server: POOL.lend(empty, Redis::start).await?,
+        server: servers::redis().await?,
         options: if mode.is_empty() { String::new() } else { format!("?{mode}") },
         ttl: Duration::from_secs(3),
         delete: |redis, _| {
@@ -165,18 +123,8 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
 
 #[cfg(feature = "etcd")]
 pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
-    use lock_lab::Etcd;
-
-    static POOL: Pool<Etcd> = Pool::new();
-    let empty = async |etcd: &Etcd| {
-        for lease in etcd.leases().await? {
-            // The lease may end by itself meanwhile.
-            let _ = etcd.revoke(lease).await;
-        }
-        Ok(etcd.delete_prefix(b"").await.map(drop)?)
-    };
     Ok(Box::new(Lab {
-        server: POOL.lend(empty, Etcd::start).await?,
+        server: servers::etcd().await?,
         options: String::new(),
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
@@ -199,24 +147,8 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
 
 #[cfg(feature = "zookeeper")]
 pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
-    use distlock::zookeeper::client::Client as Raw;
     use lock_lab::ZooKeeper;
-
-    /// Removes the nodes that clients have made.
-    async fn remove_below(raw: &Raw, path: &str) -> Result<(), Failure> {
-        for child in raw.list_children(path).await.unwrap_or_default() {
-            let child = format!("{}/{child}", path.trim_end_matches('/'));
-            if child != "/zookeeper" {
-                Box::pin(remove_below(raw, &child)).await?;
-                match raw.delete(&child, None).await {
-                    // The server removes empty containers, too.
-                    Ok(()) | Err(distlock::zookeeper::client::Error::NoNode) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-        Ok(())
-    }
+    use lock_zk::client::Client as Raw;
 
     /// Every znode below the locks' directory.
     async fn children(server: &ZooKeeper) -> Result<Vec<String>, Failure> {
@@ -230,13 +162,8 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
         Ok(found)
     }
 
-    static POOL: Pool<ZooKeeper> = Pool::new();
-    let empty = async |server: &ZooKeeper| {
-        let raw = Raw::connect(&server.addr().to_string()).await?;
-        remove_below(&raw, "/").await
-    };
     Ok(Box::new(Lab {
-        server: POOL.lend(empty, ZooKeeper::start).await?,
+        server: servers::zookeeper().await?,
         options: String::new(),
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
@@ -278,23 +205,7 @@ fn live_names(now: &str) -> String {
 
 #[cfg(feature = "postgres")]
 pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
-    use lock_lab::{Builder, Postgres};
-
-    static POOL: [Pool<Secured<Postgres>>; 2] = [Pool::new(), Pool::new()];
-    let empty = async |Secured { server, .. }: &Secured<Postgres>| {
-        // The last check's connections may still have requests running.
-        let others = "pid <> pg_backend_pid() AND usename = current_user";
-        let sql = format!(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others};
-             DROP OWNED BY CURRENT_USER CASCADE;"
-        );
-        Ok(server.sql(&sql).await.map(drop)?)
-    };
-    let encrypted = |builder: Builder<Postgres>, issued: &lock_lab::Issued| {
-        builder.tls(issued.certificate(), issued.key()).tls_only()
-    };
-    let start = || Secured::start(tls, Postgres::builder(), encrypted, Builder::start);
-    let server = POOL[usize::from(tls)].lend(empty, start).await?;
+    let server = servers::postgres(tls).await?;
     Ok(Box::new(Lab {
         options: server.options(),
         server,
@@ -317,19 +228,7 @@ pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
 
 #[cfg(feature = "mysql")]
 pub async fn mariadb(tls: bool) -> Result<Box<dyn Harness>, Failure> {
-    use lock_lab::{Builder, MariaDb};
-
-    static POOL: [Pool<Secured<MariaDb>>; 2] = [Pool::new(), Pool::new()];
-    let empty = async |Secured { server, .. }: &Secured<MariaDb>| {
-        let tables = server.sql("SHOW TABLES;").await?;
-        let drop_all = tables.lines().map(|table| format!("DROP TABLE `{table}`;"));
-        Ok(server.sql(&drop_all.collect::<String>()).await.map(drop)?)
-    };
-    let encrypted = |builder: Builder<MariaDb>, issued: &lock_lab::Issued| {
-        builder.tls(issued.certificate(), issued.key()).tls_only()
-    };
-    let start = || Secured::start(tls, MariaDb::builder(), encrypted, Builder::start);
-    let server = POOL[usize::from(tls)].lend(empty, start).await?;
+    let server = servers::mariadb(tls).await?;
     Ok(Box::new(Lab {
         options: server.options(),
         server,
