@@ -147,8 +147,8 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
 
 #[cfg(feature = "zookeeper")]
 pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
+    use distlock::zookeeper::client::Client as Raw;
     use lock_lab::ZooKeeper;
-    use lock_zk::client::Client as Raw;
 
     /// Every znode below the locks' directory.
     async fn children(server: &ZooKeeper) -> Result<Vec<String>, Failure> {
