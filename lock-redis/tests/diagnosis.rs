@@ -7,7 +7,7 @@ use lock_core::{Attempt, Clock, DistributedLock, Error, Kind, Locks};
 
 use crate::lab::{beat::Beat, *};
 
-const TTL: Duration = Duration::from_secs(30);
+const TTL: Duration = Duration::from_secs(600);
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// Time limit of the diagnosis at the end of a wait.

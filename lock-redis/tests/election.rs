@@ -7,7 +7,7 @@ use lock_lab::Redis;
 
 use crate::lab::{self, election::*, *};
 
-const TTL: Duration = Duration::from_secs(60);
+const TTL: Duration = Duration::from_secs(600);
 
 #[tokio::test]
 async fn campaign_proclaim_and_resign_are_one_command_each_however_many_observe() {

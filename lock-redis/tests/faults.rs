@@ -243,10 +243,10 @@ async fn a_request_of_a_stopped_server_is_not_executed_after_its_withdrawal() {
 async fn a_dead_waiter_in_the_middle_is_passed_over() {
     let (server, proxy, dying, near) = far_and_near().await;
     // Their TTL is far longer than this test, because their rounds would be counted.
-    let lease = acquire(&near, "orders", TTL * 6).await.unwrap();
-    let first = Waiter::queued(&near, &server, "orders", TTL * 6).await;
+    let lease = acquire(&near, "orders", TTL * 60).await.unwrap();
+    let first = Waiter::queued(&near, &server, "orders", TTL * 60).await;
     let dead = Waiter::queued(&dying, &server, "orders", Duration::from_secs(3)).await;
-    let last = Waiter::queued(&near, &server, "orders", TTL * 6).await;
+    let last = Waiter::queued(&near, &server, "orders", TTL * 60).await;
     proxy.cut();
     assert!(is_unavailable(&dead.ended().await));
     lease.release().await.unwrap();
