@@ -11,7 +11,7 @@ mod support;
 
 use std::{process::ExitCode, sync::Arc};
 
-use libtest_mimic::Arguments;
+use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
     let parts = [chaos::guest::visit, examples::example, faults::hold, sets::lock_sets];
@@ -22,14 +22,23 @@ fn main() -> ExitCode {
     // They mostly wait.
     arguments.test_threads.get_or_insert(8);
     let report = Arc::new(suite::Report::default());
-    let trials = [
-        chaos::trials(),
-        sets::trials(),
-        faults::trials(),
-        examples::trials(),
-        suite::trials(&report),
-    ];
-    let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
+    let loads = [chaos::trials(), sets::trials()].into_iter().flatten();
+    let others = [faults::trials(), examples::trials(), suite::trials(&report)];
+    let trials = spread(loads.collect(), others.into_iter().flatten().collect());
+    let conclusion = libtest_mimic::run(&arguments, trials);
     report.print(&suite::stores::missing());
     conclusion.exit_code()
+}
+
+/// Spreads the trials that make a load of their own among the others, which mostly wait. They begin
+/// in this order.
+fn spread(loads: Vec<Trial>, mut others: Vec<Trial>) -> Vec<Trial> {
+    let each = others.len() / loads.len().max(1);
+    let mut trials = Vec::new();
+    for load in loads {
+        trials.push(load);
+        trials.extend(others.drain(..each));
+    }
+    trials.extend(others);
+    trials
 }
