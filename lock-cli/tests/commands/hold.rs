@@ -72,7 +72,7 @@ fn it_takes_the_options_of_run() {
     let mut writer = place.start(&["hold", "x"]);
     token(&mut writer);
     assert_eq!(place.run(&["hold", "x", "--no-wait"]).0, Some(75));
-    assert_eq!(place.run(&["hold", "x", "--wait", "100ms"]).0, Some(124));
+    assert_eq!(place.run(&["hold", "x", "--wait", "1s"]).0, Some(124));
     let mut readers: Vec<_> = (0..2).map(|_| place.start(&["hold", "x", "--shared"])).collect();
     place.await_waiters("x", 2);
     writer.signal(Signal::TERM);

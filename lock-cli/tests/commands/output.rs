@@ -97,7 +97,7 @@ fn a_hold_is_shown_without_the_wait_before_it() {
     for (command, held) in [
         (&["ls"] as &[&str], "x     distlock"),
         (&["run", "x", "--no-wait", "true"], "held by distlock"),
-        (&["run", "x", "--wait", "10ms", "true"], "held by distlock"),
+        (&["run", "x", "--wait", "1s", "true"], "held by distlock"),
     ] {
         let (_, text, error) = place.run(command);
         let said = format!("{text}{error}");

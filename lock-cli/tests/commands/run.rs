@@ -53,7 +53,7 @@ fn one_at_a_time() {
     let mut first = place.start(&[&["run", "x", "--"] as &[_], &UNTIL_TOLD].concat());
     let token = first.line();
     assert!(place.is_busy("x"));
-    assert_eq!(place.run(&["run", "x", "--wait", "200ms", "true"]).0, Some(124));
+    assert_eq!(place.run(&["run", "x", "--wait", "1s", "true"]).0, Some(124));
     assert_eq!(place.show("x")["holders"][0]["token"].to_string(), token);
     let mut second = place.start(&["run", "x", "--", "sh", "-c", "echo $DISTLOCK_TOKEN"]);
     place.await_waiters("x", 1);

@@ -9,20 +9,16 @@ use std::{
     env, fs,
     process::{Command, ExitCode},
     sync::{Arc, OnceLock},
+    thread,
 };
 
-use futures_util::future::try_join_all;
 use libtest_mimic::{Arguments, Failed, Trial};
-use lock_compare::{Cell, Failure, Options, Pace, Part, Report, Store, Verdict, claims, run};
+use lock_compare::{Cell, Options, Pace, Part, Report, Store, Verdict, claims, run};
 
 /// The variable with the file to which a process of this program writes the reports of `alone`.
 const FILE: &str = "LOCK_COMPARE_TEST_ALONE";
 /// They measure what a commit to the disk costs. Other temporary folders may be in memory.
 const ON_DISK: &str = "/var/tmp";
-/// Number of runs at a time of cells that wait, for each part. A run has servers of its own, and
-/// plays some cells at a time.
-const RUNS: u8 = 2;
-
 type Reports = Result<Vec<Report>, String>;
 
 static TOGETHER: OnceLock<Reports> = OnceLock::new();
@@ -87,26 +83,21 @@ fn the_verdict_turns(one: Place, wanted: &[Place]) -> Result<(), Failed> {
     turned.then_some(()).ok_or_else(|| format!("as claimed: {text}\nswapped: {told}").into())
 }
 
+/// Both parts at the same time. Each plays some cells at a time, on servers of its own.
 fn play_together(wanted: &[Place]) -> Reports {
-    let runs = (0..RUNS).flat_map(|run| {
-        let is_of_it = move |one: &&Place| !one.is_alone && one.number % RUNS == run;
-        let places: Vec<_> = wanted.iter().filter(is_of_it).copied().collect();
-        let parts = [Part::AsClaimed, Part::Swapped].map(|part| (places.clone(), part));
-        // A run of no claim would play all.
-        parts.into_iter().filter(|(places, _)| !places.is_empty())
-    });
-    let runs = runs.map(|(places, part)| play(places, part));
-    runtime()?.block_on(try_join_all(runs)).map_err(|error| error.to_string())
+    let places: Vec<_> = wanted.iter().filter(|one| !one.is_alone).copied().collect();
+    let places = &places;
+    thread::scope(|scope| {
+        let start = |part| scope.spawn(move || play(places, part));
+        let runs = [Part::AsClaimed, Part::Swapped].map(start);
+        runs.into_iter().map(|run| run.join().map_err(|_| "it panicked")?).collect()
+    })
 }
 
 /// One cell after the other.
 fn play_alone(wanted: &[Place]) -> Reports {
     let places: Vec<_> = wanted.iter().filter(|one| one.is_alone).copied().collect();
-    let both = async {
-        let claimed = play(places.clone(), Part::AsClaimed).await?;
-        Ok::<_, Failure>(vec![claimed, play(places, Part::Swapped).await?])
-    };
-    runtime()?.block_on(both).map_err(|error| error.to_string())
+    [Part::AsClaimed, Part::Swapped].map(|part| play(&places, part)).into_iter().collect()
 }
 
 /// In a process with another folder for its temporary files.
@@ -131,12 +122,7 @@ pub fn as_child(arguments: &Arguments) -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| error.to_string())
-}
-
-async fn play(places: Vec<Place>, part: Part) -> Result<Report, Failure> {
+fn play(places: &[Place], part: Part) -> Result<Report, String> {
     let mut claims: Vec<_> = places.iter().map(|one| one.number).collect();
     let mut stores: Vec<_> = places.iter().map(|one| one.store).collect();
     claims.dedup();
@@ -144,7 +130,9 @@ async fn play(places: Vec<Place>, part: Part) -> Result<Report, Failure> {
     stores.dedup();
     let pace = if env::var_os("DISTLOCK_LONG").is_some() { Pace::Full } else { Pace::Quick };
     let options = Options { claims, stores, part, pace, seed: 7, ..Options::default() };
-    run(&options, &|_| {}).await
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(run(&options, &|_| {})).map_err(|error| error.to_string())
 }
 
 /// Returns the verdict in words. It has a reason, and an answer has evidence or figures. On this
