@@ -10,7 +10,8 @@ type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 async fn ctl(etcd: &Etcd, args: &[&str]) -> std::result::Result<String, String> {
     let mut command = tokio::process::Command::new(etcdctl().unwrap());
     let endpoint = format!("https://{}", etcd.addr());
-    command.env("ETCDCTL_API", "3").args(["--endpoints", &endpoint, "--dial-timeout", "2s"]);
+    command.env("ETCDCTL_API", "3").args(["--endpoints", &endpoint]);
+    command.args(["--dial-timeout", "30s", "--command-timeout", "30s"]);
     let output = command.args(args).stdin(Stdio::null()).output().await.unwrap();
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {
@@ -42,7 +43,9 @@ async fn tls_and_a_certificate_and_a_login_are_demanded() -> Result {
     etcd.set_password("me", "other").await?;
     assert!(ctl(&etcd, &put("me:s3cret")).await.is_err());
     assert!(ctl(&etcd, &put("me:other")).await.is_ok());
-    assert!(ctl(&etcd, &["--cacert", &ca, "get", "k"]).await.is_err(), "without a certificate");
+    let stranger =
+        ["--dial-timeout", "2s", "--command-timeout", "2s", "--cacert", &*ca, "get", "k"];
+    assert!(ctl(&etcd, &stranger).await.is_err(), "without a certificate");
     assert_eq!(etcd.keys().await?.len(), 2);
 
     // After a restart as well.

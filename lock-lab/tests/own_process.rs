@@ -19,7 +19,8 @@ fn needs_a_process() {
     if !in_own_process(name) {
         return;
     }
-    fs::write(env::var_os(FILE).expect("a file"), process::id().to_string()).expect("it is written");
+    fs::write(env::var_os(FILE).expect("a file"), process::id().to_string())
+        .expect("it is written");
     assert_ne!(part, "fails", "as it was told");
 }
 

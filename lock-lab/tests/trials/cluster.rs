@@ -10,7 +10,7 @@ use crate::support::{eventually, until};
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
 /// Longest time of a cluster without a leader on a loaded machine.
-const ELECTION: Duration = Duration::from_secs(20);
+const ELECTION: Duration = Duration::from_secs(60);
 
 async fn etcd_serves_and_survives_its_leader() -> Result {
     let network = Network::new()?;

@@ -151,7 +151,7 @@ async fn a_side_that_is_dropped_ends_its_tasks() -> Result {
         drop(held);
     });
     drop(side);
-    timeout(Duration::from_secs(1), dropped).await?.expect_err("nothing was sent");
+    timeout(PATIENCE, dropped).await?.expect_err("nothing was sent");
     assert!(task.await.unwrap_err().is_cancelled());
     Ok(())
 }

@@ -7,7 +7,7 @@ use lock_sql::client::{self, Connection, SqliteConnection, sqlite::SqliteConnect
 
 use crate::file::{child, locks};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The file is whole, the lock is free within its TTL, and tokens go on rising.
 #[tokio::test]

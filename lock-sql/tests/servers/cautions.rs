@@ -1,16 +1,16 @@
 //! Settings of a server under which locks may get lost: told when a client connects.
 
-use lock_core::{DistributedLock, Fencing, StoreUrl};
+use lock_core::{Fencing, StoreUrl};
 use lock_lab::{MariaDb, Postgres};
 use lock_sql::Dialect;
 
-use crate::servers::{Database, connect, eventually, on_both};
+use crate::servers::{Database, eventually, locks, on_both};
 
 on_both!(a_password_that_a_machine_on_the_way_can_get_is_told);
 
 async fn cautions(url: &str) -> (String, bool) {
-    let lock = connect(url).await.unwrap();
-    let guarantees = lock.guarantees();
+    let locks = locks(url).await;
+    let guarantees = locks.guarantees();
     (guarantees.cautions.join("\n"), matches!(guarantees.fencing, Fencing::Strict(_)))
 }
 

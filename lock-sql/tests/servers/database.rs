@@ -139,7 +139,7 @@ impl Deref for Database {
 
 /// Ends the connections of the last test, whose program may still be at its end, and removes what
 /// it has made: tables, schemas and users.
-async fn empty_postgres(server: &Postgres) -> Result<(), LabError> {
+pub async fn empty_postgres(server: &Postgres) -> Result<(), LabError> {
     const EMPTY: &str = "
         SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
             WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
@@ -154,7 +154,7 @@ async fn empty_postgres(server: &Postgres) -> Result<(), LabError> {
 }
 
 /// The same of a MariaDB.
-async fn empty_mariadb(server: &MariaDb) -> Result<(), LabError> {
+pub async fn empty_mariadb(server: &MariaDb) -> Result<(), LabError> {
     // The server's own users and the lab's are of one host.
     let users = server.sql_as_admin("SELECT user FROM mysql.user WHERE host = '%'").await?;
     let kill: String = users.lines().chain(["lab"]).map(|it| format!("KILL USER {it};")).collect();

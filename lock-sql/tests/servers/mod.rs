@@ -26,14 +26,26 @@ mod tls;
 mod unfit;
 mod vain;
 
-use lock_core::Locks;
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Connect, Locks};
+use lock_sql::{SqlConfig, SqlLock};
 
 pub use self::database::Database;
 pub use crate::support::{connect, eventually};
 
+/// Time for which a machine may be too busy for a new connection.
+const BUSY: Duration = Duration::from_secs(20);
+
 /// Connects to a server, and returns [`Locks`].
 pub async fn locks(url: &str) -> Locks {
-    Locks::new(connect(url).await.unwrap())
+    let connecting = Connect::new(url, |url| {
+        Box::pin(async move {
+            let config = SqlConfig::from_url(&url)?;
+            Ok(Arc::new(SqlLock::connect(config).await?) as _)
+        })
+    });
+    connecting.retry(BUSY).await.unwrap()
 }
 
 /// Makes one test of each function on both servers.

@@ -13,7 +13,7 @@ on_both!(
     another_user_takes_over_though_the_connections_of_the_first_one_stay,
 );
 
-const TTL: Duration = Duration::from_secs(4);
+const TTL: Duration = Duration::from_secs(10);
 
 /// Sets another password of the user `plain`.
 pub async fn set_password(server: &Database, password: &str) {

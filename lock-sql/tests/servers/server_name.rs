@@ -1,6 +1,11 @@
 //! A server whose certificate has another name than its host, and the relay to it.
 
-use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use lock_core::{Clock, Error, Locks};
 use lock_lab::{Authority, Proxy};
@@ -12,7 +17,7 @@ use crate::{
         Database, connect, eventually, locks, on_both,
         pushes::a_release_wakes,
         rotation::end_connections,
-        tls::{refused, start, verify, with},
+        tls::{refused, start, verify},
     },
     support::contend::contend,
 };
@@ -39,11 +44,11 @@ mod one_thread {
 }
 
 const NAME: &str = "elsewhere.example";
-const TTL: Duration = Duration::from_secs(4);
+const TTL: Duration = Duration::from_secs(30);
 
 /// The URL of a server with a certificate for [`NAME`].
-fn named(url: &str, authority: &Authority) -> String {
-    format!("{url}{}&server_name={NAME}", verify(authority))
+fn named(url: &str, ca: &Path) -> String {
+    format!("{url}{}&server_name={NAME}", verify(ca))
 }
 
 /// The sockets of relays to this port, which no other test's server has meanwhile.
@@ -86,22 +91,22 @@ async fn use_once(locks: &Locks) {
 
 async fn the_certificate_is_checked_for_the_name(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
-    let url = server.url() + &verify(&authority);
+    let url = server.url() + &verify(authority.file());
     refused(&url, "for another host name").await;
     refused(&format!("{url}&server_name=other.example"), "for another host name").await;
     let stranger = Authority::new().unwrap();
-    refused(&named(&server.url(), &stranger), "option ca").await;
-    let url = named(&server.url(), &authority);
+    refused(&named(&server.url(), stranger.file()), "option ca").await;
+    let url = named(&server.url(), authority.file());
     let (one, other) = (locks(&url).await, locks(&url).await);
     contend(&one, &other).await;
     a_release_wakes(&server, &one, &other, 5).await;
-    let wrong = named(&server.url_as("lab:wrong"), &authority);
+    let wrong = named(&server.url_as("lab:wrong"), authority.file());
     assert!(matches!(connect(&wrong).await.unwrap_err(), Error::Denied { .. }));
 }
 
 async fn a_server_that_is_down_tells_its_address_and_why(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
-    let url = named(&server.url(), &authority);
+    let url = named(&server.url(), authority.file());
     server.kill();
     let address = server.addr().to_string();
     unavailable(&url, [&address, "refused"]).await;
@@ -119,7 +124,7 @@ async fn a_server_that_is_down_tells_its_address_and_why(dialect: Dialect) {
 async fn a_host_without_an_address_is_named(dialect: Dialect) {
     let authority = Authority::new().unwrap();
     let scheme = if dialect == Dialect::Postgres { "postgres" } else { "mysql" };
-    let url = named(&format!("{scheme}://me@no.such.host.invalid:7/lab"), &authority);
+    let url = named(&format!("{scheme}://me@no.such.host.invalid:7/lab"), authority.file());
     unavailable(&url, ["no.such.host.invalid:7", "lookup"]).await;
 }
 
@@ -127,7 +132,7 @@ async fn a_silent_server_ends_a_connect_in_time(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
     let proxy = Proxy::start(server.addr()).await.unwrap();
     proxy.cut();
-    let url = named(&server.url_via(&proxy), &authority) + "&connect_timeout=500ms";
+    let url = named(&server.url_via(&proxy), authority.file()) + "&connect_timeout=500ms";
     unavailable(&url, ["no answer within", "500ms"]).await;
     proxy.heal();
     eventually("the server has no client", async || connections(&server).await == 0).await;
@@ -137,8 +142,8 @@ async fn a_silent_server_ends_a_connect_in_time(dialect: Dialect) {
 
 async fn a_server_that_comes_back_is_used_again(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
-    let locks = locks(&named(&server.url(), &authority)).await;
-    let held = locks.lock("held").unwrap().ttl(TTL * 4).acquire().await.unwrap();
+    let locks = locks(&named(&server.url(), authority.file())).await;
+    let held = locks.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
     server.kill();
     let attempt = tokio::spawn(locks.lock("a").unwrap().ttl(TTL).acquire());
     server.restart().await.unwrap();
@@ -150,7 +155,7 @@ async fn a_server_that_comes_back_is_used_again(dialect: Dialect) {
 async fn connections_that_break_are_replaced(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
     let proxy = Proxy::start(server.addr()).await.unwrap();
-    let locks = locks(&named(&server.url_via(&proxy), &authority)).await;
+    let locks = locks(&named(&server.url_via(&proxy), authority.file())).await;
     let held = locks.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
     for _ in 0..5 {
         proxy.reset();
@@ -166,7 +171,7 @@ async fn connections_that_break_are_replaced(dialect: Dialect) {
 async fn a_closed_client_leaves_no_socket_and_no_task(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
     let before = Handle::current().metrics().num_alive_tasks();
-    let locks = locks(&named(&server.url(), &authority)).await;
+    let locks = locks(&named(&server.url(), authority.file())).await;
     use_once(&locks).await;
     assert_eq!(sockets(server.addr()).len(), 1);
     locks.close().await.unwrap();
@@ -187,7 +192,7 @@ async fn a_goodbye_passes_the_relay() {
                    WHERE variable_name = 'ABORTED_CLIENTS'";
     let before = server.sql(aborted).await;
     for _ in 0..10 {
-        let url = named(&server.url(), &authority);
+        let url = named(&server.url(), authority.file());
         let work = async move {
             let locks = locks(&url).await;
             let work = (0..8).map(|n| tokio::spawn(locks.lock(format!("{n}")).unwrap().acquire()));
@@ -207,7 +212,7 @@ async fn a_goodbye_passes_the_relay() {
 async fn a_dropped_client_leaves_no_socket_and_no_task(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
     let before = Handle::current().metrics().num_alive_tasks();
-    let url = named(&server.url(), &authority);
+    let url = named(&server.url(), authority.file());
     let locks = locks(&url).await;
     use_once(&locks).await;
     drop(locks);
@@ -218,7 +223,7 @@ async fn a_dropped_client_leaves_no_socket_and_no_task(dialect: Dialect) {
     let proxy = Proxy::start(server.addr()).await.unwrap();
     proxy.cut();
     let before = Handle::current().metrics().num_alive_tasks();
-    let url = named(&server.url_via(&proxy), &authority);
+    let url = named(&server.url_via(&proxy), authority.file());
     let connecting = tokio::spawn(async move { connect(&url).await });
     eventually("it connects", async || proxy.stats().connections_open > 0).await;
     connecting.abort();
@@ -238,10 +243,12 @@ async fn a_client_that_gives_up_ends_its_connections(dialect: Dialect) {
     let (server, authority) = start(dialect, NAME).await;
     let proxy = Proxy::start(server.addr()).await.unwrap();
     let before = Handle::current().metrics().num_alive_tasks();
-    let locks = locks(&named(&server.url_via(&proxy), &authority)).await;
+    let locks = locks(&named(&server.url_via(&proxy), authority.file())).await;
     use_once(&locks).await;
     server.stop();
-    let attempt = locks.lock("a").unwrap().ttl(TTL).wait(Duration::ZERO).acquire().await;
+    // A request waits a third of that.
+    let short = locks.lock("a").unwrap().ttl(Duration::from_secs(4));
+    let attempt = short.wait(Duration::ZERO).acquire().await;
     attempt.unwrap_err();
     drop(locks);
     // The server has not answered.
@@ -256,12 +263,11 @@ async fn a_client_that_gives_up_ends_its_connections(dialect: Dialect) {
 
 /// As by a program that removes old files from a directory for temporary ones.
 async fn a_socket_that_is_tidied_away_is_replaced(dialect: Dialect) {
-    let authority = Authority::new().unwrap();
-    let issued = authority.server(&[NAME]).unwrap();
-    let server = with(dialect, &issued).await.for_everyone(dialect).await;
+    let (server, authority) = start(dialect, NAME).await;
+    let server = server.for_everyone(dialect).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(&file, "plain").unwrap();
-    let url = named(&server.url_as("plain"), &authority);
+    let url = named(&server.url_as("plain"), authority.file());
     let locks = locks(&format!("{url}&password_file={}", file.path().display())).await;
     let held = locks.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
     let [socket] = &*sockets(server.addr()) else { panic!("one socket") };
@@ -276,12 +282,10 @@ async fn a_socket_that_is_tidied_away_is_replaced(dialect: Dialect) {
 }
 
 async fn each_of_several_hosts_has_its_relay(dialect: Dialect) {
-    let authority = Authority::new().unwrap();
-    let issued = authority.server(&[NAME]).unwrap();
-    let one = with(dialect, &issued).await.for_everyone(dialect).await;
-    let other = with(dialect, &issued).await.for_everyone(dialect).await;
+    let ((one, authority), (other, _)) = (start(dialect, NAME).await, start(dialect, NAME).await);
+    let (one, other) = (one.for_everyone(dialect).await, other.for_everyone(dialect).await);
     let url = crate::servers::hosts::url(&one.url_as("plain:plain"), &[&one, &other]);
-    let options = named("", &authority).replacen('?', "&", 1);
+    let options = named("", authority.file()).replacen('?', "&", 1);
     let url = url + &options;
     one.set_read_only(true).await;
     let found = locks(&url).await;
@@ -301,7 +305,7 @@ async fn each_of_several_hosts_has_its_relay(dialect: Dialect) {
 
 async fn no_relay_is_made_for_the_host_itself(dialect: Dialect) {
     let (server, authority) = start(dialect, "127.0.0.1").await;
-    let url = format!("{}{}&server_name=127.0.0.1", server.url(), verify(&authority));
+    let url = format!("{}{}&server_name=127.0.0.1", server.url(), verify(authority.file()));
     use_once(&locks(&url).await).await;
     assert_eq!(sockets(server.addr()).len(), 0);
 }

@@ -1,10 +1,10 @@
 //! TLS to a server with a certificate: checked where asked for, used where offered, and each failure
 //! with its cause.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, sync::OnceLock, time::Duration};
 
 use lock_core::{Clock, Error, Locks};
-use lock_lab::{Authority, Issued, MariaDb, Postgres};
+use lock_lab::{Authority, Issued, MariaDb, Pool, Postgres};
 use lock_sql::{
     Dialect, SqlLock,
     client::{
@@ -12,9 +12,15 @@ use lock_sql::{
         postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
     },
 };
+use tempfile::NamedTempFile;
 
 use crate::{
-    servers::{Database, connect, locks, on_both, rotation::end_connections},
+    servers::{
+        Database, connect,
+        database::{empty_mariadb, empty_postgres},
+        locks, on_both,
+        rotation::end_connections,
+    },
     support::contend::contend,
 };
 
@@ -30,13 +36,13 @@ on_both!(
 /// Longest time until a refusal.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Options that trust this authority.
-pub fn verify(authority: &Authority) -> String {
-    format!("?tls=verify&ca={}", authority.file().display())
+/// Options that trust the authority in a file.
+pub fn verify(ca: &Path) -> String {
+    format!("?tls=verify&ca={}", ca.display())
 }
 
 /// Starts a server with this certificate.
-pub async fn with(dialect: Dialect, issued: &Issued) -> Database {
+async fn with(dialect: Dialect, issued: &Issued) -> Database {
     let (certificate, key) = (issued.certificate(), issued.key());
     match dialect {
         Dialect::Postgres => {
@@ -50,44 +56,94 @@ pub async fn with(dialect: Dialect, issued: &Issued) -> Database {
     }
 }
 
-/// Starts a server with a certificate for `host`. Returns its issuer, too.
-pub async fn start(dialect: Dialect, host: &str) -> (Database, Authority) {
-    let authority = Authority::new().unwrap();
-    (with(dialect, &authority.server(&[host]).unwrap()).await, authority)
+/// Who has issued a server's certificate.
+pub struct Issuer {
+    certificate: &'static str,
+    file: NamedTempFile,
+}
+
+impl Issuer {
+    /// The file with its certificate.
+    pub fn file(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+/// The servers with a certificate for one host.
+struct Named {
+    host: &'static str,
+    /// Its certificate, the key, and the issuer's certificate.
+    issued: OnceLock<[String; 3]>,
+    postgres: Pool<Postgres>,
+    mariadb: Pool<MariaDb>,
+}
+
+impl Named {
+    const fn new(host: &'static str) -> Self {
+        Self { host, issued: OnceLock::new(), postgres: Pool::new(), mariadb: Pool::new() }
+    }
+
+    fn issued(&self) -> &[String; 3] {
+        self.issued.get_or_init(|| {
+            let authority = Authority::new().unwrap();
+            let issued = authority.server(&[self.host]).unwrap();
+            [issued.certificate().to_owned(), issued.key().to_owned(), authority.certificate()]
+        })
+    }
+}
+
+/// Takes an empty server with a certificate for `host`. Returns its issuer, too.
+pub async fn start(dialect: Dialect, host: &str) -> (Database, Issuer) {
+    static NAMED: [Named; 2] = [Named::new("127.0.0.1"), Named::new("elsewhere.example")];
+    let named = NAMED.iter().find(|named| named.host == host).expect("one of these hosts");
+    let [certificate, key, issuer] = named.issued();
+    let server = match dialect {
+        Dialect::Postgres => {
+            let start = async || Postgres::builder().tls(certificate, key).start().await;
+            Database::Postgres(named.postgres.lend(empty_postgres, start).await.unwrap().into())
+        }
+        _ => {
+            let start = async || MariaDb::builder().tls(certificate, key).start().await;
+            Database::MariaDb(named.mariadb.lend(empty_mariadb, start).await.unwrap().into())
+        }
+    };
+    let file = NamedTempFile::new().unwrap();
+    fs::write(&file, issuer).unwrap();
+    (server, Issuer { certificate: issuer, file })
 }
 
 async fn the_certificates_of_a_pool_count(dialect: Dialect) {
     let (server, authority) = start(dialect, "127.0.0.1").await;
     let stranger = Authority::new().unwrap();
-    let driver = async |authority: &Authority| match dialect {
+    let driver = async |ca: &Path| match dialect {
         Dialect::Postgres => {
             let options: PgConnectOptions = server.url().parse().unwrap();
-            let options = options.ssl_mode(PgSslMode::VerifyFull).ssl_root_cert(authority.file());
+            let options = options.ssl_mode(PgSslMode::VerifyFull).ssl_root_cert(ca);
             SqlLock::with_client(&PgPoolOptions::new().connect_lazy_with(options)).await
         }
         _ => {
             let options: MySqlConnectOptions = server.url().parse().unwrap();
-            let options = options.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(authority.file());
+            let options = options.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(ca);
             SqlLock::with_client(&MySqlPoolOptions::new().connect_lazy_with(options)).await
         }
     };
-    let own = Locks::new(driver(&authority).await.unwrap());
+    let own = Locks::new(driver(authority.file()).await.unwrap());
     contend(&own, &locks(&server.url()).await).await;
-    let refused = driver(&stranger).await.unwrap_err();
+    let refused = driver(stranger.file()).await.unwrap_err();
     assert!(refused.to_string().contains("option ca"), "{refused}");
 }
 
 async fn a_certificate_is_checked(dialect: Dialect) {
     let (server, authority) = start(dialect, "127.0.0.1").await;
     let url = server.url();
-    let known = locks(&(url.clone() + &verify(&authority))).await;
+    let known = locks(&(url.clone() + &verify(authority.file()))).await;
     let guard = known.lock("a").unwrap().acquire().await.unwrap();
     // No authority that this machine trusts has signed it.
     refused(&(url.clone() + "?tls=verify"), "of an authority that is not trusted").await;
     let stranger = Authority::new().unwrap();
-    refused(&(url.clone() + &verify(&stranger)), "option ca").await;
+    refused(&(url.clone() + &verify(stranger.file())), "option ca").await;
     guard.release().await.unwrap();
-    let wrong = server.url_as("lab:wrong") + &verify(&authority);
+    let wrong = server.url_as("lab:wrong") + &verify(authority.file());
     let cause = match dialect {
         Dialect::Postgres => "password authentication failed",
         _ => "Access denied for user 'lab'",
@@ -95,21 +151,21 @@ async fn a_certificate_is_checked(dialect: Dialect) {
     refused(&wrong, cause).await;
 
     let (elsewhere, authority) = start(dialect, "elsewhere.example").await;
-    let url = elsewhere.url() + &verify(&authority);
+    let url = elsewhere.url() + &verify(authority.file());
     refused(&url, "for another host name").await;
 
     let plain = Database::start(dialect).await;
-    refused(&(plain.url() + &verify(&authority)), "the server offers none").await;
+    refused(&(plain.url() + &verify(authority.file())), "the server offers none").await;
 }
 
 /// The client library shows a text that it cannot read.
 async fn a_key_in_a_file_that_breaks_is_not_shown(dialect: Dialect) {
     let (server, authority) = start(dialect, "127.0.0.1").await;
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(&file, authority.certificate()).unwrap();
+    let file = NamedTempFile::new().unwrap();
+    fs::write(&file, authority.certificate).unwrap();
     let path = file.path().display().to_string();
     let locks = locks(&format!("{}?tls=verify&ca={path}", server.url())).await;
-    let key = authority.client("me").unwrap().key().to_owned();
+    let key = Authority::new().unwrap().client("me").unwrap().key().to_owned();
     let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
     fs::write(&file, key.clone() + broken).unwrap();
     end_connections(&server, "lab").await;
@@ -123,7 +179,7 @@ async fn a_key_in_a_file_that_breaks_is_not_shown(dialect: Dialect) {
 async fn an_expired_certificate_is_refused(dialect: Dialect) {
     let authority = Authority::new().unwrap();
     let server = with(dialect, &authority.expired(&["127.0.0.1"]).unwrap()).await;
-    refused(&(server.url() + &verify(&authority)), "has expired").await;
+    refused(&(server.url() + &verify(authority.file())), "has expired").await;
 }
 
 async fn a_server_that_demands_tls_and_certificates_gets_both(dialect: Dialect) {
@@ -146,10 +202,10 @@ async fn a_server_that_demands_tls_and_certificates_gets_both(dialect: Dialect) 
             (Database::from(server.unwrap()), create)
         }
     };
-    let other = locks(&(server.url() + &verify(&authority))).await;
+    let other = locks(&(server.url() + &verify(authority.file()))).await;
     server.sql(create).await;
     refused(&(server.url() + "?tls=off"), "the server demands TLS").await;
-    let url = server.url_as("certified:plain") + &verify(&authority);
+    let url = server.url_as("certified:plain") + &verify(authority.file());
     refused(&url, "certificate").await;
     let client = authority.client("certified").unwrap();
     let [certificate, key] = client.files().map(|file| file.display().to_string());

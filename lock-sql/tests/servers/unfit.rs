@@ -7,7 +7,7 @@ use lock_lab::MariaDb;
 use lock_sql::{Dialect, schema};
 use tokio::process::{Child, Command};
 
-use crate::servers::{Database, connect, eventually, rights::user};
+use crate::servers::{Database, connect, eventually, locks, rights::user};
 
 fn reason(error: Error) -> String {
     assert!(matches!(error, Error::Rejected { effect: Effect::None, .. }), "{error:?}");
@@ -26,7 +26,7 @@ async fn a_binary_log_by_statement_is_refused_with_the_reason() {
     let reason = reason(connect(&server.url()).await.unwrap_err());
     assert!(reason.contains("binlog_format"), "{reason}");
     let server = start("MIXED").await;
-    connect(&server.url()).await.unwrap();
+    locks(&server.url()).await;
 }
 
 /// A pooler between clients and a PostgreSQL.
@@ -75,7 +75,7 @@ async fn a_pooler_is_refused_with_the_reason() {
     server.sql(create).await;
     server.sql(&schema(Dialect::Postgres)).await;
     server.sql(&grant).await;
-    connect(&server.url_as("plain:plain")).await.unwrap();
+    locks(&server.url_as("plain:plain")).await;
     for more in ["", "ignore_startup_parameters = extra_float_digits, options"] {
         let pooler = Pooler::start(&server, more);
         let mut refused = None;

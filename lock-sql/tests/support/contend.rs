@@ -31,5 +31,5 @@ async fn pass_on(from: &Locks, held: LockGuard, to: &Locks) -> LockGuard {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes too long")
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it takes too long")
 }

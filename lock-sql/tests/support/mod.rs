@@ -26,6 +26,6 @@ pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
+    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
     waited.unwrap_or_else(|_| panic!("still not so: {what}"));
 }
