@@ -12,7 +12,7 @@ use crate::support::{Running, connect, eventually, start_patient};
 const ROUNDS: usize = 5;
 /// More rounds with many clients, because each client keeps a session alive.
 const MANY_ROUNDS: usize = 50;
-const PAIRS: u64 = 100;
+const PAIRS: u64 = 40;
 
 /// A server that allows a very long TTL, so that few renewals fall into a round.
 async fn patient(store: &str) -> (Running, String) {

@@ -61,7 +61,7 @@ async fn every_call_returns_an_error(store: &str) {
 /// running without a pause after the connection's own tasks are gone.
 async fn a_runtime_can_end_during_requests(store: &str) {
     let server = Store::open(store).await;
-    let ends = size(10, 60);
+    let ends = size(5, 60);
     for round in 0..ends {
         let (url, (end, ended)) = (server.url(), oneshot::channel());
         // The thread is not joined: the test ends even if the runtime does not.

@@ -37,24 +37,30 @@ pub async fn start_patient(store: &str) -> Running {
 }
 
 async fn lend(store: &str, is_patient: bool) -> Result<Running, Failure> {
-    Ok(Running(match (store, is_patient) {
+    match (store, is_patient) {
         #[cfg(feature = "etcd")]
-        ("etcd", _) => Box::new(servers::etcd().await?),
+        ("etcd", _) => Running::of(servers::etcd().await?),
         #[cfg(feature = "redis")]
-        ("redis", _) => Box::new(servers::redis().await?),
+        ("redis", _) => Running::of(servers::redis().await?),
         #[cfg(feature = "zookeeper")]
-        ("zookeeper", false) => Box::new(servers::zookeeper().await?),
+        ("zookeeper", false) => Running::of(servers::zookeeper().await?),
         #[cfg(feature = "zookeeper")]
-        ("zookeeper", true) => Box::new(servers::patient_zookeeper().await?),
+        ("zookeeper", true) => Running::of(servers::patient_zookeeper().await?),
         #[cfg(feature = "postgres")]
-        ("postgres", _) => Box::new(servers::postgres(false).await?),
+        ("postgres", _) => Running::of(servers::postgres(false).await?),
         #[cfg(feature = "mysql")]
-        ("mysql", _) => Box::new(servers::mariadb(false).await?),
-        _ => panic!("no server for {store:?}"),
-    }))
+        ("mysql", _) => Running::of(servers::mariadb(false).await?),
+        _ => Err(format!("no server for {store:?}").into()),
+    }
 }
 
 impl Running {
+    fn of<S: Deref<Target = Server> + Send + Sync + 'static>(
+        server: Lent<S>,
+    ) -> Result<Self, Failure> {
+        Ok(Self(Box::new(server)))
+    }
+
     /// Kills it. No other test gets it.
     pub fn kill(&self) {
         self.0.spoil();

@@ -13,6 +13,8 @@ use std::{process::ExitCode, sync::Arc};
 
 use libtest_mimic::{Arguments, Trial};
 
+use self::support::Random;
+
 fn main() -> ExitCode {
     let parts = [chaos::guest::visit, examples::example, faults::hold, sets::lock_sets];
     if let Some(code) = parts.into_iter().find_map(|part| part()) {
@@ -30,9 +32,11 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Spreads the trials that make a load of their own among the others, which mostly wait. They begin
-/// in this order.
+/// Spreads the trials that make a load of their own among the others. They begin in this order. The
+/// others are mixed: beside a check of contention run checks that wait, and each store needs few
+/// servers.
 fn spread(loads: Vec<Trial>, mut others: Vec<Trial>) -> Vec<Trial> {
+    others.sort_by_cached_key(|trial| Random::of(0, trial.name()).below(1 << 30));
     let each = others.len() / loads.len().max(1);
     let mut trials = Vec::new();
     for load in loads {

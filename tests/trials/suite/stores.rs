@@ -16,7 +16,7 @@ pub struct Store {
     pub name: &'static str,
     /// Whether time is virtual. Only possible for a store in this process.
     pub virtual_time: bool,
-    /// Whether its checks cost so much that those of one promise are not all played by each kind of
+    /// Whether its checks take so long that those of one promise are not all played by each kind of
     /// lock.
     pub is_slow: bool,
     pub start: fn() -> Starting,
@@ -64,7 +64,7 @@ pub fn all() -> Vec<Store> {
         Store {
             name: "etcd",
             virtual_time: false,
-            is_slow: false,
+            is_slow: true,
             start: || Box::pin(crate::suite::lab::etcd()),
         },
         #[cfg(feature = "zookeeper")]
