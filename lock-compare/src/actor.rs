@@ -6,6 +6,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use lock_core::BoxFuture;
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::Failure;
@@ -53,6 +54,8 @@ impl Actor {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Failure> {
+        // On the heap: a task is compiled for each type of future.
+        let work: BoxFuture<'static, T> = Box::pin(work);
         Ok(self.handle.spawn(work).await?)
     }
 

@@ -59,7 +59,6 @@
 
 mod api;
 pub mod blocking;
-mod boxed;
 pub mod deadline;
 mod driver;
 mod error;
@@ -85,9 +84,9 @@ pub use crate::{
         semaphore::Semaphore,
         set::{LockSet, guard::LockSetGuard, held::HeldSet},
     },
-    boxed::BoxFuture,
     deadline::{Clock, Instant, wall_clock},
     driver::{
+        boxed::BoxFuture,
         diagnosis::Diagnosis,
         duration,
         entry::{Entry, Holder},

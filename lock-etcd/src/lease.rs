@@ -166,7 +166,7 @@ impl Lease for EtcdLease {
         let mut hold = self.hold.lock().await;
         self.check()?;
         let mut in_doubt = false;
-        match hold.downgrade(&mut in_doubt, self.give_up()).await {
+        match hold.downgrade(&mut in_doubt, &self.give_up()).await {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("downgrade", in_doubt)),
@@ -176,8 +176,8 @@ impl Lease for EtcdLease {
     async fn try_upgrade(&self) -> Result<bool> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        let mut in_doubt = false;
-        let upgrade = hold.try_upgrade(self.attempt, &self.holder, &mut in_doubt, self.give_up());
+        let (mut in_doubt, give_up) = (false, self.give_up());
+        let upgrade = hold.try_upgrade(self.attempt, &self.holder, &mut in_doubt, &give_up);
         let upgraded = upgrade.await;
         hold.watch(&self.validity);
         match upgraded {
@@ -200,7 +200,7 @@ impl Lease for EtcdLease {
             return Err(Error::Unsupported { store: STORE, what });
         }
         let mut in_doubt = false;
-        match hold.publish(value, &mut in_doubt, self.give_up()).await {
+        match hold.publish(value, &mut in_doubt, &self.give_up()).await {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
             Err(failure) if failure.kind == FailureKind::LeaseGone => Err(self.entry_gone()),
@@ -221,7 +221,7 @@ impl Lease for EtcdLease {
         let (session, patience) = (&self.session, Clock::Boot.now() + self.ttl / 2);
         let give_up = || session.ended.is_cancelled() || Clock::Boot.now() >= patience;
         let mut in_doubt = false;
-        match hold.detach(&self.holder, self.ttl, &mut in_doubt, give_up).await {
+        match hold.detach(&self.holder, self.ttl, &mut in_doubt, &give_up).await {
             Ok(Some(left)) => Ok(left.place()),
             Ok(None) => Err(self.lost(LossReason::EntryGone)),
             Err(failure) if failure.kind == FailureKind::LeaseGone => {

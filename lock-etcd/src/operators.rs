@@ -99,7 +99,7 @@ pub(crate) async fn revoke(
         let Some(victim) = entries.into_iter().find(own) else { return Ok(in_doubt) };
         let key = String::from_utf8_lossy(&victim.entry.key);
         let txn = removals::remove(&key, victim.entry.revision);
-        let removed = commit(&store.connection, &txn, &mut in_doubt, give_up).await;
+        let removed = commit(&store.connection, &txn, &mut in_doubt, &give_up).await;
         if removed.map_err(|failure| failed(failure, in_doubt))?.succeeded() {
             return Ok(true);
         }
@@ -128,7 +128,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
             .and_then([TxnOp::put(key, above.to_string(), None), TxnOp::get(key, None)])
             .or_else([TxnOp::get(key, None)]);
         let give_up = || Clock::Boot.now() >= until;
-        let sent = commit(&store.connection, &txn, &mut false, give_up).await;
+        let sent = commit(&store.connection, &txn, &mut false, &give_up).await;
         let answer = sent.map_err(failed)?;
         revision = Header::of(answer.header()).revision();
         let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());

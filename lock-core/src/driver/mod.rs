@@ -1,5 +1,6 @@
 //! The traits of a driver, and the values that pass between it and the API.
 
+pub(crate) mod boxed;
 pub(crate) mod diagnosis;
 pub mod duration;
 pub(crate) mod entry;

@@ -66,7 +66,7 @@ pub(crate) async fn adopt(
         let over =
             || attempt.is_cancelled() || session.ended.is_cancelled() || Clock::Boot.now() >= until;
         let mut in_doubt = false;
-        match rewrite.send(store, &mut in_doubt, over).await {
+        match rewrite.send(store, &mut in_doubt, &over).await {
             Ok(Rewritten::Done(modified, header)) => {
                 entry.answered(Stake::Entry(token), header, floor.above());
                 end_lease(store, left.lease);
@@ -113,7 +113,7 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
     store.runtime.clone().spawn(async move {
         let give_up = || store.closed.is_cancelled();
         // If it fails, the lease ends by itself.
-        drop(leases::revoke(&store.connection, lease, give_up).await);
+        drop(leases::revoke(&store.connection, lease, &give_up).await);
     });
 }
 
@@ -123,7 +123,7 @@ fn undo(mut entry: OwnEntry, rewrite: Rewrite) {
     entry.set_stake(Stake::Doubtful(None));
     entry.store.runtime.clone().spawn(async move {
         let give_up = || entry.session.ended.is_cancelled();
-        rewrite.undo(&entry.store, give_up).await;
+        rewrite.undo(&entry.store, &give_up).await;
         if !give_up() {
             entry.set_stake(Stake::Nothing);
         }

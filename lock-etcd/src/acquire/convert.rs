@@ -13,6 +13,7 @@ use crate::{
     session::attempt::OwnEntry,
     wire::{
         answer::{Header, ranges, revision},
+        connection::GiveUp,
         removals::delete_entry,
         requests::{commit, put, stands},
     },
@@ -60,11 +61,11 @@ impl Upgrade<'_> {
     pub(crate) async fn send(
         &self,
         in_doubt: &mut bool,
-        give_up: impl Fn() -> bool,
+        give_up: GiveUp<'_>,
     ) -> Result<Upgraded, Failure> {
         let (connection, mut modified) = (&self.old.store.connection, self.revision);
         loop {
-            let answer = commit(connection, &self.txn(modified), in_doubt, &give_up).await?;
+            let answer = commit(connection, &self.txn(modified), in_doubt, give_up).await?;
             if answer.succeeded() {
                 let (revision, header) = (revision(answer.header())?, Header::of(answer.header()));
                 return Ok(Upgraded::Done(revision, self.floor.above(), header));
@@ -83,7 +84,7 @@ impl Upgrade<'_> {
                 Some(old) if old.mod_revision != modified => modified = old.mod_revision,
                 Some(_) if !*in_doubt => return Ok(Upgraded::Busy),
                 Some(_) => {
-                    commit(connection, &self.touch(), &mut false, &give_up).await?;
+                    commit(connection, &self.touch(), &mut false, give_up).await?;
                     *in_doubt = false;
                 }
             }

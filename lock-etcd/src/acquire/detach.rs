@@ -19,7 +19,7 @@ use crate::{
     },
     error::Failure,
     layout::keys::{Role, role},
-    wire::leases,
+    wire::{connection::GiveUp, leases},
 };
 
 /// A lock that was left: the part of a ticket that says where it stands.
@@ -67,7 +67,7 @@ impl Hold {
         holder: &Arc<str>,
         ttl: Duration,
         in_doubt: &mut bool,
-        give_up: impl Fn() -> bool,
+        give_up: GiveUp<'_>,
     ) -> Result<Option<Left>, Failure> {
         let store = self.entry.store.clone();
         // It is not renewed.
@@ -89,7 +89,7 @@ impl Hold {
                 attempt,
                 floor: floor.clone(),
             };
-            match rewrite.send(&store, in_doubt, &give_up).await? {
+            match rewrite.send(&store, in_doubt, give_up).await? {
                 Rewritten::Raised(record) => floor = store.floor.learn(record),
                 Rewritten::Other | Rewritten::Gone => return Ok(None),
                 Rewritten::Done(modified, _) => {

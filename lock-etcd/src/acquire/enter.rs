@@ -176,7 +176,7 @@ impl OwnEntry {
     /// Begins an epoch after `over`: nothing that was sent until then does anything after this.
     async fn begin_epoch(&mut self, over: i64, patience: &Patience<'_>) -> Result<(), Failure> {
         let give_up = || patience.is_over();
-        patience.wait_for(self.janitor().end_epochs(over, give_up)).await??;
+        patience.wait_for(self.janitor().end_epochs(over, &give_up)).await??;
         if let Stake::Doubtful(_) = self.stake {
             self.set_stake(Stake::Doubtful(None));
         }
@@ -195,7 +195,7 @@ impl OwnEntry {
         let Stake::Doubtful(_) = self.stake else { return Ok(Err(found)) };
         let Self { store, queue, key, .. } = &*self;
         let give_up = || patience.is_over();
-        let standing = reads::standing(&store.connection, queue, key, give_up);
+        let standing = reads::standing(&store.connection, queue, key, &give_up);
         let Some(entered) = patience.wait_for(standing).await?? else {
             self.set_stake(Stake::Nothing);
             return Ok(Err(found));

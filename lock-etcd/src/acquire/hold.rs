@@ -16,7 +16,7 @@ use crate::{
         attempt::{Form, OwnEntry},
         leftover::{Leftover, Stake},
     },
-    wire::{answer, removals, requests::commit},
+    wire::{answer, connection::GiveUp, removals, requests::commit},
 };
 
 /// The entry of a held lock.
@@ -93,7 +93,7 @@ impl Hold {
     pub(crate) async fn downgrade(
         &mut self,
         in_doubt: &mut bool,
-        give_up: impl Fn() -> bool,
+        give_up: GiveUp<'_>,
     ) -> Result<bool, Failure> {
         if self.entry.is_shared() {
             return Ok(true);
@@ -118,12 +118,12 @@ impl Hold {
         &mut self,
         value: &[u8],
         in_doubt: &mut bool,
-        give_up: impl Fn() -> bool,
+        give_up: GiveUp<'_>,
     ) -> Result<bool, Failure> {
         let OwnEntry { store, session, key, .. } = &self.entry;
         loop {
             let txn = publish(key, session.lease, (self.revision, self.modified), value);
-            let answer = commit(&store.connection, &txn, in_doubt, &give_up).await?;
+            let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
             if answer.succeeded() {
                 self.modified = answer::revision(answer.header())?;
                 return Ok(true);
@@ -145,7 +145,7 @@ impl Hold {
         let signal = removals::remove_written(keys::signal(key).as_bytes(), revision);
         store.runtime.spawn(async move {
             let give_up = || session.ended.is_cancelled();
-            commit(&connection, &signal, &mut false, give_up).await
+            commit(&connection, &signal, &mut false, &give_up).await
         });
     }
 
@@ -156,7 +156,7 @@ impl Hold {
         attempt: Uuid,
         holder: &str,
         in_doubt: &mut bool,
-        give_up: impl Fn() -> bool,
+        give_up: GiveUp<'_>,
     ) -> Result<Upgraded, Failure> {
         // The upgrade itself deletes it, which is no loss.
         self.unwatch();

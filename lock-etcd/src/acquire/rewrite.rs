@@ -11,6 +11,7 @@ use crate::{
     session::store::Store,
     wire::{
         answer::{Header, ranges, revision},
+        connection::GiveUp,
         removals::{delete_entry, remove_written},
         requests::{commit, put, stands},
     },
@@ -53,7 +54,7 @@ impl Rewrite {
         &self,
         store: &Store,
         in_doubt: &mut bool,
-        give_up: impl Fn() -> bool,
+        give_up: GiveUp<'_>,
     ) -> Result<Rewritten, Failure> {
         let note = note::write(&self.holder, self.attempt, &self.floor);
         let txn = Txn::new()
@@ -92,16 +93,16 @@ impl Rewrite {
 
     /// Removes the entry if it is as it was seen, or as this has written it. After that, nothing
     /// that was sent for it does anything.
-    pub(super) async fn undo(&self, store: &Store, give_up: impl Fn() -> bool) {
+    pub(super) async fn undo(&self, store: &Store, give_up: GiveUp<'_>) {
         let (remove, connection) = (delete_entry(&self.key), &store.connection);
         let txn = Txn::new().when(self.compares()).and_then(remove).or_else(self.reads(store));
-        let answer = commit(connection, &txn, &mut false, &give_up).await;
+        let answer = commit(connection, &txn, &mut false, give_up).await;
         let Ok(answer) = answer else { return };
         if !answer.succeeded()
             && let Ok(Rewritten::Done(modified, _)) = self.found(answer)
         {
             let remove = remove_written(self.key.as_bytes(), modified);
-            drop(commit(connection, &remove, &mut false, &give_up).await);
+            drop(commit(connection, &remove, &mut false, give_up).await);
         }
     }
 }

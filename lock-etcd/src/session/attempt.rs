@@ -178,7 +178,7 @@ async fn give_back_keys(session: &Session, connection: &Connection) {
     let keys: Vec<_> = looked.iter().map(|left| &*left.key).collect();
     let give_up = || session.ended.is_cancelled();
     // If it fails, the next look finds them.
-    let Ok(created) = reads::created(connection, &keys, give_up).await else { return };
+    let Ok(created) = reads::created(connection, &keys, &give_up).await else { return };
     let looked = looked.iter().map(|left| left.revision).zip(created);
     let gone = looked.filter(|(made, found)| *found != Some(*made)).map(|(made, _)| made);
     session.kept().give_back(&gone.collect::<Vec<_>>());

@@ -19,7 +19,8 @@ type Entry = (Arc<str>, i64);
 /// Ends the lease of a session that has ended. If etcd refuses because the login may not write one
 /// of its keys any more, the others are removed.
 pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
-    let revoke = || leases::revoke(connection, session.lease, || session.is_over());
+    let over = || session.is_over();
+    let revoke = || leases::revoke(connection, session.lease, &over);
     match revoke().await {
         Err(failure) if failure.kind == FailureKind::Denied => {
             remove(connection, session).await?;
@@ -77,7 +78,7 @@ async fn standing(connection: &Connection, session: &Session) -> (Vec<Entry>, Re
     for (key, revision) in session.entries.all() {
         let found = match revision {
             Some(revision) => Ok(vec![Some(revision)]),
-            None => reads::created(connection, &[&key], || session.is_over()).await,
+            None => reads::created(connection, &[&key], &|| session.is_over()).await,
         };
         match found {
             Ok(found) => entries.extend(found.into_iter().flatten().map(|at| (key.clone(), at))),
@@ -96,7 +97,7 @@ async fn delete(
     // may be on its way.
     let remove = |(key, revision): &Entry| removals::remove_of(session.lease, key, *revision);
     let removals = entries.iter().map(remove);
-    removals::remove_all(connection, removals.collect(), || session.is_over()).await?;
+    removals::remove_all(connection, removals.collect(), &|| session.is_over()).await?;
     entries.iter().for_each(|(key, _)| session.entries.note(key, Stake::Nothing));
     Ok(())
 }

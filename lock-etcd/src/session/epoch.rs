@@ -20,7 +20,7 @@ use crate::{
     error::Failure,
     wire::{
         answer::{ranges, revision},
-        connection::Connection,
+        connection::{Connection, GiveUp},
         requests::{Guard, commit, found_epoch, put},
     },
 };
@@ -51,11 +51,11 @@ impl Epoch {
         connection: &Connection,
         key: &str,
         lease: i64,
-        give_up: impl Fn() -> bool,
+        give_up: GiveUp<'_>,
     ) -> Result<(), Failure> {
         let mut epoch = self.known.write().await;
         while *epoch <= old {
-            let raised = raise(Guard { key, epoch: *epoch }, connection, lease, &give_up).await?;
+            let raised = raise(Guard { key, epoch: *epoch }, connection, lease, give_up).await?;
             if raised < *epoch {
                 self.deleted.store(true, Ordering::Release);
             }
@@ -76,7 +76,7 @@ async fn raise(
     guard: Guard<'_>,
     connection: &Connection,
     lease: i64,
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<i64, Failure> {
     let txn = raising(guard, lease);
     let answer = commit(connection, &txn, &mut false, give_up).await?;

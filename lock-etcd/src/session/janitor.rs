@@ -17,7 +17,10 @@ use crate::{
         leftover::{Leftover, Stake},
         store::Store,
     },
-    wire::{connection::Connection, reads, removals},
+    wire::{
+        connection::{Connection, GiveUp},
+        reads, removals,
+    },
 };
 
 /// How many entries are removed in one transaction; etcd allows 128 operations.
@@ -116,7 +119,7 @@ impl Janitor<'_> {
         }
         let late = leftovers.iter().filter_map(|leftover| leftover.stake.late()).max();
         if let Some(late) = late {
-            match self.end_epochs(late, give_up).await {
+            match self.end_epochs(late, &give_up).await {
                 Err(failure) if failure.kind == FailureKind::LeaseGone => {
                     store.sessions.gone(session);
                     return Ok(());
@@ -124,19 +127,15 @@ impl Janitor<'_> {
                 ended => ended?,
             }
         }
-        find(&store.connection, leftovers, give_up).await?;
-        delete(&store.connection, leftovers, give_up).await?;
+        find(&store.connection, leftovers, &give_up).await?;
+        delete(&store.connection, leftovers, &give_up).await?;
         leftovers.iter().for_each(|leftover| session.entries.note(&leftover.key, Stake::Nothing));
         Ok(())
     }
 
     /// Ends the epochs of a session up to `last`: nothing that was sent in them does anything after
     /// this. No attempt begins in the session any more if its first epoch came again.
-    pub(crate) async fn end_epochs(
-        self,
-        last: i64,
-        give_up: impl Fn() -> bool,
-    ) -> Result<(), Failure> {
+    pub(crate) async fn end_epochs(self, last: i64, give_up: GiveUp<'_>) -> Result<(), Failure> {
         let Self { store, session } = self;
         let key = store.layout.epoch(session.lease);
         session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
@@ -187,7 +186,7 @@ async fn run(store: Arc<Store>, session: Arc<Session>) {
 async fn find(
     connection: &Connection,
     leftovers: &mut [Leftover],
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<(), Failure> {
     let mut doubtful: Vec<_> = leftovers
         .iter_mut()
@@ -207,7 +206,7 @@ async fn find(
 async fn delete(
     connection: &Connection,
     leftovers: &[Leftover],
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<(), Failure> {
     let entry = |leftover: &Leftover| match leftover.stake {
         Stake::Entry(revision) => Some((leftover.key.clone(), revision, leftover.belongs)),
@@ -215,11 +214,11 @@ async fn delete(
     };
     let entries: Vec<_> = leftovers.iter().filter_map(entry).collect();
     let removals = entries.iter().map(|(key, revision, _)| removals::remove(key, *revision));
-    let removed = removals::remove_all(connection, removals.collect(), &give_up).await?;
+    let removed = removals::remove_all(connection, removals.collect(), give_up).await?;
     for ((key, revision, belongs), removed) in entries.iter().zip(removed) {
         // Another client has deleted the entry, perhaps without what belongs to it.
         if *belongs && !removed {
-            removals::remove_belongings(connection, key, *revision, &give_up).await?;
+            removals::remove_belongings(connection, key, *revision, give_up).await?;
         }
     }
     Ok(())

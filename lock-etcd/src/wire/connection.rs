@@ -76,6 +76,9 @@ pub(crate) enum Word {
     Member,
 }
 
+/// Whether to stop sending a request again. Not generic: so that there is one copy of what sends.
+pub(crate) type GiveUp<'a> = &'a (dyn Fn() -> bool + Sync);
+
 impl Connection {
     /// Connects to the first member that answers `probe`.
     ///
@@ -228,7 +231,7 @@ impl Connection {
     pub(crate) async fn insist<T, F: Future<Output = Answer<T>>>(
         &self,
         in_doubt: &mut bool,
-        give_up: impl Fn() -> bool,
+        give_up: GiveUp<'_>,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
         let give_up = || give_up() || self.closed.is_cancelled();

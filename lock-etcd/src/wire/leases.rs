@@ -9,7 +9,7 @@ use crate::{
     error::{Failure, FailureKind},
     wire::{
         answer::Answer,
-        connection::{BACKOFF, Connection, Word},
+        connection::{BACKOFF, Connection, GiveUp, Word},
         member::Member,
     },
 };
@@ -75,7 +75,7 @@ pub(crate) async fn ttl_left(
 pub(crate) async fn revoke(
     connection: &Connection,
     lease: i64,
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<(), Failure> {
     let send = |member: &Member| {
         let mut leases = member.client.lease_client();

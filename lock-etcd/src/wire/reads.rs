@@ -18,7 +18,7 @@ use crate::{
     },
     wire::{
         answer::{Answer, Header, ranges, revision},
-        connection::{Connection, Word},
+        connection::{Connection, GiveUp, Word},
         member::Member,
         requests::{Entered, send_txn},
     },
@@ -176,7 +176,7 @@ pub(crate) async fn standing(
     connection: &Connection,
     queue: &Arc<str>,
     key: &str,
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();
     let answer = insist(connection, queue, &options, give_up).await?;
@@ -194,9 +194,9 @@ pub(crate) async fn standing(
 pub(crate) async fn created(
     connection: &Connection,
     keys: &[&str],
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<Vec<Option<i64>>, Failure> {
-    let (options, give_up) = (GetOptions::new().with_keys_only(), &give_up);
+    let options = GetOptions::new().with_keys_only();
     let get = |key: &&str| {
         let (key, options) = ((*key).to_owned(), options.clone());
         async move {
@@ -222,7 +222,7 @@ pub(super) async fn insist(
     connection: &Connection,
     key: &str,
     options: &GetOptions,
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<GetResponse, Failure> {
     let send = |member: &Member| send_get(member, key.as_bytes(), options);
     connection.insist(&mut false, give_up, send).await

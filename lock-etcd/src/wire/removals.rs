@@ -9,7 +9,7 @@ use crate::{
     error::Failure,
     layout::keys::{self, Role, end_of_entry, role},
     wire::{
-        connection::Connection,
+        connection::{Connection, GiveUp},
         reads,
         requests::{commit, stands},
     },
@@ -47,7 +47,7 @@ fn with_belongings(key: &str) -> DeleteOptions {
 pub(crate) async fn remove_all(
     connection: &Connection,
     mut removals: Vec<Txn>,
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<Vec<bool>, Failure> {
     let alone = removals.len() == 1;
     let txn = match alone.then(|| removals.pop()).flatten() {
@@ -72,10 +72,10 @@ pub(crate) async fn remove_belongings(
     connection: &Connection,
     key: &str,
     revision: i64,
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<(), Failure> {
     let options = GetOptions::new().with_keys_only().with_range(end_of_entry(key));
-    let found = reads::insist(connection, key, &options, &give_up).await?.0.kvs.into_iter();
+    let found = reads::insist(connection, key, &options, give_up).await?.0.kvs.into_iter();
     let marks = found.filter(|kv| role(&kv.key).kind().is_none());
     // A note is written with its entry.
     let note = is_candidate(key).then(|| remove_written(keys::note(key).as_bytes(), revision));

@@ -11,7 +11,7 @@ use crate::{
     },
     wire::{
         answer::{Answer, Header, ranges, revision},
-        connection::Connection,
+        connection::{Connection, GiveUp},
         member::Member,
     },
 };
@@ -184,7 +184,7 @@ pub(crate) async fn commit(
     connection: &Connection,
     txn: &Txn,
     in_doubt: &mut bool,
-    give_up: impl Fn() -> bool,
+    give_up: GiveUp<'_>,
 ) -> Result<TxnResponse, Failure> {
     connection.insist(in_doubt, give_up, |member| send_txn(member, txn)).await
 }

@@ -157,10 +157,28 @@ impl Session {
         (op, lane): Op,
         command: &Cmd,
         limit: Duration,
-        mut deadline: Instant,
+        deadline: Instant,
         caller: Option<&lock_core::Attempt>,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> (Effect, Result<(Instant, T)>) {
+        let (effect, answer) =
+            self.insist_unread((op, lane), command, limit, deadline, caller).await;
+        let answer = answer.and_then(|(sent, value)| {
+            let answer = read(&value).ok_or_else(|| error::unexpected(op, &value));
+            answer.map(|answer| (sent, answer))
+        });
+        (effect, answer)
+    }
+
+    /// [`insist_and_tell`](Self::insist_and_tell) up to the answer: one copy for all its readers.
+    async fn insist_unread(
+        &self,
+        (op, lane): Op,
+        command: &Cmd,
+        limit: Duration,
+        mut deadline: Instant,
+        caller: Option<&lock_core::Attempt>,
+    ) -> (Effect, Result<(Instant, Value)>) {
         let (mut effect, mut moved, mut pause) = (Effect::None, false, PAUSES);
         loop {
             let asked = Clock::Boot.now();
@@ -177,10 +195,7 @@ impl Session {
             let answer = self.call(command, limit).await;
             drop(turn);
             let error = match answer {
-                Ok(value) => {
-                    let answer = read(&value).ok_or_else(|| error::unexpected(op, &value));
-                    return (effect, answer.map(|answer| (sent, answer)));
-                }
+                Ok(value) => return (effect, Ok((sent, value))),
                 Err(Failure::Closed) => return (effect, Err(error::closed())),
                 Err(Failure::Short(had)) => {
                     let short = error::Short { had, wanted: self.wait_replicas };
