@@ -199,8 +199,8 @@ async fn a_leader_that_lost_the_lead_says_nothing_more() {
 
 #[tokio::test]
 async fn an_observer_survives_a_restart_of_the_server() {
-    let server = server().await;
-    let locks = open(&server.url()).await;
+    let server = calm_server().await;
+    let locks = open_calm(&server).await;
     let election = locks.election("restart").unwrap();
     let mut leading = election.campaign("before").await.unwrap();
     let mut observer = observe(&election).await;

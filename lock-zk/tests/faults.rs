@@ -76,8 +76,8 @@ async fn an_outage_is_an_error_and_never_a_busy_lock() {
 
 #[tokio::test]
 async fn holding_and_waiting_survive_a_restart_of_the_server() {
-    let server = server().await;
-    let (here, there) = (open(&server.url()).await, open(&server.url()).await);
+    let server = calm_server().await;
+    let (here, there) = (open_calm(&server).await, open_calm(&server).await);
     let guard = here.lock("restart").unwrap().acquire().await.unwrap();
     let next = queue_up(&here, there.lock("restart").unwrap(), "restart", 1).await;
     let last = queue_up(&here, here.lock("restart").unwrap(), "restart", 2).await;

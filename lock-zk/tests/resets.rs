@@ -17,7 +17,7 @@ use crate::support::*;
 /// but the time that it takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_granted_twice_or_left_behind() {
-    let server = server().await;
+    let server = calm_server().await;
     let proxies = [proxy(&server).await, proxy(&server).await];
     let held = Arc::new(AtomicBool::new(false));
     let newest = Arc::new(AtomicU64::new(0));
@@ -25,7 +25,7 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
     let mut clients = Vec::new();
     let mut workers = tokio::task::JoinSet::new();
     for proxy in &proxies {
-        let locks = open(&server.url_via(proxy)).await;
+        let locks = open_calm_via(&server, proxy).await;
         for worker in 0..4_u64 {
             let (lock, held, newest, work) =
                 (locks.lock("resets").unwrap(), held.clone(), newest.clone(), work.clone());
@@ -56,14 +56,14 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
 /// A reply of each kind is lost now and then, also the one to the creation of all nodes of a set.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sets_are_held_as_a_whole_or_not_at_all() {
-    let server = server().await;
+    let server = calm_server().await;
     let proxies = [proxy(&server).await, proxy(&server).await];
     let held: Arc<[AtomicBool; 3]> = Arc::default();
     let work = Work::until(rounds(60, 500), rounds(40, 400));
     let mut clients = Vec::new();
     let mut workers = tokio::task::JoinSet::new();
     for (client, proxy) in proxies.iter().enumerate() {
-        let locks = open(&server.url_via(proxy)).await;
+        let locks = open_calm_via(&server, proxy).await;
         for worker in 0..3 {
             let numbers = if worker == 0 { vec![client] } else { vec![worker - 1, worker] };
             let (held, set) = (held.clone(), locks.all(numbers.iter().map(|n| format!("set{n}"))));

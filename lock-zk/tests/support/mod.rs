@@ -46,7 +46,18 @@ pub fn lab() -> Builder<ZooKeeper> {
 
 pub async fn started(builder: Builder<ZooKeeper>) -> ZooKeeper {
     let _turn = STARTS.acquire().await.unwrap();
-    builder.start().await.expect("a private ZooKeeper")
+    start(builder).await.expect("a private ZooKeeper")
+}
+
+/// A machine may be too busy for a start in half a minute, though not three times in turn.
+async fn start(builder: Builder<ZooKeeper>) -> Result<ZooKeeper, LabError> {
+    for _ in 0..2 {
+        match builder.clone().start().await {
+            Err(LabError::Start { .. }) => {}
+            result => return result,
+        }
+    }
+    builder.start().await
 }
 
 /// A server that no other test uses, without nodes and sessions.
@@ -67,7 +78,7 @@ async fn lend(pool: &'static Pool<ZooKeeper>, builder: Builder<ZooKeeper>) -> Le
         Ok::<_, LabError>(())
     };
     let _turn = STARTS.acquire().await.unwrap();
-    pool.lend(empty, async || builder.start().await).await.expect("a private ZooKeeper")
+    pool.lend(empty, async || start(builder).await).await.expect("a private ZooKeeper")
 }
 
 pub async fn proxy(server: &ZooKeeper) -> Proxy {
