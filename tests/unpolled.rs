@@ -27,7 +27,6 @@ fn short(locks: &Locks) -> Lock {
 }
 
 /// The shortest TTL of at least a second.
-
 fn ttl(locks: &Locks) -> Duration {
     (*locks.guarantees().ttl.start()).max(Duration::from_secs(1))
 }

@@ -60,13 +60,11 @@ impl Foreign {
 
     fn python(script: &str, arguments: &[&str]) -> Self {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let private = here.join("target/python/bin/python3");
+        let private = here.with_file_name("target/python/bin/python3");
         let python = std::env::var_os("DISTLOCK_TEST_PYTHON").map_or(private, PathBuf::from);
         assert!(python.exists(), "no {}; run ./test, which makes it", python.display());
         let mut command = Command::new(python);
-        Self::start(command.arg(here.join("tests/interop").join(script)).args(arguments), |line| {
-            line
-        })
+        Self::start(command.arg(here.join("interop").join(script)).args(arguments), |line| line)
     }
 
     fn start(command: &mut Command, read: fn(String) -> String) -> Self {
