@@ -1,6 +1,6 @@
 //! Times of several contenders, measured in turns, so that disturbances hit all of them.
 
-use futures_util::future::BoxFuture;
+use lock_core::BoxFuture;
 
 use crate::{Failure, SpreadRow, time::Time};
 

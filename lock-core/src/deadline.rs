@@ -153,7 +153,7 @@ mod boot {
 
     pub(super) async fn sleep_until(deadline: u64) {
         let left = Duration::from_nanos(deadline.saturating_sub(now()));
-        // Half the smallest margin, so that a deadline that passed during a suspend is noticed in time.
+        // Half the smallest margin: a deadline that passed during a suspend is noticed in time.
         tokio::time::sleep(left.min(Duration::from_millis(25))).await;
     }
 }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn waits_of_all_lengths_end_and_leave_nothing() {
+    async fn waits_of_all_lengths_end() {
         let start = Clock::Boot.now();
         let mut waits = tokio::task::JoinSet::new();
         for number in 0..1000_u64 {
@@ -201,6 +201,22 @@ mod tests {
         assert!(!long.is_finished());
         long.abort();
         assert!(long.await.unwrap_err().is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_waker_that_panics_ends_no_other_wait() {
+        struct Panics;
+        impl std::task::Wake for Panics {
+            fn wake(self: std::sync::Arc<Self>) {
+                panic!("on purpose");
+            }
+        }
+        let deadline = Clock::Boot.now() + Duration::from_millis(30);
+        let mut bad = Box::pin(Clock::Boot.sleep_until(deadline));
+        let waker = std::sync::Arc::new(Panics).into();
+        assert!(bad.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+        Clock::Boot.sleep_until(deadline + Duration::from_millis(1)).await;
+        Clock::Boot.sleep_until(Clock::Boot.now() + Duration::from_millis(1)).await;
     }
 
     #[cfg(target_os = "linux")]

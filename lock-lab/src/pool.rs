@@ -1,6 +1,7 @@
 //! Servers that tests use one after the other.
 
 use std::{
+    fmt::Display,
     ops::Deref,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -43,33 +44,40 @@ impl<S> Pool<S> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn take(&self) -> Option<S> {
+        self.idle().pop()
+    }
+
+    fn lent(&'static self, server: S) -> Lent<S> {
+        Lent { server: Some(server), pool: Some(self), is_as_new: AtomicBool::new(true) }
+    }
+
     /// Lends a server that no test uses, after `empty`, or else a new one.
     ///
     /// # Errors
     ///
-    /// Those of `empty` and `start`.
+    /// Those of `start`.
     ///
     /// # Cancel safety
     ///
     /// A dropped future may end a server. The next test gets another one.
-    pub async fn lend<E: From<LabError>>(
+    pub async fn lend<E: From<LabError> + Display>(
         &'static self,
         empty: impl AsyncFn(&S) -> Result<(), E>,
         start: impl AsyncFnOnce() -> Result<S, LabError>,
     ) -> Result<Lent<S>, E> {
-        let idle = self.idle().pop();
-        let server = match idle {
-            Some(server) => {
-                empty(&server).await?;
-                server
+        while let Some(server) = self.take() {
+            match empty(&server).await {
+                Ok(()) => return Ok(self.lent(server)),
+                // A test has left it broken, which must not fail this one.
+                Err(error) => eprintln!("a server of a pool ends, it is not empty: {error}"),
             }
-            None => start().await?,
-        };
-        Ok(Lent { server: Some(server), pool: Some(self), is_as_new: AtomicBool::new(true) })
+        }
+        Ok(self.lent(start().await?))
     }
 }
 
-/// A server of a [`Pool`]. It goes back on drop, unless the test has failed.
+/// A server of a [`Pool`]. It goes back on drop, unless the test panics.
 #[derive(Debug)]
 pub struct Lent<S: 'static> {
     /// `None` during the drop.

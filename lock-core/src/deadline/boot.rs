@@ -7,7 +7,9 @@ use std::{
     collections::BTreeMap,
     io,
     os::fd::OwnedFd,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    process,
     sync::{Mutex, OnceLock},
     task::{Context, Poll, Waker},
     thread,
@@ -44,6 +46,8 @@ pub(super) async fn sleep_until(deadline: u64) {
 }
 
 struct Timer {
+    /// A fork of this process has the descriptor, but not the thread.
+    process: u32,
     descriptor: OwnedFd,
     waits: Mutex<Waits>,
 }
@@ -60,9 +64,9 @@ impl Timer {
         static TIMER: OnceLock<Timer> = OnceLock::new();
         static STARTING: Mutex<()> = Mutex::new(());
         if let Some(timer) = TIMER.get() {
-            return Some(timer);
+            return (timer.process == process::id()).then_some(timer);
         }
-        let _one_at_a_time = lock(&STARTING);
+        let _one_at_a_time = STARTING.try_lock().ok()?;
         if TIMER.get().is_none() {
             let timer = Self::new().ok()?;
             let wake = || TIMER.wait().wake_when_due();
@@ -74,7 +78,7 @@ impl Timer {
 
     fn new() -> io::Result<Self> {
         let descriptor = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
-        Ok(Self { descriptor, waits: Mutex::default() })
+        Ok(Self { process: process::id(), descriptor, waits: Mutex::default() })
     }
 
     /// Sets the descriptor to the first of the waits, whose lock the caller holds.
@@ -87,16 +91,19 @@ impl Timer {
             tv_nsec: (nanos % NANOS_PER_SECOND).cast_signed(),
         };
         let once = Itimerspec { it_interval: Timespec::default(), it_value };
-        // It fails for no valid time and no open descriptor of a timer.
+        // With a valid time and an open timer it does not fail.
         let _ = timerfd_settime(&self.descriptor, TimerfdTimerFlags::ABSTIME, &once);
     }
 
     fn wake_when_due(&self) {
         loop {
-            // A signal may end it early: then nothing is due.
-            let _ = rustix::io::read(&self.descriptor, &mut [0; 8]);
+            if rustix::io::read(&self.descriptor, &mut [0; 8]).is_err() {
+                // A signal, or a descriptor that somebody else has closed.
+                thread::sleep(LOOK);
+            }
             for waker in self.take_due(now()) {
-                waker.wake();
+                // A runtime's waker that panics must not end the waits of the others.
+                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             }
         }
     }
@@ -129,14 +136,14 @@ impl Future for Sleep {
         if now() >= self.deadline {
             return Poll::Ready(());
         }
-        let timer = self.timer;
+        let (timer, waker) = (self.timer, context.waker().clone());
         let mut waits = lock(&timer.waits);
         let id = *self.id.get_or_insert_with(|| {
             waits.next_id += 1;
             waits.next_id
         });
         let key = (self.deadline, id);
-        let earlier = waits.wakers.insert(key, context.waker().clone());
+        let earlier = waits.wakers.insert(key, waker);
         if earlier.is_none() && waits.wakers.keys().next() == Some(&key) {
             timer.arm(&waits);
         }

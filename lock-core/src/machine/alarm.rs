@@ -22,7 +22,7 @@ pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
     fn silenced(self: Arc<Self>) {}
 }
 
-/// One timer and one task for all deadlines of a client, however many locks it holds.
+/// One wait and one task for all deadlines of a client, however many locks it holds.
 ///
 /// Renewals move a deadline without a call to the alarm: it rings at the old one, checks, and is
 /// set again. So the usual acquire and release cost one insertion and one removal in a map each.

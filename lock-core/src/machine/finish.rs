@@ -29,7 +29,7 @@ use crate::{Attempt, BoxFuture, Result};
 ///
 /// A caller in another runtime than the client's only waits: timers belong to the runtime in which
 /// they were first polled, and that one may end before the work does. If the client's runtime ends
-/// before, the work is gone with it, and the caller gets [`Error::Closed`]; also a caller that
+/// before, the work is gone with it, and the caller gets [`Error::Closed`](crate::Error::Closed); also a caller that
 /// waits by that runtime's handle, which outlives it.
 ///
 /// The work lies on the heap anyway, as it moves. So its type is not part of this one, which is

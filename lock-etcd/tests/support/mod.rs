@@ -62,7 +62,7 @@ pub async fn costs(etcd: &Etcd, expected: &[(&str, u64)], mut round: impl AsyncF
         round().await;
         let now = etcd.counters().await.unwrap();
         spent.push(requests(&now, &before));
-        if spent.ends_with(&[expected.clone()]) {
+        if spent.ends_with(std::slice::from_ref(&expected)) {
             return events(&now, &before);
         }
     }
