@@ -31,10 +31,11 @@ async fn entries(raw: &Client) -> [usize; 3] {
 }
 
 async fn keep_all(server: &ZooKeeper, names: impl IntoIterator<Item = impl AsRef<str>>) {
-    for name in names {
-        let directory = LockName::new(name).unwrap().escaped().into_owned();
-        keep(server, &format!("/locks/{directory}")).await;
-    }
+    let directories = names.into_iter().map(|name| {
+        let name = LockName::new(name).unwrap();
+        format!("/locks/{}", name.escaped())
+    });
+    keep_each(server, directories).await;
 }
 
 #[tokio::test]

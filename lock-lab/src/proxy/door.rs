@@ -64,7 +64,10 @@ impl Door {
 
     /// Refuses connections from now on, also those that wait to be accepted.
     pub(super) fn close(&self) {
-        self.state().listener = None;
+        if let Some(listener) = self.state().listener.take() {
+            // A process that is being started has a copy of the socket until it is another program.
+            let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
+        }
     }
 
     /// Listens, if the door is closed.

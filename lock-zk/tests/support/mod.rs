@@ -282,6 +282,19 @@ pub async fn packets<F: Future<Output = ()>>(
 /// Keeps the server from deleting a lock's directory whenever it is empty: making it again costs
 /// requests of its own.
 pub async fn keep(server: &ZooKeeper, directory: &str) {
+    keep_each(server, [directory]).await;
+}
+
+/// Same as [`keep`], for several directories.
+pub async fn keep_each(server: &ZooKeeper, directories: impl IntoIterator<Item = impl AsRef<str>>) {
+    let connections = async || server.counters().await.unwrap().get("connections");
+    let before = connections().await;
+    let client = raw(server).await;
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    raw(server).await.mkdir(&format!("{directory}/no-entry"), &options).await.unwrap();
+    for directory in directories {
+        client.mkdir(&format!("{}/no-entry", directory.as_ref()), &options).await.unwrap();
+    }
+    drop(client);
+    // The end of its session is an update, which must not count.
+    eventually("the client is gone", async || connections().await <= before).await;
 }
