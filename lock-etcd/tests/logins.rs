@@ -289,7 +289,8 @@ async fn a_refused_login_is_tried_once_a_second() {
         assert!(looked.as_ref().is_err_and(|e| denied(e) || passing(e)), "{looked:?}");
     }
     let logins = logins().await - before - of_lab;
-    let most = 1 + Clock::Boot.now().since(began).as_secs();
+    // One at the begin of the time, and one from just before it that the server counts late.
+    let most = 2 + Clock::Boot.now().since(began).as_secs();
     assert!((1..=most).contains(&logins), "{logins} logins, at most {most} are allowed");
 
     // Another password is tried at once.
