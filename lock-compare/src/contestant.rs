@@ -142,7 +142,7 @@ impl Contestant for Distlock {
     }
 
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
-        let locks = distlock::connect(&self.url).await?;
+        let locks = crate::connect::connect(&self.url).await?;
         Ok(Arc::new(Connected { locks, fixed: self.fixed }))
     }
 }

@@ -16,6 +16,7 @@ pub mod claims;
 mod cluster;
 #[cfg(feature = "etcd")]
 mod concurrency;
+mod connect;
 mod contestant;
 pub mod docs;
 mod endless;

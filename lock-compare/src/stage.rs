@@ -99,7 +99,7 @@ impl Stage {
     ///
     /// If it cannot be started or reached.
     pub async fn connect(&self) -> Result<Locks, Failure> {
-        Ok(distlock::connect(self.shared().await?.url()).await?)
+        Ok(crate::connect::connect(self.shared().await?.url()).await?)
     }
 
     /// Returns distlock on the shared store.

@@ -46,7 +46,7 @@ impl Experiment for TryLeavesNothing {
         let ground = stage.own().await?;
         let scene = Scene {
             lock: Distlock::new(ground.url()),
-            operator: distlock::connect(ground.url()).await?,
+            operator: crate::connect::connect(ground.url()).await?,
             ground,
             stage,
         };

@@ -53,7 +53,7 @@ impl Experiment for CreateRevision {
 
 /// A lock of distlock puts one key per attempt, so its tokens rise from grant to grant.
 async fn ours(stage: &Stage, url: &str) -> Result<Side, Failure> {
-    let (locks, name) = (distlock::connect(url).await?, stage.name("lock"));
+    let (locks, name) = (crate::connect::connect(url).await?, stage.name("lock"));
     let mut tokens = Vec::new();
     for _ in 0..3 {
         let guard = locks.lock(&name)?.acquire().await?;

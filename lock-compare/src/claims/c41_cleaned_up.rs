@@ -73,7 +73,7 @@ async fn enter(
     name: &str,
     ttl: Duration,
 ) -> Result<(Locks, distlock::LockGuard, tokio::task::JoinHandle<()>), Failure> {
-    let locks = distlock::connect(url).await?;
+    let locks = crate::connect::connect(url).await?;
     let guard = locks.lock(name)?.ttl(ttl).acquire().await?;
     let lock = locks.lock(name)?.ttl(ttl);
     let waiter = tokio::spawn(async move { drop(lock.acquire().await) });

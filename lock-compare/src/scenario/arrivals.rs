@@ -33,7 +33,7 @@ pub(crate) enum Queued {
 
 impl Queued {
     pub(crate) async fn distlock(url: &str) -> Result<Self, Failure> {
-        Ok(Self::Distlock(Distlock::new(url), distlock::connect(url).await?))
+        Ok(Self::Distlock(Distlock::new(url), crate::connect::connect(url).await?))
     }
 
     fn printed(keys: Arc<dyn KeySpace>, watches: bool) -> Printed {
