@@ -34,16 +34,23 @@ async fn in_vain(locks: &Locks) -> bool {
 }
 
 /// Makes all clients wait in vain at the same time.
-async fn all_name_the_holder(clients: impl Iterator<Item = Locks>) {
-    let beat = Beat::start();
-    let waits: Vec<_> =
-        clients.map(|locks| tokio::spawn(async move { in_vain(&locks).await })).collect();
-    let mut unnamed = 0;
-    for wait in waits {
-        unnamed += usize::from(!wait.await.unwrap());
+async fn all_name_the_holder(clients: &[Locks]) {
+    for _ in 0..5 {
+        let beat = Beat::start();
+        let wait = |locks: Locks| tokio::spawn(async move { in_vain(&locks).await });
+        let waits: Vec<_> = clients.iter().cloned().map(wait).collect();
+        let mut unnamed = 0;
+        for wait in waits {
+            unnamed += usize::from(!wait.await.unwrap());
+        }
+        let late = beat.late();
+        println!("{unnamed} name nothing, tasks are late by {late:?}");
+        if unnamed == 0 {
+            return;
+        }
+        assert!(late > SLOW, "{unnamed} name nothing, tasks are late by {late:?}");
     }
-    let late = beat.late();
-    assert!(unnamed == 0 || late > SLOW, "{unnamed} name nothing, tasks are late by {late:?}");
+    println!("the machine was too busy in each of the runs");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,7 +60,7 @@ async fn a_thousand_waits_in_vain_of_one_client_name_the_holder() {
     let held = lock.acquire().await.unwrap();
     proxy.delay(Duration::from_millis(1));
     let locks = Locks::new(far);
-    all_name_the_holder((0..1000).map(|_| locks.clone())).await;
+    all_name_the_holder(&vec![locks; 1000]).await;
     held.release().await.unwrap();
     nothing_is_left(&server).await;
 }
@@ -67,7 +74,7 @@ async fn three_hundred_clients_that_wait_in_vain_name_the_holder() {
     let url = server.url_via(&proxy);
     let connecting = stream::iter(0..300).map(|_| locks(&url)).buffer_unordered(30);
     let clients: Vec<_> = connecting.collect().await;
-    all_name_the_holder(clients.iter().cloned()).await;
+    all_name_the_holder(&clients).await;
     held.release().await.unwrap();
     nothing_is_left(&server).await;
 }

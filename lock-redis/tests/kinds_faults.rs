@@ -177,13 +177,13 @@ async fn holders_outlive_the_record_of_their_expiry() {
     }
 }
 
-/// Others live on and keep the key alive. The next rounds of the waiters are far away.
+/// Others live on and keep the key alive. The next rounds of all of them are far away.
 #[tokio::test]
 async fn a_dead_holders_share_comes_back_within_its_ttl() {
     let (server, proxy, dying, near) = far_and_near().await;
     let ttl = Duration::from_secs(3);
     let _dead = acquire_as(permits(2, 3), &dying, "orders", ttl).await.unwrap();
-    let alive = acquire_as(permits(1, 3), &near, "orders", TTL * 6).await.unwrap();
+    let alive = acquire_as(permits(1, 3), &near, "orders", TTL * 18).await.unwrap();
     let both = [
         Waiter::queued_as(permits(1, 3), &near, &server, "orders", TTL * 18).await,
         Waiter::queued_as(permits(1, 3), &near, &server, "orders", TTL * 18).await,
@@ -209,7 +209,7 @@ async fn a_dead_holders_share_comes_back_within_its_ttl() {
 async fn a_dead_writer_between_readers_is_passed_over_within_its_ttl() {
     let (server, proxy, dying, near) = far_and_near().await;
     let ttl = Duration::from_secs(3);
-    let holds = acquire_as(Kind::Shared, &near, "orders", TTL * 6).await.unwrap();
+    let holds = acquire_as(Kind::Shared, &near, "orders", TTL * 18).await.unwrap();
     let dead = Waiter::queued(&dying, &server, "orders", ttl).await;
     let next = Waiter::queued_as(Kind::Shared, &near, &server, "orders", TTL * 18).await;
     proxy.cut();

@@ -4,7 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use lock_core::{Error, LossReason};
 
-use crate::lab::{at_best_below, majority::*, until, within};
+use crate::lab::{majority::*, mostly_below, until, within};
 
 #[tokio::test]
 async fn a_lock_is_taken_renewed_and_released_on_all_servers() {
@@ -35,7 +35,7 @@ async fn three_of_five_are_down_and_nothing_is_left_when_they_return() {
     }
     let lock = far.locks.lock("orders").unwrap().ttl(LONG).wait(Duration::from_secs(1));
     // Its limit, and one more second to look who has the lock.
-    at_best_below(Duration::from_millis(2300), async || {
+    mostly_below(Duration::from_millis(2300), async || {
         let before = clock();
         let text = error_chain(&lock.acquire().await.unwrap_err());
         assert!(text.contains("2 of 5 nodes count, and 3 are needed"), "{text}");
@@ -113,9 +113,11 @@ async fn a_lock_whose_majority_is_gone_is_lost() {
 
 #[tokio::test]
 async fn a_renewal_wins_back_lost_votes() {
+    // So long that no renewal by its time comes while the test waits.
+    const TTL: Duration = Duration::from_secs(600);
     let five = Five::lent().await;
-    let locks = five.locks().await;
-    let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
+    let locks = try_locks(&format!("{}?max_ttl=10m", five.url())).await.unwrap();
+    let guard = locks.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
     until(async || five.votes("orders").await == 5).await;
     for pair in [[0, 1], [2, 3], [4, 0], [1, 2]] {
         for node in pair {
@@ -153,12 +155,12 @@ async fn an_acquire_takes_as_long_as_its_slowest_needed_server() {
     let five = Five::lent().await;
     let far = Far::of(&five).await;
     five.all_know(&far.locks).await;
-    for (proxy, millis) in far.proxies.iter().zip([10, 20, 60, 120, 240]) {
+    for (proxy, millis) in far.proxies.iter().zip([30, 60, 150, 300, 450]) {
         proxy.delay(Duration::from_millis(millis));
     }
     let lock = far.locks.lock("orders").unwrap().ttl(LONG);
-    let needed = Duration::from_millis(2 * 60);
-    at_best_below(needed * 13 / 10, async || {
+    let needed = Duration::from_millis(2 * 150);
+    mostly_below(needed * 13 / 10, async || {
         let before = clock();
         let guard = lock.acquire().await.unwrap();
         let took = clock().since(before);

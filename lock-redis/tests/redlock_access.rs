@@ -69,9 +69,10 @@ async fn a_password_is_rotated_while_a_lock_is_held() {
     for node in five.nodes.iter() {
         disconnect(node).await;
     }
+    // Long before a renewal by its time.
     let before = clock();
     within(async { while guard.renew().await.is_err() {} }).await;
-    assert!(clock().since(before) < LONG / 2, "{:?}", clock().since(before));
+    assert!(clock().since(before) < LONG / 6, "{:?}", clock().since(before));
     guard.release().await.unwrap();
 }
 
@@ -91,9 +92,10 @@ async fn another_user_takes_over_while_a_lock_is_held() {
     std::fs::write(user.path(), "next\n").unwrap();
     std::fs::write(password.path(), "second\n").unwrap();
     on_all(&five, "ACL DELUSER few").await;
+    // Long before a renewal by its time.
     let before = clock();
     within(async { while guard.renew().await.is_err() {} }).await;
-    assert!(clock().since(before) < LONG / 2, "{:?}", clock().since(before));
+    assert!(clock().since(before) < LONG / 6, "{:?}", clock().since(before));
     locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
     guard.release().await.unwrap();
 }

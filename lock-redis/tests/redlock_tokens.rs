@@ -150,7 +150,7 @@ async fn tokens_rise_in_sequences_of_losses_that_leave_a_majority_of_the_data() 
     }
     println!("{} met in one server, {} restarts", story.met_in_one, story.restarts);
     assert!(story.met_in_one >= 20, "{}", story.met_in_one);
-    assert!(story.restarts >= 1 + sequences / 25, "{}", story.restarts);
+    assert!(story.restarts > sequences / 25, "{}", story.restarts);
 }
 
 /// What the promise excludes: a majority has lost its data, and the clock of this machine is an

@@ -12,6 +12,8 @@ use lock_redis::RedisLock;
 use crate::lab::{self, *};
 
 const TTL: Duration = Duration::from_secs(10);
+/// So long that no round comes and nothing expires while a test waits.
+const LONG: Duration = Duration::from_secs(600);
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 type Set = Result<Option<Vec<Box<dyn Lease>>>>;
@@ -208,10 +210,10 @@ async fn a_set_that_is_incomplete_when_it_is_asked_for_again_is_given_back() {
     warm(&near).await;
     for lost in NAMES {
         proxy.half_open();
-        let (_, asking) = start(&far, TTL);
+        let (_, asking) = start(&far, LONG);
         until(async || exists(&server, lost).await).await;
         let kept = NAMES.iter().find(|lock| **lock != lost).unwrap();
-        let waiter = Waiter::queued(&near, &server, kept, TTL * 6).await;
+        let waiter = Waiter::queued(&near, &server, kept, LONG).await;
         server.command(&[b"DEL", lost.as_bytes()]).await.unwrap();
         let other = acquire(&near, lost, TTL).await.unwrap();
         proxy.reset();

@@ -192,12 +192,12 @@ pub async fn until(mut condition: impl AsyncFnMut() -> bool) {
     .await;
 }
 
-/// Tries until it takes less than this. On a busy machine anything takes long now and then; a wait
-/// that ought not to be there comes each time.
-pub async fn at_best_below(limit: Duration, mut attempt: impl AsyncFnMut() -> Duration) {
+/// Tries until three of five tries in a row take less than this. On a busy machine anything takes
+/// long now and then; a wait that ought not to be there comes most times.
+pub async fn mostly_below(limit: Duration, mut attempt: impl AsyncFnMut() -> Duration) {
     let mut taken = Vec::new();
-    while taken.last().is_none_or(|took| *took >= limit) {
-        assert!(taken.len() < 20, "never below {limit:?}: {taken:?}");
+    while taken.iter().rev().take(5).filter(|took| **took < limit).count() < 3 {
+        assert!(taken.len() < 20, "seldom below {limit:?}: {taken:?}");
         taken.push(attempt().await);
     }
 }
