@@ -208,7 +208,8 @@ impl Work {
         self.grants.load(Relaxed) < grants || self.resets.load(Relaxed) < resets
     }
 
-    /// Breaks two connections in turn while callers work.
+    /// Breaks two connections in turn while callers work, each one `soon`: a waiter that is
+    /// forgotten must not go on when it looks by itself.
     pub async fn with_resets(&self, proxies: &[Proxy; 2], mut workers: JoinSet<()>) {
         while self.goes_on() {
             let resets = self.resets.fetch_add(1, Relaxed);
