@@ -46,18 +46,20 @@ pub fn lab() -> Builder<ZooKeeper> {
 
 pub async fn started(builder: Builder<ZooKeeper>) -> ZooKeeper {
     let _turn = STARTS.acquire().await.unwrap();
-    start(builder).await.expect("a private ZooKeeper")
+    start(|| builder.clone().start()).await.expect("a private ZooKeeper")
 }
 
 /// A machine may be too busy for a start in half a minute, though not three times in turn.
-async fn start(builder: Builder<ZooKeeper>) -> Result<ZooKeeper, LabError> {
+pub async fn start<T, F: Future<Output = Result<T, LabError>>>(
+    mut begin: impl FnMut() -> F,
+) -> Result<T, LabError> {
     for _ in 0..2 {
-        match builder.clone().start().await {
+        match begin().await {
             Err(LabError::Start { .. }) => {}
             result => return result,
         }
     }
-    builder.start().await
+    begin().await
 }
 
 /// A server that no other test uses, without nodes and sessions.
@@ -78,7 +80,8 @@ async fn lend(pool: &'static Pool<ZooKeeper>, builder: Builder<ZooKeeper>) -> Le
         Ok::<_, LabError>(())
     };
     let _turn = STARTS.acquire().await.unwrap();
-    pool.lend(empty, async || start(builder).await).await.expect("a private ZooKeeper")
+    let start = async || start(|| builder.clone().start()).await;
+    pool.lend(empty, start).await.expect("a private ZooKeeper")
 }
 
 pub async fn proxy(server: &ZooKeeper) -> Proxy {
