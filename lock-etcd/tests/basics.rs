@@ -13,7 +13,7 @@ async fn an_uncontended_lock_costs_one_transaction_and_one_delete() {
     let locks = locks(&etcd.url()).await;
     // The first lock of a TTL makes the session.
     locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
-    costs(&etcd, &[("Txn", 100)], async || {
+    costs(&etcd, 100, async || {
         for n in 0..50 {
             let guard = locks.lock(format!("job{}", n % 5)).unwrap().acquire().await.unwrap();
             guard.release().await.unwrap();

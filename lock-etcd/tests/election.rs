@@ -306,7 +306,7 @@ async fn a_campaign_a_proclamation_and_a_new_leader_cost_few_requests() {
     let ours = locks(&etcd.url()).await;
     let election = ours.election("job").unwrap();
     election.campaign("warm-up").await.unwrap().resign().await.unwrap();
-    costs(&etcd, &[("Txn", 40)], async || {
+    costs(&etcd, 40, async || {
         for _ in 0..20 {
             election.campaign("x").await.unwrap().resign().await.unwrap();
         }

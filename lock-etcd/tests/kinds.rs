@@ -48,7 +48,7 @@ async fn every_kind_costs_one_transaction_and_one_delete_alone_or_beside_others(
             };
             acquire_kind(&ours, "job", kind).await.release().await.unwrap();
             println!("{kind:?} alone: {alone}");
-            costs(&etcd, &[("Txn", 40)], async || {
+            costs(&etcd, 40, async || {
                 for _ in 0..20 {
                     acquire_kind(&ours, "job", kind).await.release().await.unwrap();
                 }

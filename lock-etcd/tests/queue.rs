@@ -119,7 +119,7 @@ async fn a_contended_lock_costs_two_requests_and_one_event() {
         soon(task).await.unwrap();
     }
     until_quiet(&etcd).await;
-    let events = costs(&etcd, &[("Txn", 800)], async || {
+    let events = costs(&etcd, 800, async || {
         for task in run(50).collect::<Vec<_>>() {
             soon(task).await.unwrap();
         }

@@ -205,6 +205,7 @@ async fn an_observer_survives_a_restart_of_the_server() {
     let mut leading = election.campaign("before").await.unwrap();
     let mut observer = observe(&election).await;
     assert_eq!(value(&mut observer).await, said("before"));
+    server.spoil();
     server.restart().await.unwrap();
     leading.proclaim("after").await.unwrap();
     assert_eq!(value(&mut observer).await, said("after"));

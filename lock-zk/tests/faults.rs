@@ -81,6 +81,7 @@ async fn holding_and_waiting_survive_a_restart_of_the_server() {
     let guard = here.lock("restart").unwrap().acquire().await.unwrap();
     let next = queue_up(&here, there.lock("restart").unwrap(), "restart", 1).await;
     let last = queue_up(&here, here.lock("restart").unwrap(), "restart", 2).await;
+    server.spoil();
     server.restart().await.unwrap();
     assert!(guard.is_valid() && !next.is_finished() && !last.is_finished());
     let token = guard.token();

@@ -86,9 +86,12 @@ async fn work(locks: Locks, room: Arc<Room>, mut n: u64, work: Arc<Work>) {
         // Numbers in no order.
         n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let chance = n >> 33;
-        let mut guard = acquire(&locks, "mixed", chance).await;
-        hold(&mut guard, &room, chance / 8).await;
-        guard.release().await.unwrap();
+        let turn = async {
+            let mut guard = acquire(&locks, "mixed", chance).await;
+            hold(&mut guard, &room, chance / 8).await;
+            guard.release().await.unwrap();
+        };
+        soon("a caller's turn", turn).await;
         work.granted();
     }
 }

@@ -32,7 +32,7 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
             workers.spawn(async move {
                 let mut grants = 0_u64;
                 while work.goes_on() {
-                    let guard = lock.acquire().await.unwrap();
+                    let guard = soon("a grant", lock.acquire()).await.unwrap();
                     assert!(!held.swap(true, Ordering::SeqCst), "held twice");
                     let before = newest.swap(guard.token().value(), Ordering::SeqCst);
                     assert!(before < guard.token().value(), "tokens rise");
@@ -41,7 +41,7 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
                     }
                     assert!(guard.is_valid());
                     held.store(false, Ordering::SeqCst);
-                    guard.release().await.unwrap();
+                    soon("a release", guard.release()).await.unwrap();
                     work.granted();
                     grants += 1;
                 }
@@ -70,12 +70,12 @@ async fn sets_are_held_as_a_whole_or_not_at_all() {
             let (set, work) = (set.unwrap(), work.clone());
             workers.spawn(async move {
                 while work.goes_on() {
-                    let guard = set.acquire().await.unwrap();
+                    let guard = soon("a grant", set.acquire()).await.unwrap();
                     let twice = numbers.iter().any(|n| held[*n].swap(true, Ordering::SeqCst));
                     assert!(!twice, "held twice");
                     assert!(guard.is_valid());
                     numbers.iter().for_each(|n| held[*n].store(false, Ordering::SeqCst));
-                    guard.release().await.unwrap();
+                    soon("a release", guard.release()).await.unwrap();
                     work.granted();
                 }
             });

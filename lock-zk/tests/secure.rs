@@ -53,15 +53,9 @@ async fn failure(url: &str) -> Error {
     error
 }
 
-/// Connects in vain for good: trying again changes nothing, unless the machine was too busy.
+/// Connects in vain for good: trying again changes nothing.
 async fn final_failure(url: &str) -> Error {
-    for _ in 0..4 {
-        let error = failure(url).await;
-        if !is_unavailable(&error) {
-            return error;
-        }
-    }
-    failure(url).await
+    in_time(|| async { Err::<(), _>(failure(url).await) }).await.unwrap_err()
 }
 
 /// Connects in vain because of a certificate, and returns the error's text.

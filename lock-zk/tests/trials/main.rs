@@ -18,7 +18,7 @@ async fn cluster(
     network: &Network,
 ) -> Result<ZooKeeperCluster, LabError> {
     let _turn = support::STARTS.acquire().await.expect("nobody closes it");
-    builder.start_cluster(network).await
+    support::start(|| builder.clone().start_cluster(network)).await
 }
 
 macro_rules! trials {

@@ -111,17 +111,18 @@ pub async fn a_holder_beside_a_cut_off_leader_is_told_before_the_next_grant() ->
 
 /// A session lives on through an election, and holders notice nothing.
 pub async fn holding_survives_the_end_of_the_leader() -> Outcome {
+    /// In seconds. Longer than an election on a busy machine.
+    const TTL: u64 = 15;
     let network = Network::new()?;
     let cluster = cluster(lab().tick(Duration::from_secs(2)), &network).await?;
-    // Longer than an election on a busy machine.
-    let holder = Client::start(&network, cluster.url() + "?ttl=30s").await?;
+    let holder = Client::start(&network, format!("{}?ttl={TTL}s", cluster.url())).await?;
     let acquire = holder.locks.lock("elected")?.acquire();
     let guard = holder.side.run(acquire).await?;
     let leader = cluster.leader().await?;
     cluster.node(leader).kill();
     cluster.leader_after(leader).await?;
-    // By the new leader: an answer of the old one may be on its way for a moment.
-    outlives(&guard, Duration::from_secs(2)).await;
+    // By the new leader, which would end a session that it does not hear of.
+    outlives(&guard, Duration::from_secs(TTL)).await;
     holder.side.run(async move { guard.release().await }).await?;
     Ok(())
 }
