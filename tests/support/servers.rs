@@ -1,18 +1,41 @@
 //! Servers that tests use one after the other: starting one takes longer than most tests. A test
 //! has its server for itself, and the next one gets it empty.
 
-use std::ops::Deref;
+use std::{ops::Deref, time::Duration};
 
 use lock_lab::{LabError, Lent, Pool, Server};
 
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Waits until a server has no client: late requests of the last test would be counted in the next
+/// one.
+async fn is_left<F: Future<Output = Result<bool, LabError>>>(
+    is_in_use: impl Fn() -> F,
+) -> Result<(), Failure> {
+    let wait = async {
+        while is_in_use().await? {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    };
+    let limit = Duration::from_secs(10);
+    tokio::time::timeout(limit, wait).await.unwrap_or_else(|_| Err("a client stays".into()))
+}
 
 #[cfg(feature = "redis")]
 pub async fn redis() -> Result<Lent<lock_lab::Redis>, Failure> {
     use lock_lab::Redis;
 
     static POOL: Pool<Redis> = Pool::new();
-    let empty = async |redis: &Redis| Ok(redis.command(&[b"FLUSHALL"]).await.map(drop)?);
+    let empty = async |redis: &Redis| {
+        // One line is of the connection that asks.
+        is_left(|| async move {
+            let clients = redis.command(&[b"CLIENT", b"LIST"]).await?;
+            Ok(clients.lines().count() > 1)
+        })
+        .await?;
+        Ok(redis.command(&[b"FLUSHALL"]).await.map(drop)?)
+    };
     POOL.lend(empty, Redis::start).await
 }
 
@@ -47,7 +70,7 @@ pub async fn patient_zookeeper() -> Result<Lent<lock_lab::ZooKeeper>, Failure> {
 
     static POOL: Pool<ZooKeeper> = Pool::new();
     let start = async || {
-        let builder = ZooKeeper::builder().tick(std::time::Duration::from_secs(2));
+        let builder = ZooKeeper::builder().tick(Duration::from_secs(2));
         builder.arg("-Dznode.container.checkIntervalMs=3600000").start().await
     };
     POOL.lend(empty_zookeeper, start).await
@@ -73,6 +96,8 @@ async fn empty_zookeeper(server: &lock_lab::ZooKeeper) -> Result<(), Failure> {
         Ok(())
     }
 
+    // A connection without a session is of the one who asks.
+    is_left(|| async move { Ok(server.four_letter("cons").await?.contains("sid=0x")) }).await?;
     remove_below(&Client::connect(&server.addr().to_string()).await?, "/").await
 }
 
@@ -125,7 +150,7 @@ pub async fn postgres(tls: bool) -> Result<Lent<Secured<lock_lab::Postgres>>, Fa
         // The last test's connections may still have requests running.
         let others = "pid <> pg_backend_pid() AND usename = current_user";
         let sql = format!(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others};
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others};
              DROP OWNED BY CURRENT_USER CASCADE;"
         );
         Ok(server.sql(&sql).await.map(drop)?)
@@ -143,6 +168,9 @@ pub async fn mariadb(tls: bool) -> Result<Lent<Secured<lock_lab::MariaDb>>, Fail
 
     static POOL: [Pool<Secured<MariaDb>>; 2] = [Pool::new(), Pool::new()];
     let empty = async |Secured { server, .. }: &Secured<MariaDb>| {
+        let kill = "KILL USER lab; SELECT count(*) FROM information_schema.processlist \
+                    WHERE user NOT IN ('admin', 'system user', 'event_scheduler')";
+        is_left(|| async move { Ok(server.sql_as_admin(kill).await? != "0") }).await?;
         let tables = server.sql("SHOW TABLES;").await?;
         let drop_all = tables.lines().map(|table| format!("DROP TABLE `{table}`;"));
         Ok(server.sql(&drop_all.collect::<String>()).await.map(drop)?)

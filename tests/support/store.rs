@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use lock_lab::{Backup, LabError, Lent, Server};
+use lock_lab::{Backup, LabError, Lent, Server, Shift};
 use tempfile::TempDir;
 
 use crate::support::servers::{self, Failure};
@@ -65,6 +65,18 @@ impl Running {
     pub fn kill(&self) {
         self.0.spoil();
         (**self).kill();
+    }
+
+    /// Restarts it. No other test gets it.
+    pub async fn restart(&self) -> Result<(), LabError> {
+        self.0.spoil();
+        (**self).restart().await
+    }
+
+    /// Moves its clocks. No other test gets it.
+    pub fn move_clocks(&self, wall: Shift, monotonic: Shift) -> Result<(), LabError> {
+        self.0.spoil();
+        (**self).move_clocks(wall, monotonic)
     }
 
     /// Copies its data. No other test gets it.

@@ -3,7 +3,10 @@
 use std::{
     io::Write,
     process::{Command, Stdio},
+    time::Duration,
 };
+
+use lock_core::Clock;
 
 use super::terminal::Terminal;
 use crate::place::{Place, said};
@@ -53,17 +56,21 @@ fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
     text.lines().map(value).filter(|value| !value.is_empty()).collect()
 }
 
-/// The same, with what the store knows. The program asks it for a second at most, so a user of a
-/// busy machine presses the key again.
+/// The longest time for which the program asks the store.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// The same, with what the store knows. Only a user who has waited for as long as the program asks
+/// the store presses the key again: on a busy machine the store is late.
 fn offered_by_store(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
-    let mut found = Vec::new();
     for _ in 0..30 {
-        found = offered(place, shell, words);
-        if found.iter().any(|word| !word.starts_with('-')) {
-            break;
+        let start = Clock::Boot.now();
+        let found = offered(place, shell, words);
+        let is_late = Clock::Boot.now().since(start) >= LIMIT;
+        if !is_late || found.iter().any(|word| !word.starts_with('-')) {
+            return found;
         }
     }
-    found
+    panic!("{shell}: the store is late each time: {words:?}");
 }
 
 /// The same of a bash: a user types the words and TAB at its terminal.

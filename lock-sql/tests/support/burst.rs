@@ -4,45 +4,109 @@ use std::{
     env,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
 };
 
 use lock_core::{LockGuard, Locks, Result};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, yield_now};
 
-use super::eventually;
+/// Of the held lock: it is renewed by itself, early enough for a busy machine.
+const TTL: Duration = Duration::from_secs(6);
 
-const TTL: Duration = Duration::from_secs(30);
+/// How many requests of the burst have been answered.
+#[derive(Clone, Default)]
+struct Answers(Arc<AtomicUsize>);
+
+impl Answers {
+    fn count(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+
+    /// Waits for the first one.
+    async fn begin(&self) {
+        while self.count() == 0 {
+            yield_now().await;
+        }
+    }
+}
 
 /// Holds a lock while many tasks take other locks, and while they give them back. All of them must
-/// succeed, and renewals of the lock do not wait for them.
+/// succeed, and renewals of the lock do not wait for them, neither its own nor those by hand.
 pub async fn a_held_lock_outlives_a_burst(locks: Locks) {
     let tasks = if env::var_os("DISTLOCK_LONG").is_some() { 4000 } else { 1000 };
+    let passes = |what: &str, answers: usize| {
+        println!("{what} after {answers} answers to {tasks} others");
+        assert!(answers < tasks / 2, "{what} after {answers} answers to {tasks} others");
+    };
     let held = locks.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
-    let granted = Arc::new(AtomicUsize::new(0));
+    // When a renewal is due, as nothing delays this one.
+    let (due, _) = own_renewal(&held, Duration::ZERO, &Answers::default()).await;
+
+    let (grants, is_over) = (Answers::default(), Arc::new(AtomicBool::new(false)));
     let ask = |n| {
-        let (ask, granted) = (locks.lock(format!("other-{n}")).unwrap().acquire(), granted.clone());
-        let count = move || granted.fetch_add(1, SeqCst);
-        tokio::spawn(async move { ask.await.inspect(|_| _ = count()) })
+        let lock = locks.lock(format!("other-{n}")).unwrap();
+        let (grants, is_over) = (grants.clone(), is_over.clone());
+        tokio::spawn(async move {
+            loop {
+                let guard = lock.acquire().await?;
+                grants.add();
+                if is_over.load(SeqCst) {
+                    return Ok(guard);
+                }
+                guard.release().await?;
+            }
+        })
     };
     let asked: Vec<JoinHandle<Result<LockGuard>>> = (0..tasks).map(ask).collect();
-    eventually("the burst", async || granted.load(SeqCst) > 0).await;
+    let (_, answers) = own_renewal(&held, due, &grants).await;
+    passes("renewed by itself", answers);
+    assert!(grants.count() > 0, "the burst begins late");
+    let before = grants.count();
     held.renew().await.unwrap();
-    let before = granted.load(SeqCst);
-    println!("renewed after {before} of {tasks} grants");
-    assert!(before < tasks / 2, "renewed after {before} of {tasks} grants");
+    passes("renewed by hand", grants.count() - before);
+    is_over.store(true, SeqCst);
     let mut guards = Vec::with_capacity(tasks);
     for asked in asked {
         guards.push(asked.await.unwrap().unwrap());
     }
-    let released: Vec<JoinHandle<Result<()>>> =
-        guards.into_iter().map(|guard| tokio::spawn(guard.release())).collect();
+
+    let releases = Answers::default();
+    let release = |guard: LockGuard| {
+        let releases = releases.clone();
+        tokio::spawn(async move { guard.release().await.inspect(|()| releases.add()) })
+    };
+    let released: Vec<JoinHandle<Result<()>>> = guards.into_iter().map(release).collect();
+    releases.begin().await;
+    let before = releases.count();
     held.renew().await.unwrap();
+    passes("renewed by hand beside releases", releases.count() - before);
     for released in released {
         released.await.unwrap().unwrap();
     }
     assert!(held.is_valid());
     held.release().await.unwrap();
+}
+
+/// Waits until the lock has renewed itself. Returns how short it was held before, and how many
+/// answers have come since it was held no longer than `due`.
+async fn own_renewal(held: &LockGuard, due: Duration, answers: &Answers) -> (Duration, usize) {
+    let (mut left, mut before) = (held.remaining(), answers.count());
+    loop {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let now = held.remaining();
+        assert!(!now.is_zero(), "it is lost");
+        if now > left {
+            return (left, answers.count() - before);
+        }
+        left = now;
+        if left > due {
+            before = answers.count();
+        }
+    }
 }

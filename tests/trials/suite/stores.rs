@@ -16,8 +16,7 @@ pub struct Store {
     pub name: &'static str,
     /// Whether time is virtual. Only possible for a store in this process.
     pub virtual_time: bool,
-    /// Whether its checks take so long that those of one promise are not all played by each kind of
-    /// lock.
+    /// Whether its checks take so long that each is played by one other kind of lock, not by all.
     pub is_slow: bool,
     pub start: fn() -> Starting,
 }
