@@ -46,7 +46,11 @@ pub fn lab() -> Builder<ZooKeeper> {
 
 pub async fn started(builder: Builder<ZooKeeper>) -> ZooKeeper {
     let _turn = STARTS.acquire().await.unwrap();
-    start(|| builder.clone().start()).await.expect("a private ZooKeeper")
+    let server = start(|| builder.clone().start()).await.expect("a private ZooKeeper");
+    // The port for TLS opens a moment after the other one.
+    let connect = || tokio::net::TcpStream::connect(server.secure_addr());
+    eventually("the server takes connections", async || connect().await.is_ok()).await;
+    server
 }
 
 /// A machine may be too busy for a start in half a minute, though not three times in turn.
