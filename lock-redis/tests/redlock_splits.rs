@@ -54,12 +54,13 @@ async fn a_slow_server_decides_a_split_that_stays() {
 async fn one_of_two_attempts_that_split_the_votes_gets_the_lock_without_the_slow_server() {
     const FAR: Duration = Duration::from_millis(5);
     let five = Five::lent().await;
-    let (one, two) = (with_a_slow_server(&five).await, with_a_slow_server(&five).await);
-    (0..2).for_each(|node| two.proxies[node].delay(FAR));
-    (2..4).for_each(|node| one.proxies[node].delay(FAR));
     let mut names = (0..).map(|n| format!("orders-{n}"));
     // The last of a try's rounds would begin after 1.7 s.
     mostly_below(Duration::from_millis(500), async || {
+        // New clients each time: a server that stays silent counts as down before long.
+        let (one, two) = (with_a_slow_server(&five).await, with_a_slow_server(&five).await);
+        (0..2).for_each(|node| two.proxies[node].delay(FAR));
+        (2..4).for_each(|node| one.proxies[node].delay(FAR));
         let mut slowest = Duration::ZERO;
         for name in names.by_ref().take(10) {
             let lock = |far: &Far| far.locks.lock(&*name).unwrap().ttl(LONG);
@@ -69,6 +70,8 @@ async fn one_of_two_attempts_that_split_the_votes_gets_the_lock_without_the_slow
             slowest = slowest.max(clock().since(before));
             assert!(one.unwrap().is_some() != two.unwrap().is_some(), "{name}: one of them");
         }
+        one.proxies.iter().chain(&two.proxies).for_each(|proxy| proxy.heal());
+        five.nothing_is_left_for(LONG).await;
         slowest
     })
     .await;
