@@ -16,7 +16,7 @@ use std::{
 use distlock::{ConnectionState, Locks};
 use futures_util::{Stream, StreamExt};
 
-use crate::support::{self, connect, eventually, start};
+use crate::support::{connect, eventually, start};
 
 /// Limit for expected events. Longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,7 +79,7 @@ async fn asked(locks: &Locks) -> ConnectionState {
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn a_stream_ends_with_the_connection() {
-    let file = support::Store::open("sqlite").await;
+    let file = crate::support::Store::open("sqlite").await;
     let locks = connect(&file.url()).await;
     let told = tokio::spawn(locks.connections().collect::<Vec<_>>());
     drop(locks);
