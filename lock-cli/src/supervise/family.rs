@@ -25,7 +25,8 @@ pub(crate) struct Process {
 /// The part of `/proc/PID/stat` that matters.
 #[derive(Debug, Eq, PartialEq)]
 struct Stat {
-    parent: i32,
+    /// `None` outside of our namespace, and once the process has ended.
+    parent: Option<Pid>,
     /// A process of the kernel has none, nor has a process of a group from outside our namespace.
     group: Option<Pid>,
     session: i32,
@@ -47,7 +48,7 @@ impl Process {
 
 /// All living descendants, and the groups without other members.
 fn below(root: Pid) -> (Vec<Process>, HashSet<Pid>) {
-    let mut children: HashMap<i32, Vec<(Pid, Stat)>> = HashMap::new();
+    let mut children: HashMap<Option<Pid>, Vec<(Pid, Stat)>> = HashMap::new();
     for pid in pids() {
         if let Some(stat) = stat(pid) {
             children.entry(stat.parent).or_default().push((pid, stat));
@@ -55,7 +56,7 @@ fn below(root: Pid) -> (Vec<Process>, HashSet<Pid>) {
     }
     let (mut found, mut groups, mut parents) = (Vec::new(), HashSet::new(), vec![root]);
     while let Some(parent) = parents.pop() {
-        for (pid, stat) in children.remove(&parent.as_raw_pid()).unwrap_or_default() {
+        for (pid, stat) in children.remove(&Some(parent)).unwrap_or_default() {
             parents.push(pid);
             groups.extend(stat.group);
             if stat.lives {
@@ -78,7 +79,7 @@ fn named(root: Pid) -> Vec<Process> {
     while let Some(parent) = parents.pop() {
         for pid in children(parent) {
             // The number may belong to another process by now.
-            let Some(stat) = stat(pid).filter(|stat| stat.parent == parent.as_raw_pid()) else {
+            let Some(stat) = stat(pid).filter(|stat| stat.parent == Some(parent)) else {
                 continue;
             };
             parents.push(pid);
@@ -96,7 +97,7 @@ fn children(parent: Pid) -> Vec<Pid> {
     let lists = threads.into_iter().flatten().flatten();
     let lists = lists.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     let pids = |list: String| {
-        let pids = list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        let pids = list.split_ascii_whitespace().filter_map(pid);
         pids.collect::<Vec<_>>()
     };
     lists.flat_map(pids).collect()
@@ -139,7 +140,7 @@ pub(crate) fn strike(root: Pid, group: Option<Pid>) -> bool {
 /// Whether a group is still the one that a child of this process has begun. While the group has a
 /// member, the number of a leader that is gone is not reused.
 fn is_below(root: Pid, group: Pid) -> bool {
-    stat(group).is_none_or(|leader| leader.parent == root.as_raw_pid())
+    stat(group).is_none_or(|leader| leader.parent == Some(root))
 }
 
 /// Number of looks without a living process after which `kill` gives up: some 2 s. A process that
@@ -199,17 +200,22 @@ pub(crate) fn is_orphaned() -> bool {
     let Some(us) = stat(getpid()) else { return false };
     let members = pids().filter_map(stat);
     let members = members.filter(|member| member.group == us.group && member.lives);
-    let mut parents = members.filter_map(|member| stat(Pid::from_raw(member.parent)?));
+    let mut parents = members.filter_map(|member| stat(member.parent?));
     !parents.any(|parent| parent.group != us.group && parent.session == us.session)
 }
 
 fn pids() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+    entries.filter_map(|entry| pid(entry.file_name().to_str()?))
 }
 
 fn stat(pid: Pid) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
+}
+
+/// `None` for 0, which is outside of our namespace, and for -1, the group of a process that ends.
+fn pid(number: &str) -> Option<Pid> {
+    number.parse().ok().filter(|number| *number > 0).and_then(Pid::from_raw)
 }
 
 /// The name in brackets may have spaces and brackets of its own.
@@ -219,8 +225,8 @@ fn parse(stat: &str) -> Option<Stat> {
     // A process whose first thread has ended looks dead, but still works.
     let threads: u32 = fields.get(17)?.parse().ok()?;
     Some(Stat {
-        parent: fields.get(1)?.parse().ok()?,
-        group: Pid::from_raw(fields.get(2)?.parse().ok()?),
+        parent: pid(fields.get(1)?),
+        group: pid(fields.get(2)?),
         session: fields.get(3)?.parse().ok()?,
         start: fields.get(19)?.parse().ok()?,
         lives: !dead || threads > 1,
@@ -236,12 +242,25 @@ mod tests {
         let line = "12 (a) Z 1 (b)) S 7 12 11 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99 1000";
         assert_eq!(
             parse(line),
-            Some(Stat { parent: 7, group: Pid::from_raw(12), session: 11, start: 99, lives: true })
+            Some(Stat {
+                parent: Pid::from_raw(7),
+                group: Pid::from_raw(12),
+                session: 11,
+                start: 99,
+                lives: true
+            })
         );
         let dead = line.replace(") S", ") Z");
         assert!(!parse(&dead).unwrap().lives);
         let first_thread_ended = dead.replace("20 0 1", "20 0 3");
         assert!(parse(&first_thread_ended).unwrap().lives);
         assert_eq!(parse("12 (a"), None);
+    }
+
+    #[test]
+    fn a_process_that_ends_has_no_group() {
+        let line = "12 (a) X 0 -1 -1 0 -1 4 0 0 0 0 0 0 0 0 20 0 0 0 99 1000";
+        let ended = Stat { parent: None, group: None, session: -1, start: 99, lives: false };
+        assert_eq!(parse(line), Some(ended));
     }
 }
