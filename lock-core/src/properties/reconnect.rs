@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use super::{Checked, Client, Harness, Outcome, ensure, keeps, property, scene::*};
-use crate::{LockGuard, Locks};
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
+use crate::{LockGuard, LockName, Locks};
 
 property!(while_holding, while_waiting);
 
@@ -16,16 +16,11 @@ async fn while_holding(h: &dyn Harness) -> Checked {
     }
     let mut ttl = outlasting(h, a.locks());
     loop {
-        let name = fresh("restart-held");
-        let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
-        let began = a.locks().driver().clock().now();
-        h.restart().await?;
-        // A restart that is longer than the lock proves nothing: try again with a longer TTL.
-        let longer = (ttl * 2).min(*a.locks().guarantees().ttl.end());
-        if a.locks().driver().clock().now().since(began) < ttl / 2 || longer == ttl {
-            return outlives_a_restart(h, &*b, guard, ttl).await;
+        let guard = acquired(h, &*a, &fresh("restart-held"), ttl).await?;
+        match restart(h, a.locks(), ttl).await? {
+            None => return outlives_a_restart(h, &*b, guard, ttl).await,
+            Some(longer) => ttl = longer,
         }
-        ttl = longer;
         // It may have ended meanwhile.
         let _ = soon("release", guard.release()).await?;
     }
@@ -38,16 +33,8 @@ async fn outlives_a_restart(
     ttl: Duration,
 ) -> Checked {
     let name = guard.name().clone();
-    let taken = soon("try_acquire", async {
-        // The first call after a restart may find a dead connection.
-        loop {
-            match lock(h, other, &name)?.try_acquire().await {
-                Err(error) if error.is_transient() => tokio::task::yield_now().await,
-                answer => return Ok::<_, super::Failure>(answer?),
-            }
-        }
-    })
-    .await??;
+    let wanted = lock(h, other, &name)?;
+    let taken = once_back("try_acquire", || wanted.try_acquire()).await?;
     ensure!(taken.is_none(), "the lock was granted to another holder after a restart");
     // Renewals go on: the lock outlives its TTL.
     tokio::time::sleep(ttl + ttl / 2).await;
@@ -57,24 +44,74 @@ async fn outlives_a_restart(
 }
 
 async fn while_waiting(h: &dyn Harness) -> Checked {
-    let (name, a, b) = (fresh("restart-waiting"), h.client().await?, h.client().await?);
+    let (a, b) = (h.client().await?, h.client().await?);
     if let Some(reason) = forgetful(a.locks()) {
         return Ok(Outcome::Skipped(reason));
     }
-    let ttl = outlasting(h, a.locks());
-    let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
-    let waiter = tokio::spawn(lock(h, &*b, &name)?.ttl(ttl).acquire());
-    wait_for_queue(&*b, &name, 2).await?;
-    h.restart().await?;
-    soon("release", guard.release()).await??;
-    let next = promised("the waiter's turn after the restart", waiter).await???;
-    soon("release", next.release()).await??;
-    Ok(Outcome::Kept)
+    let mut ttl = outlasting(h, a.locks());
+    loop {
+        let name = fresh("restart-waiting");
+        let guard = acquired(h, &*a, &name, ttl).await?;
+        let waiter = tokio::spawn(lock(h, &*b, &name)?.ttl(ttl).acquire());
+        wait_for_queue(&*b, &name, 2).await?;
+        let longer = restart(h, a.locks(), ttl).await?;
+        let released = soon("release", guard.release()).await?;
+        if let Some(longer) = longer {
+            waiter.abort();
+            ttl = longer;
+            continue;
+        }
+        released?;
+        let next = promised("the waiter's turn after the restart", waiter).await???;
+        soon("release", next.release()).await??;
+        return Ok(Outcome::Kept);
+    }
+}
+
+/// Acquires, perhaps right after a restart.
+async fn acquired(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    ttl: Duration,
+) -> Result<LockGuard, Failure> {
+    let wanted = lock(h, client, name)?.ttl(ttl);
+    once_back("acquire", || wanted.acquire()).await
+}
+
+/// Calls until the store answers: the first calls after a restart may find a dead connection.
+async fn once_back<T, F: Future<Output = crate::Result<T>>>(
+    what: &str,
+    call: impl Fn() -> F,
+) -> Result<T, Failure> {
+    let answered = async {
+        loop {
+            match call().await {
+                Err(error) if error.is_transient() => tokio::task::yield_now().await,
+                answer => return answer,
+            }
+        }
+    };
+    Ok(soon(what, answered).await??)
 }
 
 /// A TTL that is longer than a restart, also of a server that takes seconds to start.
 fn outlasting(h: &dyn Harness, locks: &Locks) -> Duration {
     (h.ttl() * 2).min(*locks.guarantees().ttl.end())
+}
+
+/// Restarts the server. A restart of more than half of the TTL proves nothing: returns a longer TTL
+/// to try again with, if the store has one.
+async fn restart(
+    h: &dyn Harness,
+    locks: &Locks,
+    ttl: Duration,
+) -> Result<Option<Duration>, Failure> {
+    let clock = locks.driver().clock();
+    let began = clock.now();
+    h.restart().await?;
+    let longer = (ttl * 2).min(*locks.guarantees().ttl.end());
+    Ok((clock.now().since(began) >= ttl / 2 && longer > ttl).then_some(longer))
 }
 
 fn forgetful(locks: &Locks) -> Option<String> {

@@ -14,7 +14,7 @@ use lock_zk::client::Client as Raw;
 use crate::{
     checks::{Checks, Remote, leftovers, remove},
     cluster,
-    support::{is_long, lab, open},
+    support::{lab, open},
 };
 
 /// Places of clients, and checks at a time in each: a place has one thread, and checks mostly wait.
@@ -86,7 +86,9 @@ async fn play(
     (sides, at_a_time): (usize, usize),
 ) -> Result<(), Failure> {
     let network = Network::new()?;
-    let ensemble = Arc::new(cluster(lab().tick(Duration::from_secs(1)), &network).await?);
+    // A restart of three servers takes long on a busy machine, and sessions must outlast it.
+    let servers = lab().tick(Duration::from_secs(1)).setting("maxSessionTimeout", "120000");
+    let ensemble = Arc::new(cluster(servers, &network).await?);
     let sides = (0..sides).map(|_| network.side()).collect::<Result<Vec<_>, _>>()?;
     let mut workers = Vec::new();
     for side in sides.iter().cycle().take(sides.len() * at_a_time) {
@@ -103,7 +105,7 @@ async fn play(
 pub async fn every_promise_is_kept_by_three_servers() -> Result<(), Failure> {
     // The suite plays them as other kinds on one server. Three servers differ in how long sessions
     // live, which all kinds share.
-    let as_others = is_long();
+    let as_others = lock_lab::in_a_long_run();
     let (shared, restarted) = (Checks::new(false, as_others), Checks::new(true, as_others));
     tokio::try_join!(play(&shared, false, (SIDES, AT_A_TIME)), play(&restarted, true, (1, 1)),)?;
     Checks::all_kept([shared, restarted]);
