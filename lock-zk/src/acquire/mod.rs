@@ -253,14 +253,17 @@ impl Acquire {
         self.session.make_directory(op, &self.directory, CreateMode::Container, turn).await
     }
 
-    /// Becomes the holder. Asks the leader as long as the session is not sure to live.
+    /// Becomes the holder. Asks the leader as long as the session is not sure to live for long
+    /// enough: renewals need a while to prove more.
     pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
+        let deadline = &self.session.deadline;
         let until = loop {
-            let until = self.session.deadline.safe_until();
-            if Clock::Boot.now() < until {
+            if let Some(until) = deadline.of_grant() {
                 break until;
             }
-            self.check_node(node).await?;
+            if self.is_there(node).await? && deadline.of_grant().is_none() {
+                tokio::time::sleep(deadline.pace()).await;
+            }
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());
         self.attempt.set_term_end(term_end);
@@ -276,16 +279,14 @@ impl Acquire {
         Ok(Box::new(ZkLease::new(session, attempt, validity)))
     }
 
-    /// Asks the leader whether the node is there. Returns after a pause, in which other answers may
-    /// come.
-    async fn check_node(&self, node: &Node) -> Result<()> {
+    /// Asks the leader whether the node is there; `false` if there was no answer.
+    async fn is_there(&self, node: &Node) -> Result<bool> {
         let confirm = |exchange: Arc<Exchange>| async move { exchange.confirm(&node.path).await };
         match self.session.once("exists", Turn::First, confirm).await? {
-            Break(Some(())) => tokio::time::sleep(self.session.deadline.pace()).await,
-            Break(None) => return Err(vanished()),
-            Continue(()) => {}
+            Break(Some(())) => Ok(true),
+            Break(None) => Err(vanished()),
+            Continue(()) => Ok(false),
         }
-        Ok(())
     }
 
     /// Removes all that the attempt may have left. If the removal fails, the session's janitor does

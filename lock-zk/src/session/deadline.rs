@@ -60,11 +60,11 @@ impl Deadline {
         let state = self.state();
         match state.used.is_some() && !state.evidence.is_standalone() {
             true => (state.wrote + self.pace(), true),
-            false => (state.heard + self.ttl / 8, false),
+            false => (state.heard + self.pace(), false),
         }
     }
 
-    /// The time between two writes of a used session.
+    /// The time between two renewals.
     pub(crate) fn pace(&self) -> Duration {
         proof::pace(self.ttl, self.tick)
     }
@@ -72,6 +72,11 @@ impl Deadline {
     /// Until when the holders of this session may work.
     pub(crate) fn safe_until(&self) -> Instant {
         safe_until(self.state().confirmed, self.ttl)
+    }
+
+    /// Until when a new holder may work, if that is a third of the TTL or more.
+    pub(crate) fn of_grant(&self) -> Option<Instant> {
+        Some(self.safe_until()).filter(|until| Clock::Boot.now() + self.ttl / 3 <= *until)
     }
 
     /// Waits until the session is given up: for one TTL no write was answered, or no request at all

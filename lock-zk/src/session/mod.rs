@@ -172,6 +172,11 @@ impl Session {
         !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
     }
 
+    /// Whether a lock in it was lost and is not released yet.
+    pub(crate) fn has_lost(&self) -> bool {
+        lock(&self.attempts).values().any(|attempt| attempt.is_lost())
+    }
+
     /// Forgets an attempt whose node is gone.
     pub(crate) fn forget(&self, attempt: Uuid) {
         let mut attempts = lock(&self.attempts);

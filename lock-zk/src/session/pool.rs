@@ -5,10 +5,7 @@ use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use lock_core::{
     Clock, Effect, Error, Reach, Result,
     duration::shown,
-    keep::{
-        poison::lock,
-        pool::{Found, Maker, Pool, Pooled, other_ttl},
-    },
+    keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
 };
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
@@ -50,7 +47,7 @@ impl Pooled for Session {
     /// that one request can end this one.
     fn is_spent(&self) -> bool {
         let passed = Clock::Boot.now() >= self.deadline.safe_until();
-        passed && !lock(&self.attempts).is_empty() && !self.is_used()
+        passed && self.has_lost() && !self.is_used()
     }
 }
 

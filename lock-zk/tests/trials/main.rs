@@ -1,5 +1,6 @@
 //! The driver on three servers, in networks that can be cut.
 
+mod alone;
 #[path = "../checks/mod.rs"]
 mod checks;
 mod ensemble_properties;
@@ -21,18 +22,8 @@ async fn cluster(
     support::start(|| builder.clone().start_cluster(network)).await
 }
 
-macro_rules! trials {
-    ($($module:ident::$test:ident),+ $(,)?) => {
-        fn main() -> std::process::ExitCode {
-            lock_lab::run_network_tests(vec![$(lock_lab::network_trial(
-                concat!(stringify!($module), "::", stringify!($test)),
-                $module::$test,
-            )),+])
-        }
-    };
-}
-
-trials!(
+lock_lab::network_tests!(
+    alone::a_lock_after_a_pause_is_as_quick_and_lasts,
     ensemble_properties::every_promise_is_kept_by_three_servers,
     leaders::leaders_are_killed_and_no_lock_is_lost,
     partition::a_holder_beside_a_cut_off_follower_is_told_before_the_next_grant,
