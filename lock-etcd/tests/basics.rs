@@ -189,7 +189,7 @@ async fn many_idle_locks_cost_what_one_costs() {
     // watches again.
     let ttl = Duration::from_secs(8);
     let mut guards = Vec::new();
-    for batch in 0..repeats(10, 100) {
+    for batch in 0..lock_lab::size(10, 100) {
         let batch = (0..BATCH).map(|n| {
             let lock = locks.lock(format!("job{batch}-{n}")).unwrap().ttl(ttl);
             tokio::spawn(lock.acquire())

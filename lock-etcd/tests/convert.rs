@@ -279,7 +279,7 @@ async fn converters_and_writers_exclude_each_other_and_tokens_rise() {
             let (locks, inside) = (locks.clone(), inside.clone());
             work.spawn(async move {
                 let mut upgrades = 0;
-                for _ in 0..repeats(20, 40) {
+                for _ in 0..lock_lab::size(20, 40) {
                     if (client + task) % 3 == 0 {
                         let mut guard = locks.lock("job").unwrap().acquire().await.unwrap();
                         write(&inside, guard.token());

@@ -210,7 +210,7 @@ async fn acquires_of_all_kinds_dropped_at_any_moment_leave_nothing() {
     for task in 0..24u64 {
         let (locks, inside) = (clients[task as usize % 2].clone(), inside.clone());
         work.spawn(async move {
-            for n in 0..repeats(20, 80) as u64 {
+            for n in 0..lock_lab::size(20, 80) as u64 {
                 let (kind, counter, weight) = match (task + n) % 4 {
                     0 => (Kind::Exclusive, 0, 1),
                     1 => (Kind::Shared, 1, 1),

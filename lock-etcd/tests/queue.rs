@@ -150,7 +150,7 @@ async fn acquires_dropped_at_any_moment_leave_nothing() {
     for task in 0..32u64 {
         let locks = if task % 2 == 0 { ours.clone() } else { theirs.clone() };
         work.push(tokio::spawn(async move {
-            for n in 0..repeats(25, 100) as u64 {
+            for n in 0..lock_lab::size(25, 100) as u64 {
                 let lock = locks.lock(format!("job{}", n % 3)).unwrap();
                 let moment = Duration::from_micros((task * 7919 + n * 104_729) % 8000);
                 drop(tokio::time::timeout(moment, lock.acquire()).await);

@@ -82,7 +82,7 @@ async fn dropped_at_any_moment_it_leaves_nothing() {
     for task in 0..8u64 {
         let locks = if task % 2 == 0 { ours.clone() } else { theirs.clone() };
         work.push(tokio::spawn(async move {
-            for n in 0..repeats(25, 100) as u64 {
+            for n in 0..lock_lab::size(25, 100) as u64 {
                 let names = if n % 3 == 0 { &NAMES[1..] } else { &NAMES[..2] };
                 let set = locks.all(names).unwrap();
                 let moment = Duration::from_micros((task * 7919 + n * 104_729) % 5000);

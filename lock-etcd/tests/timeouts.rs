@@ -10,7 +10,7 @@ use crate::support::*;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crowd_of_waits_in_vain_ends_as_timeouts_that_name_the_holder() {
     // Many more than may be under way.
-    let waiters = repeats(200, 1000);
+    let waiters = lock_lab::size(200, 1000);
     let etcd = etcd().await;
     let other = locks(&etcd.url()).await;
     let held = other.lock("job").unwrap().holder("the holder").acquire().await.unwrap();

@@ -115,6 +115,7 @@ mod cluster;
 mod counters;
 mod error;
 mod etcd;
+mod long_run;
 mod mariadb;
 mod network;
 mod options;
@@ -144,6 +145,7 @@ pub use self::{
     counters::Counters,
     error::LabError,
     etcd::{Etcd, EtcdCluster},
+    long_run::{in_a_long_run, size},
     mariadb::MariaDb,
     network::{Network, Place, Side, network_trial, run_network_tests},
     own_process::in_own_process,

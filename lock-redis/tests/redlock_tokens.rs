@@ -135,7 +135,7 @@ impl Story {
 
 #[tokio::test]
 async fn tokens_rise_in_sequences_of_losses_that_leave_a_majority_of_the_data() {
-    let sequences = if std::env::var_os("DISTLOCK_LONG").is_some() { 50 } else { 10 };
+    let sequences = lock_lab::size(10, 50);
     let mut story = Story::start().await;
     for sequence in 0..sequences {
         let name = format!("orders-{sequence}");

@@ -9,7 +9,7 @@ async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
     let server = server().await;
     let locks = open(&server.url()).await;
     let mut tasks = tokio::task::JoinSet::new();
-    for caller in 0..rounds(500, 2_000) {
+    for caller in 0..lock_lab::size(500, 2_000) {
         let lock = locks.lock(format!("name{}", caller % 7)).unwrap();
         tasks.spawn(async move {
             // From "before a request was sent" to "after the grant".

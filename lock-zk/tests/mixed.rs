@@ -114,7 +114,7 @@ async fn nothing_remains(server: &ZooKeeper, clients: &[Locks]) {
 async fn no_kind_hinders_another_and_no_waiter_is_forgotten() {
     let server = calm_server().await;
     let (room, mut clients, mut workers) = (Arc::default(), Vec::new(), JoinSet::new());
-    let until = Work::until(rounds(1000, 10_000), 0);
+    let until = Work::until(lock_lab::size(1000, 10_000), 0);
     for client in 0..3 {
         let locks = open_calm(&server).await;
         for worker in 0..4 {
@@ -132,7 +132,7 @@ async fn connections_that_break_admit_no_holder_too_many() {
     let server = calm_server().await;
     let (room, mut clients, mut workers) = (Arc::default(), Vec::new(), JoinSet::new());
     let proxies = [proxy(&server).await, proxy(&server).await];
-    let until = Work::until(rounds(60, 500), rounds(40, 400));
+    let until = Work::until(lock_lab::size(60, 500), lock_lab::size(40, 400));
     for (client, proxy) in proxies.iter().enumerate() {
         let locks = open_calm_via(&server, proxy).await;
         for worker in 0..5 {
@@ -150,7 +150,7 @@ async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
     let server = calm_server().await;
     let clients = [open_calm(&server).await, open_calm(&server).await];
     let mut tasks = JoinSet::new();
-    for caller in 0..rounds(500, 1_500) {
+    for caller in 0..lock_lab::size(500, 1_500) {
         let (locks, name) = (clients[caller as usize % 2].clone(), format!("name{}", caller % 5));
         tasks.spawn(async move {
             let patience = Duration::from_micros(caller * 7919 % 30_000);

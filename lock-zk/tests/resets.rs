@@ -21,7 +21,7 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
     let proxies = [proxy(&server).await, proxy(&server).await];
     let held = Arc::new(AtomicBool::new(false));
     let newest = Arc::new(AtomicU64::new(0));
-    let work = Work::until(rounds(60, 500), rounds(40, 400));
+    let work = Work::until(lock_lab::size(60, 500), lock_lab::size(40, 400));
     let mut clients = Vec::new();
     let mut workers = tokio::task::JoinSet::new();
     for proxy in &proxies {
@@ -59,7 +59,7 @@ async fn sets_are_held_as_a_whole_or_not_at_all() {
     let server = calm_server().await;
     let proxies = [proxy(&server).await, proxy(&server).await];
     let held: Arc<[AtomicBool; 3]> = Arc::default();
-    let work = Work::until(rounds(60, 500), rounds(40, 400));
+    let work = Work::until(lock_lab::size(60, 500), lock_lab::size(40, 400));
     let mut clients = Vec::new();
     let mut workers = tokio::task::JoinSet::new();
     for (client, proxy) in proxies.iter().enumerate() {

@@ -245,7 +245,7 @@ async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
     let server = server().await;
     let locks = open(&server.url()).await;
     let mut tasks = tokio::task::JoinSet::new();
-    for caller in 0..rounds(400, 1_000) {
+    for caller in 0..lock_lab::size(400, 1_000) {
         let pair = [NAMES[caller as usize % 3], NAMES[(caller as usize + 1) % 3]];
         let set = locks.all(pair).unwrap();
         tasks.spawn(async move {

@@ -15,6 +15,7 @@ mod store;
 use std::time::Duration;
 
 use distlock::Locks;
+pub use lock_lab::size;
 
 pub use self::{
     random::Random,
@@ -25,12 +26,6 @@ pub use self::{
 pub fn stores() -> impl Iterator<Item = &'static str> {
     let compiled_in = distlock::STORES.iter().filter(|store| store.compiled_in);
     compiled_in.map(|store| store.scheme).filter(|name| *name != "memory")
-}
-
-/// The size of a test that only repeats itself: the small one, or the large one if the environment
-/// has `DISTLOCK_LONG`.
-pub fn size<T>(small: T, large: T) -> T {
-    if std::env::var_os("DISTLOCK_LONG").is_some() { large } else { small }
 }
 
 /// Connects, or fails the test.

@@ -55,7 +55,7 @@ fn keeps(place: &Place, arguments: &[&str]) -> Answer {
 #[test]
 #[cfg(feature = "mysql")]
 fn mariadb_keeps_all() {
-    if std::env::var_os("DISTLOCK_LONG").is_some() {
+    if lock_lab::in_a_long_run() {
         return crate::stores::on("mysql", keeps_all);
     }
     crate::stores::on("mysql", |place| {

@@ -1,6 +1,6 @@
 //! Clients, and waits for what they do.
 
-use std::{env, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
 
 use lock_core::{Clock, Locks, StoreUrl};
 use lock_etcd::{EtcdConfig, EtcdLock};
@@ -17,11 +17,6 @@ pub async fn driver(url: &str) -> EtcdLock {
 
 pub async fn locks(url: &str) -> Locks {
     Locks::new(driver(url).await)
-}
-
-/// Returns how often to repeat something, and how often in a long run.
-pub fn repeats(times: usize, in_a_long_run: usize) -> usize {
-    if env::var_os("DISTLOCK_LONG").is_some() { in_a_long_run } else { times }
 }
 
 /// Waits until a condition is true.

@@ -7,29 +7,13 @@ mod secured;
 #[path = "../support/clients.rs"]
 mod support;
 
-use std::process::ExitCode;
-
-use lock_lab::{network_trial, run_network_tests};
-
-/// Makes trials that are named after their modules.
-macro_rules! trials {
-    ($($module:ident::$test:ident),+ $(,)?) => {
-        vec![$(network_trial(
-            concat!(stringify!($module), "::", stringify!($test)),
-            $module::$test,
-        )),+]
-    };
-}
-
-fn main() -> ExitCode {
-    run_network_tests(trials![
-        cluster::a_waiter_leaves_a_member_without_a_leader,
-        cluster::waiters_go_on_without_overlap_when_the_leader_is_killed,
-        cluster::waiters_go_on_without_overlap_when_the_leader_is_isolated,
-        cluster::waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers,
-        cluster::a_shared_client_goes_on_when_the_leader_is_killed,
-        cluster::a_shared_client_goes_on_when_the_leader_is_isolated,
-        secure_cluster::every_promise_is_kept_over_tls_with_logins,
-        secure_cluster::no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed,
-    ])
-}
+lock_lab::network_tests!(
+    cluster::a_waiter_leaves_a_member_without_a_leader,
+    cluster::waiters_go_on_without_overlap_when_the_leader_is_killed,
+    cluster::waiters_go_on_without_overlap_when_the_leader_is_isolated,
+    cluster::waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers,
+    cluster::a_shared_client_goes_on_when_the_leader_is_killed,
+    cluster::a_shared_client_goes_on_when_the_leader_is_isolated,
+    secure_cluster::every_promise_is_kept_over_tls_with_logins,
+    secure_cluster::no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed,
+);

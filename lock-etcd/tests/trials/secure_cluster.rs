@@ -7,6 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 use lock_core::{
     Clock, LockName, Locks,
     properties::{self, AS_MUTEX, AsMutex, Check, Client, Guise, Harness, NotHere, Outcome},
@@ -18,6 +19,8 @@ use crate::{load::Load, secured::Secured, support::*};
 /// Places of clients, and checks at a time in each: a place has one thread.
 const SIDES: usize = 4;
 const AT_A_TIME: usize = 8;
+/// Clusters for the checks that restart members.
+const RESTARTED: usize = 3;
 /// The checks that restart the members: they have a cluster for themselves.
 const RESTARTING: [&str; 3] =
     ["fencing::across_restart", "reconnect::while_holding", "reconnect::while_waiting"];
@@ -174,14 +177,14 @@ async fn play(
     }
 }
 
-/// Plays the checks on a cluster, so many at a time in each of some places.
+/// Plays cases on a cluster, so many at a time in each of some places.
 async fn play_all(
     may_restart: bool,
+    cases: Arc<Mutex<VecDeque<Case>>>,
     (sides, at_a_time): (usize, usize),
     results: &Arc<Mutex<Results>>,
 ) -> Result<(), Failure> {
     let cluster = Arc::new(Secured::start().await?);
-    let cases = Arc::new(Mutex::new(cases(may_restart)));
     let sides = (0..sides).map(|_| cluster.network.side()).collect::<Result<Vec<_>, _>>()?;
     let mut workers = Vec::new();
     for side in sides.iter().cycle().take(sides.len() * at_a_time) {
@@ -196,8 +199,10 @@ async fn play_all(
 
 pub async fn every_promise_is_kept_over_tls_with_logins() -> Result<(), Failure> {
     let results = Arc::new(Mutex::new(Results::default()));
-    let shared = play_all(false, (SIDES, AT_A_TIME), &results);
-    tokio::try_join!(shared, play_all(true, (1, 1), &results))?;
+    let [shared, restarting] = [false, true].map(|restart| Arc::new(Mutex::new(cases(restart))));
+    let shared = play_all(false, shared, (SIDES, AT_A_TIME), &results);
+    let alone = (0..RESTARTED).map(|_| play_all(true, restarting.clone(), (1, 1), &results));
+    tokio::try_join!(shared, try_join_all(alone))?;
     let results = results.lock().unwrap();
     println!("{} kept", results.kept);
     assert!(results.failed.is_empty(), "{:#?}", results.failed);
@@ -231,7 +236,7 @@ pub async fn no_lock_is_lost_and_waiters_go_on_when_leaders_are_killed() -> Resu
     }
     load.until_all_go_on().await;
     let (mut elections, mut pauses) = (Vec::new(), Vec::new());
-    for _ in 0..repeats(3, 10) {
+    for _ in 0..lock_lab::size(3, 10) {
         let old = cluster.etcd.leader().await?;
         let killed = Clock::Boot.now();
         cluster.etcd.node(old).kill();

@@ -23,11 +23,12 @@ use super::Network;
 ///     Ok(())
 /// }
 ///
+/// // A test in a module is named with it: `module::test`.
 /// lock_lab::network_tests!(a_cut_stops_a_client);
 /// ```
 #[macro_export]
 macro_rules! network_tests {
-    ($($test:ident),+ $(,)?) => {
+    ($($test:path),+ $(,)?) => {
         fn main() -> ::std::process::ExitCode {
             $crate::run_network_tests(::std::vec![
                 $($crate::network_trial(::std::stringify!($test), $test)),+
@@ -54,9 +55,14 @@ where
     Trial::test(name, move || Err(Failed::from(error))).with_ignored_flag(true)
 }
 
+/// As many of these tests at a time: most of their time they wait for servers.
+const AT_A_TIME: usize = 4;
+
 /// Runs tests as the command line of this program says, like `libtest`.
 pub fn run_network_tests(tests: Vec<Trial>) -> ExitCode {
-    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_A_TIME);
+    libtest_mimic::run(&arguments, tests).exit_code()
 }
 
 fn run<E: Display>(test: impl Future<Output = Result<(), E>>) -> Result<(), Failed> {

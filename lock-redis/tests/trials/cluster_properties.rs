@@ -18,7 +18,7 @@ pub async fn all_properties_are_kept() -> Tested {
     let network = Network::new()?;
     let shared = Lab::shared(network.clone(), cluster(&network).await?);
     let mut alone = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..4 {
         let network = Network::new()?;
         alone.push(Lab::alone(network.clone(), cluster(&network).await?));
     }

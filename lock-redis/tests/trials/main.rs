@@ -11,24 +11,11 @@ mod fenced;
 mod partition;
 mod sentinel_properties;
 
-use std::process::ExitCode;
-
-macro_rules! trials {
-    ($($module:ident::$test:ident),+ $(,)?) => {
-        vec![$(lock_lab::network_trial(
-            concat!(stringify!($module), "::", stringify!($test)),
-            $module::$test,
-        )),+]
-    };
-}
-
-fn main() -> ExitCode {
-    lock_lab::run_network_tests(trials![
-        // They take longest.
-        cluster_properties::all_properties_are_kept,
-        sentinel_properties::all_properties_are_kept,
-        partition::with_all_replicas_one_side_holds_at_a_time,
-        partition::with_one_replica_of_two_both_sides_hold_and_the_token_decides,
-        partition::without_replicas_both_sides_hold_and_the_token_decides,
-    ])
-}
+lock_lab::network_tests!(
+    // They take longest.
+    cluster_properties::all_properties_are_kept,
+    sentinel_properties::all_properties_are_kept,
+    partition::with_all_replicas_one_side_holds_at_a_time,
+    partition::with_one_replica_of_two_both_sides_hold_and_the_token_decides,
+    partition::without_replicas_both_sides_hold_and_the_token_decides,
+);

@@ -19,7 +19,7 @@ pub async fn all_properties_are_kept() -> Tested {
     let network = Network::new()?;
     let shared = Lab::shared(network.clone(), sentinels(&network).await?);
     let mut alone = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..4 {
         let network = Network::new()?;
         alone.push(Lab::alone(network.clone(), sentinels(&network).await?));
     }

@@ -1,6 +1,6 @@
 //! Thousands of locks that end at once.
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use lock_core::{LockSetGuard, Locks};
 use lock_lab::{Counters, Proxy};
@@ -24,7 +24,7 @@ const MORE: u64 = 60;
 
 /// How many locks end: in a long run as many as one client may lose.
 fn locks_at_once() -> usize {
-    if env::var_os("DISTLOCK_LONG").is_some() { 10_000 } else { 3_000 }
+    lock_lab::size(3_000, 10_000)
 }
 
 /// Requests with a hundred entries each.

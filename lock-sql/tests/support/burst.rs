@@ -1,7 +1,6 @@
 //! Thousands of acquires of one client at once.
 
 use std::{
-    env,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -39,7 +38,7 @@ impl Answers {
 /// Holds a lock while many tasks take other locks, and while they give them back. All of them must
 /// succeed, and renewals of the lock do not wait for them, neither its own nor those by hand.
 pub async fn a_held_lock_outlives_a_burst(locks: Locks) {
-    let tasks = if env::var_os("DISTLOCK_LONG").is_some() { 4000 } else { 1000 };
+    let tasks = lock_lab::size(1000, 4000);
     let passes = |what: &str, answers: usize| {
         println!("{what} after {answers} answers to {tasks} others");
         assert!(answers < tasks / 2, "{what} after {answers} answers to {tasks} others");

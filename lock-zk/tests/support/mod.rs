@@ -241,15 +241,6 @@ pub async fn all_end(mut workers: JoinSet<()>) {
     }
 }
 
-/// Returns how often to do something: `./test --long` does it more often.
-pub fn rounds(usual: u64, long: u64) -> u64 {
-    if is_long() { long } else { usual }
-}
-
-pub fn is_long() -> bool {
-    std::env::var_os("DISTLOCK_LONG").is_some()
-}
-
 /// Starts an acquire and waits until it stands in the queue as number `position` (0 is the holder).
 pub async fn queue_up(
     locks: &Locks,

@@ -14,7 +14,7 @@ use lock_lab::{Network, Side};
 
 use crate::{
     cluster,
-    support::{PATIENCE, lab, open, rounds, soon},
+    support::{PATIENCE, lab, open, soon},
 };
 
 const WORKERS: usize = 4;
@@ -136,7 +136,7 @@ pub async fn leaders_are_killed_and_no_lock_is_lost() -> Result<(), Box<dyn Erro
         clients.push(Client::start(&network, &url, n, &seen).await?);
     }
     let (mut elections, mut grants) = (Vec::new(), Vec::new());
-    for _ in 0..rounds(3, 10) {
+    for _ in 0..lock_lab::size(3, 10) {
         let leader = cluster.leader().await?;
         let killed = Clock::Boot.now();
         cluster.node(leader).kill();

@@ -119,8 +119,7 @@ async fn working(holder: &mut Holder, log: &Log, token: u64) -> Result<u64, Stri
 /// The number of faults, if more than one of each kind is wanted.
 fn rounds() -> Option<usize> {
     let rounds = std::env::var("DISTLOCK_ROUNDS").ok();
-    let long = || std::env::var_os("DISTLOCK_LONG").map(|_| 200);
-    rounds.map(|rounds| rounds.parse().expect("a number")).or_else(long)
+    rounds.map(|rounds| rounds.parse().expect("a number")).or(lock_lab::size(None, Some(200)))
 }
 
 async fn strike(fault: Fault, stage: &Stage, holder: &mut Holder) -> Result<(), String> {
