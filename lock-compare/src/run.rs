@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Number of cells played at once, except for cells that measure time.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 6;
 /// Time limit of one cell.
 const LIMIT: Duration = Duration::from_secs(150);
 
