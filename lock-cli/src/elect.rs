@@ -2,13 +2,14 @@
 
 use std::{future::Future, io, pin::Pin, process::ExitCode};
 
-use distlock::{Leadership, Result as LockResult};
+use distlock::{Leadership, LockKind, Result as LockResult};
 use serde::Serialize;
 
 use crate::{
     choice::Choice,
     exit::{Code, Failure},
     held::{self, Place, Words},
+    nested,
     opt::Elect,
     print,
     signals::Signals,
@@ -28,6 +29,7 @@ struct Leads<'a> {
 }
 
 pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failure> {
+    nested::refuse_own(store, &opt.name, LockKind::Exclusive, &opt.terms)?;
     let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
     let command = command.map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;

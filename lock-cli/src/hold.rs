@@ -9,7 +9,8 @@ use crate::{
     exit::Failure,
     grant::granted,
     held::{self, Place, Words},
-    opt::Hold,
+    nested,
+    opt::{Hold, Wanted},
     policy::OnLost,
     print,
     signals::Signals,
@@ -24,9 +25,11 @@ struct Holds<'a> {
 }
 
 pub(crate) async fn hold(opt: &Hold, store: &Choice) -> Result<ExitCode, Failure> {
+    let Wanted { name, terms, .. } = &opt.wanted;
+    nested::refuse_own(store, name, opt.wanted.kind(), terms)?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     // There is no command to end, so no grace must fit.
-    let place = Place::open(store, &opt.wanted.terms, OnLost::Ignore, &[]).await?;
+    let place = Place::open(store, terms, OnLost::Ignore, &[]).await?;
     match granted(&opt.wanted, &place, &mut signals).await? {
         Ok(guard) => {
             let announced = announce(opt, guard.token().value());

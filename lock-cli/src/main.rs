@@ -24,6 +24,8 @@ mod hold;
 mod leader;
 mod ls;
 mod man;
+#[cfg(target_os = "linux")]
+mod nested;
 mod opt;
 mod plain;
 mod policy;

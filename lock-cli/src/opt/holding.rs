@@ -4,6 +4,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, PathCompleter};
+use distlock::LockKind;
 
 use crate::{examples, policy::OnLost, values::Policies};
 
@@ -12,7 +13,8 @@ use crate::{examples, policy::OnLost, values::Policies};
 /// The command sees DISTLOCK_NAME, DISTLOCK_TOKEN (the fencing token), DISTLOCK_STORE (the URL
 /// without its password) and DISTLOCK_DEADLINE_MS (the end of the lease at its start, in
 /// milliseconds on the clock of /proc/uptime). When the command has ended, distlock ends the
-/// processes that it left running, and then releases the lock.
+/// processes that it left running, and then releases the lock. A distlock in the command refuses to
+/// wait for the same lock: that would never end.
 #[derive(Args, Debug)]
 #[command(after_help = examples::RUN)]
 pub(crate) struct Run {
@@ -81,6 +83,16 @@ pub(crate) struct Wanted {
     /// Takes one of N permits. All clients of the name must use the same N.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) permits: Option<u32>,
+}
+
+impl Wanted {
+    pub(crate) fn kind(&self) -> LockKind {
+        match self.permits {
+            Some(_) => LockKind::Permits,
+            None if self.shared => LockKind::Shared,
+            None => LockKind::Exclusive,
+        }
+    }
 }
 
 /// How to get a lock, and for how long.

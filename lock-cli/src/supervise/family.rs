@@ -194,6 +194,12 @@ pub(crate) fn our_group() -> Option<Pid> {
     stat(getpid())?.group
 }
 
+/// Whether a process has started this one, directly or through others.
+pub(crate) fn is_ancestor(process: Pid) -> bool {
+    let parent = |pid: &Pid| stat(*pid)?.parent;
+    std::iter::successors(parent(&getpid()), parent).any(|ancestor| ancestor == process)
+}
+
 /// Whether no shell watches the group of this process: no member has a parent outside of the group
 /// and in its session. The kernel does not stop such a group because of the terminal.
 pub(crate) fn is_orphaned() -> bool {
