@@ -88,7 +88,7 @@ Examples:
 
 The store is the URL of --store, else of DISTLOCK_STORE, else of a config file (store = \"URL\" in
 $XDG_CONFIG_HOME/distlock/config.toml or /etc/distlock/config.toml), else this user's own file
-(sqlite:). `distlock stores` lists the URLs. A password in --store is seen by all users
+(sqlite:), which --require-store refuses. `distlock stores` lists the URLs. A password in --store is seen by all users
 of this machine for a moment: write it into DISTLOCK_STORE or the config file.
 
 Exit codes, besides those of the command that is run:

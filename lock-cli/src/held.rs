@@ -101,11 +101,11 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     let until = granted + held.remaining();
     let held_now = nested::with(store, held.name().as_str(), held.kind().into());
     let environment = [
-        ("DISTLOCK_NAME", held.name().to_string()),
-        ("DISTLOCK_TOKEN", held.token().to_string()),
-        ("DISTLOCK_DEADLINE_MS", until.since(Instant::default()).as_millis().to_string()),
+        (choice::NAME, held.name().to_string()),
+        (choice::TOKEN, held.token().to_string()),
+        (choice::DEADLINE, until.since(Instant::default()).as_millis().to_string()),
         (choice::VARIABLE, store.public()),
-        (nested::VARIABLE, held_now),
+        (choice::HELD, held_now),
     ];
     let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let job = Job { environment, policy: place.policy, ttl: place.ttl };

@@ -100,11 +100,12 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::ManPages(opt) => return man::pages(opt).map(|()| ExitCode::SUCCESS),
         _ => {}
     }
+    let Common { store, require_store, .. } = &opt.common;
     #[cfg(target_os = "linux")]
     if let Command::Check(check) = &opt.command {
-        return check::check(check, &Choice::all(&opt.common.store)?).await;
+        return check::check(check, &Choice::all(store, *require_store)?).await;
     }
-    let store = Choice::one(&opt.common.store)?;
+    let store = Choice::one(store, *require_store)?;
     match &opt.command {
         Command::Leader(opt) => leader::leader(opt, &store).await?,
         Command::Ls(opt) => ls::ls(opt, &store).await?,

@@ -11,14 +11,11 @@ use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    choice::Choice,
+    choice::{Choice, HELD},
     exit::{Code, Failure},
     opt::Terms,
     supervise::is_ancestor,
 };
-
-/// Variable with the locks of the processes above this one, as JSON.
-pub(crate) const VARIABLE: &str = "DISTLOCK_HELD";
 
 /// A lock, and the process that holds it.
 #[derive(Deserialize, Serialize)]
@@ -43,9 +40,9 @@ impl Outer {
     }
 }
 
-/// The locks of the variable. Another program's text has none.
+/// The locks of the variable, which has them as JSON. Another program's text has none.
 fn outer() -> Vec<Outer> {
-    let text = env::var(VARIABLE).unwrap_or_default();
+    let text = env::var(HELD).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 

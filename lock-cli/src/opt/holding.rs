@@ -6,7 +6,11 @@ use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, PathCompleter};
 use distlock::LockKind;
 
-use crate::{examples, policy::OnLost, values::Policies};
+use crate::{
+    examples,
+    policy::OnLost,
+    values::{self, Policies},
+};
 
 /// Holds a lock while a command runs, and returns the command's exit code.
 ///
@@ -25,7 +29,7 @@ pub(crate) struct Run {
     /// Holds the lock at least this long, also if the command is shorter. So a host whose clock is
     /// late skips a job that another host has done. A signal that ends the command ends this time,
     /// too.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) at_least: Option<Duration>,
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true, add = ArgValueCompleter::new(PathCompleter::any()))]
@@ -99,17 +103,17 @@ impl Wanted {
 #[derive(Args, Debug)]
 pub(crate) struct Terms {
     /// Time until the lock ends without a renewal. Default: the default of the store, usually 15s.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) ttl: Option<Duration>,
     /// Longest wait for the lock. Default: no limit.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) wait: Option<Duration>,
     /// Does not wait, but exits with 75 if the lock is busy.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
     /// Longest hold. At its end, the command is ended as at a loss: SIGTERM comes earlier by the
     /// grace, which is at most a third of this time. Default: no limit.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) max_hold: Option<Duration>,
     /// Prints nothing during the wait.
     #[arg(long, short)]
