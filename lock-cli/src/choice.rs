@@ -10,7 +10,7 @@ use lock_core::StoreUrl;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde::Deserialize;
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, say};
 
 pub(crate) const VARIABLE: &str = "DISTLOCK_STORE";
 /// All variables of the program begin so.
@@ -125,6 +125,8 @@ impl Choice {
     ///
     /// The store's error. A wrong URL is wrong usage only if it was an argument.
     pub(crate) async fn connect(&self) -> Result<Locks, Failure> {
+        #[cfg(target_os = "linux")]
+        self.refuse_foreign_home()?;
         let connect: Connect = distlock::connect(&self.url);
         connect.await.map_err(|error| self.blame(error.into()))
     }
@@ -142,6 +144,52 @@ impl Choice {
             return Err(self.blame(Failure::new(Code::Usage, why)));
         }
         self.connect().await
+    }
+
+    /// Says on stderr which file is used, if nobody has chosen it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn say_default(&self) {
+        if let (Origin::Default, Some(path)) = (&self.origin, self.own_file()) {
+            say(format_args!(
+                "no store is named: {} excludes this user's programs on this machine alone",
+                path.display()
+            ));
+        }
+    }
+
+    /// The user's own file, if that is the store.
+    #[cfg(target_os = "linux")]
+    fn own_file(&self) -> Option<PathBuf> {
+        let url = StoreUrl::parse(&self.url).ok()?;
+        let is_own = url.scheme() == "sqlite" && url.path().is_empty();
+        is_own.then(|| file(&url))?
+    }
+
+    /// Root with another user's HOME, as below `sudo`, would leave files there that the user cannot
+    /// open.
+    #[cfg(target_os = "linux")]
+    fn refuse_foreign_home(&self) -> Result<(), Failure> {
+        use std::os::unix::fs::MetadataExt;
+
+        let Some(path) = self.own_file().filter(|_| rustix::process::geteuid().is_root()) else {
+            return Ok(());
+        };
+        let mut folders = path.ancestors().skip(1);
+        let Some((folder, owner)) =
+            folders.find_map(|folder| Some((folder, fs::metadata(folder).ok()?.uid())))
+        else {
+            return Ok(());
+        };
+        match owner {
+            0 => Ok(()),
+            owner => Err(Failure::new(
+                Code::Config,
+                format!(
+                    "{} is of user {owner}, and this is root: name a store, or set HOME",
+                    folder.display()
+                ),
+            )),
+        }
     }
 
     /// Names the origin of a wrong URL. It is wrong usage only if it was an argument.
@@ -253,14 +301,19 @@ fn without_stars(url: &str) -> String {
 }
 
 /// The file that a URL names, if it does not exist.
-#[cfg(feature = "sqlite")]
 pub(crate) fn missing_file(url: &StoreUrl) -> Option<String> {
-    let path = distlock::sql::SqlConfig::from_url(url).ok()?.path()?;
-    (!path.exists()).then(|| path.display().to_string())
+    let path = file(url).filter(|path| !path.exists())?;
+    Some(path.display().to_string())
+}
+
+/// The file that a URL names.
+#[cfg(feature = "sqlite")]
+fn file(url: &StoreUrl) -> Option<PathBuf> {
+    distlock::sql::SqlConfig::from_url(url).ok()?.path()
 }
 
 #[cfg(not(feature = "sqlite"))]
-pub(crate) fn missing_file(_: &StoreUrl) -> Option<String> {
+fn file(_: &StoreUrl) -> Option<PathBuf> {
     None
 }
 

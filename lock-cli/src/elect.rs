@@ -13,7 +13,7 @@ use crate::{
     opt::Elect,
     print,
     signals::Signals,
-    supervise::Ready,
+    supervise::{Ready, reap_strays},
     wait,
 };
 
@@ -33,15 +33,20 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
     let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
     let command = command.map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
+    if command.is_none() {
+        reap_strays(None).map_err(Failure::system("listening for signals"))?;
+    }
     let place = Place::open(store, &opt.terms, opt.losing.on_lost, &opt.command).await?;
     let grant = campaign(opt, &place)?;
-    let leadership = match place.wait(&opt.name, opt.terms.quiet, &mut signals, grant).await? {
+    let busy = |failure: Failure| failure.when_busy(opt.terms.busy_code, opt.terms.quiet);
+    let waited = place.wait(&opt.name, opt.terms.quiet, &mut signals, grant).await;
+    let leadership = match waited.map_err(busy)? {
         Ok(Some(leadership)) => leadership,
         Ok(None) => {
             let leader = wait::blame(&place.locks, &opt.name).await;
             place.close().await;
-            let busy = format!("another client leads {}{leader}", opt.name);
-            return Err(Failure::new(Code::Busy, busy));
+            let why = format!("another client leads {}{leader}", opt.name);
+            return Err(busy(Failure::new(Code::Busy, why)));
         }
         Err(signal) => return Ok(held::by_signal(signal)),
     };

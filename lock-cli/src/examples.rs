@@ -104,7 +104,10 @@ Exit codes, besides those of the command that is run:
   124  the wait timed out (--wait)
   126  the command cannot be executed
   127  the command was not found
-  128+n  signal n ended the command, or the wait";
+  128+n  signal n ended the command, or the wait. If it is INT, TERM or HUP, and distlock got it,
+         distlock ends by it, too. As the first process of a container it exits with the code
+
+After --busy-code N, N takes the place of 75 and 124.";
 
 pub(crate) const COMPLETIONS: &str = "\
 Examples:

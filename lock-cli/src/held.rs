@@ -42,6 +42,9 @@ impl Place {
         if let Some(ttl) = terms.ttl {
             on_lost.fit(ttl, terms.max_hold)?;
         }
+        if !terms.quiet {
+            store.say_default();
+        }
         let locks = store.connect_with_others().await?;
         let ttl = terms.ttl.unwrap_or(locks.guarantees().default_ttl);
         locks.guarantees().check_ttl(ttl)?;
@@ -198,7 +201,7 @@ fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
                 format!("the lock was lost and the command ended{reason}"),
             ))
         }
-        Outcome { interrupted: true, .. } => Ok(by_signal(Signal::INT)),
+        Outcome { signal: Some(signal), .. } => Ok(by_signal(signal)),
         Outcome { code: Some(code), .. } => Ok(code.into()),
         Outcome { code: None, .. } => {
             Err(Failure::new(Code::System, "the supervisor was killed, and the command with it"))
@@ -206,11 +209,12 @@ fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The exit code that a shell gives to a program that a signal ended. On ctrl-c, this process ends
-/// itself by the signal: a shell ends its script only if its program died of SIGINT.
+/// Ends this process by the signal: a shell ends its script only if its program died of SIGINT, and
+/// `systemctl stop` counts SIGTERM as a clean end. Otherwise, the exit code that a shell gives to a
+/// program that a signal ended.
 pub(crate) fn by_signal(signal: Signal) -> ExitCode {
-    // The first process of a container cannot die of SIGINT.
-    if signal == Signal::INT && !getpid().is_init() {
+    // SIGQUIT would leave an image of this program. The first process of a container cannot die.
+    if signal != Signal::QUIT && !getpid().is_init() {
         // It does not return.
         let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
     }

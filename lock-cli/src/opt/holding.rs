@@ -39,8 +39,8 @@ pub(crate) struct Run {
 /// Holds a lock without a command, until a signal ends it.
 ///
 /// Prints the line `holding NAME with token TOKEN` when it holds the lock. SIGINT, SIGTERM, SIGHUP
-/// and SIGQUIT release the lock, and the exit code is 0. During the wait they end the wait, and the
-/// exit code is 128+n. When the lock is lost, distlock says so on stderr and exits with 79.
+/// and SIGQUIT release the lock, and the exit code is 0. During the wait they end the wait and the
+/// program. When the lock is lost, distlock says so on stderr and exits with 79.
 #[derive(Args, Debug)]
 #[command(after_help = examples::HOLD)]
 pub(crate) struct Hold {
@@ -115,7 +115,10 @@ pub(crate) struct Terms {
     /// grace, which is at most a third of this time. Default: no limit.
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) max_hold: Option<Duration>,
-    /// Prints nothing during the wait.
+    /// Exits with this code if the lock is busy (75) or the wait timed out (124).
+    #[arg(long, value_name = "N")]
+    pub(crate) busy_code: Option<u8>,
+    /// Prints nothing about the wait, a busy lock, and a store that nobody named.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

@@ -180,7 +180,7 @@ fn a_waiter_that_is_killed_leaves_no_process() {
     until("the supervisor starts the launcher", || !child(&supervisor).is_empty());
     let launcher = child(&supervisor);
     waiter.signal(Signal::KILL);
-    assert_eq!(waiter.end(), None);
+    assert_eq!(waiter.end(), Some(137));
     until("both are gone", || !lives(&supervisor) && !lives(&launcher));
 }
 
