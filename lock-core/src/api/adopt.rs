@@ -110,6 +110,7 @@ async fn take_up(
                 error => error,
             };
             trace::refused(&name, id, &error);
+            client.after_close().await;
             Err(error)
         }
     }

@@ -32,16 +32,23 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
+    /// The guard of a new grant.
+    ///
     /// # Errors
     ///
-    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained; the lock is
-    /// given back.
-    pub(crate) fn new(held: Held) -> Result<Self> {
-        let stay = held.0.client.drain.enter();
-        let guard = Self { held, counts: true, stay };
-        match guard.stay {
-            Some(_) => Ok(guard),
-            None => Err(guard.held.0.client.drained_error()),
+    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained. It comes after
+    /// the lock was given back: the process may end with it.
+    pub(crate) async fn of_grant(held: Held) -> Result<Self> {
+        let hold = held.0.clone();
+        match hold.client.drain.enter() {
+            Some(stay) => Ok(Self::counted(held, stay)),
+            None => {
+                if hold.end() {
+                    // A failure is traced.
+                    let _ = hold.clone().give_back(None).await;
+                }
+                Err(hold.client.drained_error())
+            }
         }
     }
 

@@ -182,6 +182,7 @@ impl Client {
         let closed = self.close.get_or_init(async || {
             let closed = self.give_all_back().await;
             let outcome = closed.as_ref().copied().map_err(ToString::to_string);
+            self.close_ended.cancel();
             own = Some(closed.map_err(|error| self.told("close", error)));
             outcome
         });

@@ -21,7 +21,10 @@ impl Lock {
     ///   renewed in time.
     /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for
     ///   the exclusive one.
-    /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
+    /// - [`Error::Denied`], [`Error::Misconfigured`], [`Error::Rejected`].
+    /// - [`Error::Closed`] by a [close](crate::Locks::close) when that has ended, and by a
+    ///   [drain](crate::Locks::drain) when this attempt has left the queue, at most 5 s later. So a
+    ///   program that ends with this error leaves nothing behind.
     ///
     /// # Cancel safety
     ///

@@ -42,8 +42,8 @@ impl Lock {
     async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
         let store = self.client.driver.guarantees().store;
         let span = trace::attempt(&self.request.name, store, attempt.id());
-        let owned = || self.granting(wait, attempt, span);
-        let guard = self.client.unless_drained(owned).await?;
+        let owned = || self.granting(wait, attempt.clone(), span);
+        let guard = self.client.unless_drained(Some(&attempt), owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
         // Only once the caller has it: a grant for a caller that has left is given back at once.
@@ -166,10 +166,11 @@ async fn grant(
             let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
             // If the caller has left, the guard is dropped with the result: the lock is released at
             // once.
-            LockGuard::new(Held::begin(client, name, kind, lease, ttl, term, cap))
+            LockGuard::of_grant(Held::begin(client, name, kind, lease, ttl, term, cap)).await
         }
         Err(error) => {
             trace::refused(&name, attempt.id(), &error);
+            client.after_close().await;
             Err(error)
         }
     }
