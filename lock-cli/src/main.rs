@@ -48,7 +48,10 @@ mod values;
 mod wait;
 mod watch;
 
-use std::process::ExitCode;
+use std::{
+    io::{IsTerminal, stderr},
+    process::ExitCode,
+};
 
 use clap::error::ErrorKind;
 use tokio::runtime::Runtime;
@@ -144,6 +147,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
 fn log(common: &Common) {
     let others = common.log.min(tracing_subscriber::filter::LevelFilter::WARN);
     let filter = Targets::new().with_target("distlock", common.log).with_default(others);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // A file or a pipe gets no colours; https://no-color.org.
+    let colours =
+        stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|asked| asked.is_empty());
+    let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(colours);
     tracing_subscriber::registry().with(lines).with(filter).init();
 }
