@@ -15,7 +15,9 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The text is complete: it names the operation, the server's address and the client library's
 /// message. So [`source`](std::error::Error::source) returns `None`, and a program that prints
 /// whole chains of errors repeats nothing. The client library's own error is in the field `source`.
-#[derive(Debug)]
+///
+/// `Debug` is the same text, since a `main` that returns an error prints that; below it stand the
+/// causes that the text does not name.
 #[non_exhaustive]
 pub enum Error {
     /// Fix the name.
@@ -327,6 +329,33 @@ impl Error {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    /// The client library's error.
+    fn library_s(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unavailable { source, .. }
+            | Self::Denied { source, .. }
+            | Self::Misconfigured { source, .. }
+            | Self::Rejected { source, .. } => Some(&**source),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_string();
+        f.write_str(&text)?;
+        let causes = std::iter::successors(self.library_s(), |error| error.source());
+        let untold = causes.map(ToString::to_string).filter(|cause| !text.contains(cause.as_str()));
+        for (number, cause) in untold.enumerate() {
+            let heading = if number == 0 { "\n\nCaused by:" } else { "" };
+            write!(f, "{heading}\n    {cause}")?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -434,6 +463,28 @@ mod tests {
         let again = crate::keep::errors::again(&error);
         assert_eq!(again.to_string(), text);
         assert!(matches!(again, Error::Misconfigured { .. }));
+    }
+
+    /// A `main` that returns an error prints its `Debug`.
+    #[test]
+    fn debug_is_for_people() {
+        let name: LockName = "orders/42".parse().unwrap();
+        let busy = Error::Contended { name };
+        assert_eq!(format!("{busy:?}"), "lock orders/42 is busy");
+
+        #[derive(Debug, thiserror::Error)]
+        #[error("no connection")]
+        struct NoConnection(#[source] std::io::Error);
+        let refused = NoConnection(std::io::ErrorKind::ConnectionRefused.into());
+        let error = Error::Rejected {
+            store: "redis",
+            op: "connect",
+            effect: Effect::None,
+            source: refused.into(),
+        };
+        let text =
+            "redis rejected connect: h:1: no connection\n\nCaused by:\n    connection refused";
+        assert_eq!(format!("{:?}", error.at(Some("h:1"))), text);
     }
 
     #[test]
