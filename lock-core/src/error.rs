@@ -104,18 +104,23 @@ pub enum Error {
         op: &'static str,
         /// Whether the request may have changed the store.
         effect: Effect,
-        /// The client library's error. If the server's address is known, this error adds the
-        /// address, and the client library's error is its source.
+        /// The client library's error. If the lock's [name](Self::name) or the server's address is
+        /// known, this error has them, and the client library's error is its source.
         source: BoxError,
     },
 
-    /// The place in the queue was lost before the grant: an operator revoked it
-    /// ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of reach or
-    /// this program was suspended for too long, or it was deleted. Acquire again, at the end of the
-    /// queue, unless the loss was intended.
+    /// The place in the queue, or the grant, was lost before the caller had the lock: an operator
+    /// revoked it ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of
+    /// reach or this program was suspended for too long, or it was deleted. Acquire again, at the
+    /// end of the queue, unless the loss was intended.
     PlaceLost {
         /// The store's name.
         store: &'static str,
+        /// The lock's name.
+        name: Option<LockName>,
+        /// How it was lost: [`Expired`](LossReason::Expired) if this client came too late,
+        /// [`EntryGone`](LossReason::EntryGone) if the store has no entry of it any more.
+        reason: LossReason,
     },
 
     /// The store refused the credentials or lacks a permission: fix the configuration.
@@ -159,6 +164,8 @@ pub enum Error {
     Closed {
         /// The store's name.
         store: &'static str,
+        /// The lock that was asked for.
+        name: Option<LockName>,
         /// What closed it.
         by: ClosedBy,
     },
@@ -216,7 +223,12 @@ impl Effect {
 impl Error {
     /// For drivers: this program closed the connection.
     pub fn closed(store: &'static str) -> Self {
-        Self::Closed { store, by: ClosedBy::Program }
+        Self::Closed { store, name: None, by: ClosedBy::Program }
+    }
+
+    /// For drivers: the store has no entry of the waiting attempt any more.
+    pub fn place_lost(store: &'static str) -> Self {
+        Self::PlaceLost { store, name: None, reason: LossReason::EntryGone }
     }
 
     /// Whether the failed request may have changed the store.
@@ -249,7 +261,7 @@ impl Error {
         let placed = |source: BoxError| -> BoxError {
             match place {
                 Some(place) if !source.to_string().contains(place) => {
-                    Placed { place: place.to_owned(), source }.into()
+                    Placed { place: Some(place.to_owned()), ..Placed::of(source) }.into()
                 }
                 _ => source,
             }
@@ -267,6 +279,20 @@ impl Error {
             Self::Rejected { store, op, effect, source } => {
                 Self::Rejected { store, op, effect, source: placed(source) }
             }
+            error => error,
+        }
+    }
+
+    /// Adds the lock's name, unless the error has one.
+    pub(crate) fn about(self, lock: &LockName) -> Self {
+        let name = self.name().or(Some(lock)).cloned();
+        match self {
+            Self::Unavailable { store, op, effect, source } => {
+                let source = Placed { name, ..Placed::of(source) }.into();
+                Self::Unavailable { store, op, effect, source }
+            }
+            Self::PlaceLost { store, reason, .. } => Self::PlaceLost { store, name, reason },
+            Self::Closed { store, by, .. } => Self::Closed { store, name, by },
             error => error,
         }
     }
@@ -311,6 +337,8 @@ impl Error {
             Self::Contended { name } | Self::WaitTimeout { name, .. } | Self::Lost { name, .. } => {
                 Some(name)
             }
+            Self::PlaceLost { name, .. } | Self::Closed { name, .. } => name.as_ref(),
+            Self::Unavailable { source, .. } => source.downcast_ref::<Placed>()?.name.as_ref(),
             _ => None,
         }
     }
@@ -378,12 +406,14 @@ impl fmt::Display for Error {
             }
             Self::Lost { name, reason } => write!(f, "lock {name} was lost: {reason}"),
             Self::Unavailable { store, op, effect, source } => {
-                write!(f, "{store} is unavailable: {op} failed{}: {source}", effect.note())
+                let of = self.name().map(|name| format!(" of lock {name}")).unwrap_or_default();
+                write!(f, "{store} is unavailable: {op}{of} failed{}: {source}", effect.note())
             }
-            Self::PlaceLost { store } => write!(
-                f,
-                "lost the place in line in {store}: it was revoked, deleted, or not renewed in time"
-            ),
+            Self::PlaceLost { store, name, reason } => {
+                let lock =
+                    name.as_ref().map(|name| format!("for lock {name} ")).unwrap_or_default();
+                write!(f, "lost the place in line {lock}in {store}: {reason}")
+            }
             Self::Denied { store, op, source } => write!(f, "{store} denied {op}: {source}"),
             Self::Misconfigured { store, op, source } => {
                 write!(f, "{store} is not set up for {op}: {source}")
@@ -391,21 +421,38 @@ impl fmt::Display for Error {
             Self::Rejected { store, op, effect, source } => {
                 write!(f, "{store} rejected {op}{}: {source}", effect.note())
             }
-            Self::Closed { store, by } => write!(f, "{store} connection is closed{by}"),
+            Self::Closed { store, name, by } => {
+                let lock = name.as_ref().map(|name| format!(" (lock {name})")).unwrap_or_default();
+                write!(f, "{store} connection is closed{by}{lock}")
+            }
         }
     }
 }
 
-/// An error with the server's address in front.
+/// A client library's error with the lock's name, and the server's address in front.
 #[derive(Debug)]
 struct Placed {
-    place: String,
+    /// In the text of the whole error.
+    name: Option<LockName>,
+    place: Option<String>,
     source: BoxError,
+}
+
+impl Placed {
+    fn of(source: BoxError) -> Self {
+        match source.downcast() {
+            Ok(placed) => *placed,
+            Err(source) => Self { name: None, place: None, source },
+        }
+    }
 }
 
 impl fmt::Display for Placed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.source)
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        self.source.fmt(f)
     }
 }
 
@@ -465,6 +512,36 @@ mod tests {
         assert!(matches!(again, Error::Misconfigured { .. }));
     }
 
+    #[test]
+    fn an_error_names_its_lock_once() {
+        let (name, other): (LockName, LockName) = ("a".parse().unwrap(), "b".parse().unwrap());
+        let late = crate::keep::errors::late("redis");
+        for (error, text) in [
+            (
+                refused("acquire").at(Some("h:1")),
+                "redis is unavailable: acquire of lock a failed (it may have taken effect): h:1: \
+                 connection refused",
+            ),
+            (
+                Error::place_lost("redis"),
+                "lost the place in line for lock a in redis: its entry was revoked, or vanished \
+                 from the store",
+            ),
+            (
+                late,
+                "lost the place in line for lock a in redis: it could not be renewed before its \
+                 deadline",
+            ),
+            (Error::closed("redis"), "redis connection is closed (lock a)"),
+        ] {
+            assert_eq!(error.name(), None);
+            let error = error.about(&name).at(Some("h:1")).about(&other);
+            assert_eq!((error.to_string().as_str(), error.name()), (text, Some(&name)));
+        }
+        let busy = Error::Contended { name: name.clone() }.about(&other);
+        assert_eq!(busy.name(), Some(&name));
+    }
+
     /// A `main` that returns an error prints its `Debug`.
     #[test]
     fn debug_is_for_people() {
@@ -490,7 +567,7 @@ mod tests {
     #[test]
     fn every_kind_of_close_counts_as_closed() {
         for by in [ClosedBy::Program, ClosedBy::Drain, ClosedBy::Runtime("main".into())] {
-            let closed = Error::Closed { store: "redis", by };
+            let closed = Error::Closed { store: "redis", name: None, by };
             assert!(closed.is_closed() && !closed.is_transient() && !closed.is_lost(), "{closed}");
         }
         let (name, reason) = ("orders/42".parse().unwrap(), LossReason::Closed);

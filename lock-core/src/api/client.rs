@@ -170,7 +170,8 @@ impl Client {
 
     /// The error of an acquire during a drain.
     pub(crate) fn drained_error(&self) -> Error {
-        Error::Closed { store: self.driver.guarantees().store, by: ClosedBy::Drain }
+        let store = self.driver.guarantees().store;
+        Error::Closed { store, name: None, by: ClosedBy::Drain }
     }
 
     /// The error of an acquire that was ended by the close after a drain. It is no loss for a

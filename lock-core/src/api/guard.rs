@@ -88,7 +88,7 @@ impl LockGuard {
     pub fn downgrade(&mut self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let converted = self.convert(Kind::Shared).await.map(drop);
-            converted.map_err(|error| self.held.0.client.told("downgrade", error))
+            converted.map_err(|error| self.held.0.told("downgrade", error))
         })
     }
 
@@ -108,7 +108,7 @@ impl LockGuard {
     pub fn try_upgrade(&mut self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
             let converted = self.convert(Kind::Exclusive).await;
-            converted.map_err(|error| self.held.0.client.told("try_upgrade", error))
+            converted.map_err(|error| self.held.0.told("try_upgrade", error))
         })
     }
 
@@ -182,7 +182,7 @@ impl LockGuard {
             // Lost between the check and here.
             None => hold.check(),
         };
-        released.map_err(|error| self.held.0.client.told("release", error))
+        released.map_err(|error| self.held.0.told("release", error))
     }
 
     /// Leaves the lock to another process, or to another part of this one, that adopts it with
@@ -243,7 +243,7 @@ impl LockGuard {
         hold.client.alarm.remove(&*hold);
         let home = hold.client.home.clone();
         let left = Finishing::new(&home, leave(hold, self.stay.take())).await;
-        left.map_err(|error| self.held.0.client.told("detach", error))
+        left.map_err(|error| self.held.0.told("detach", error))
     }
 }
 

@@ -151,9 +151,8 @@ impl Held {
     /// Not `async`: so the work is compiled in this crate alone.
     fn renewal(&self) -> Finishing<()> {
         let hold = self.0.clone();
-        let renewal = async move {
-            hold.lease.renew().await.map_err(|error| hold.client.told("renew", error))
-        };
+        let renewal =
+            async move { hold.lease.renew().await.map_err(|error| hold.told("renew", error)) };
         Finishing::new(&self.0.client.home, renewal)
     }
 }

@@ -57,6 +57,11 @@ impl Hold {
         Error::Lost { name: self.name.clone(), reason }
     }
 
+    /// A driver's error as the caller sees it, with the lock's name.
+    pub(crate) fn told(&self, op: &'static str, error: Error) -> Error {
+        self.client.told(op, error).about(&self.name)
+    }
+
     /// The ticket of a grant that is detached.
     pub(crate) fn ticket(&self, place: String) -> Ticket {
         let store = self.client.driver.guarantees().store;

@@ -1,6 +1,6 @@
 //! Constructors for the errors of drivers. [`Error::closed`] is next to the error itself.
 
-use crate::{BoxError, Effect, Error};
+use crate::{BoxError, Effect, Error, LossReason};
 
 /// The store cannot be reached, or has not answered.
 pub fn unavailable(
@@ -32,10 +32,10 @@ pub fn rejected(
     Error::Rejected { store, op, effect, source: source.into() }
 }
 
-/// The grant was over before the client learned of it.
+/// The grant was over before the client learned of it: it was silent for too long, as a process that
+/// is stopped.
 pub fn late(store: &'static str) -> Error {
-    let why = "the grant was over before this client heard of it";
-    unavailable(store, "acquire", Effect::None, why)
+    Error::PlaceLost { store, name: None, reason: LossReason::Expired }
 }
 
 /// A copy of an error, for a request that was made for several callers.
@@ -48,7 +48,9 @@ pub fn again(error: &Error) -> Error {
         Error::Denied { store, op, source } => denied(store, op, text(source)),
         Error::Misconfigured { store, op, source } => misconfigured(store, op, text(source)),
         Error::Rejected { store, op, effect, source } => rejected(store, op, *effect, text(source)),
-        Error::Closed { store, by } => Error::Closed { store, by: by.clone() },
+        Error::Closed { store, name, by } => {
+            Error::Closed { store, name: name.clone(), by: by.clone() }
+        }
         // No request fails with another error.
         error => unavailable("the store", "send", error.effect(), error.to_string()),
     }

@@ -68,7 +68,7 @@ impl HomeRuntime {
     /// The error of a call after the end.
     pub(crate) fn closed(&self) -> Error {
         let (store, runtime) = (self.store, self.origin.to_string());
-        Error::Closed { store, by: ClosedBy::Runtime(runtime.into()) }
+        Error::Closed { store, name: None, by: ClosedBy::Runtime(runtime.into()) }
     }
 
     /// A token that is cancelled when the runtime has ended. It keeps nothing alive.

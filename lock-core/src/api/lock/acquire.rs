@@ -48,12 +48,12 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            let client = lock.client.clone();
+            let (client, name) = (lock.client.clone(), lock.request.name.clone());
             let granted = match lock.owner.clone() {
                 None => lock.wait_alone().await,
                 Some(owner) => lock.acquire_as(owner).await,
             };
-            granted.map_err(|error| client.told("acquire", error))
+            granted.map_err(|error| client.told("acquire", error).about(&name))
         }
     }
 
@@ -72,12 +72,12 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            let client = lock.client.clone();
+            let (client, name) = (lock.client.clone(), lock.request.name.clone());
             let granted = match lock.owner.clone() {
                 None => lock.try_alone().await,
                 Some(owner) => lock.try_acquire_as(owner).await,
             };
-            granted.map_err(|error| client.told("try_acquire", error))
+            granted.map_err(|error| client.told("try_acquire", error).about(&name))
         }
     }
 
