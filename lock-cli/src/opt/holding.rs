@@ -84,7 +84,8 @@ pub(crate) struct Wanted {
     /// Shares the lock with others that share it, too.
     #[arg(long, conflicts_with = "permits")]
     pub(crate) shared: bool,
-    /// Takes one of N permits. All clients of the name must use the same N.
+    /// Takes one of N permits. All clients of the name must use the same N: it waits until those with
+    /// another N are gone.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) permits: Option<u32>,
 }

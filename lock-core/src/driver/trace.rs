@@ -5,6 +5,7 @@
 //! | `attempt` (span) | DEBUG | `lock`, `store`, `attempt` | around each acquire; for a set that is taken at once, with its first name |
 //! | `queued` | DEBUG | `lock`, `attempt`, `position` | the attempt waits; position 1 is next |
 //! | `granted` | INFO | `lock`, `attempt`, `token`, `waited_ms` | the lock is held |
+//! | `permits_differ` | WARN | `lock`, `error` | a waiter names another number of permits than others; it waits until they are gone |
 //! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |
 //! | `campaign_failed` | WARN | `lock`, `error`, `pause_ms` | `keep_running` does not lead, or lost its leadership, and campaigns again after a pause |
 //! | `connect_failed` | WARN | `error`, `pause_ms` | a `Connect` with `retry` tries again after a pause |
@@ -60,6 +61,10 @@ pub(crate) fn granted(lock: &LockName, attempt: Uuid, token: FencingToken, waite
 
 pub(crate) fn refused(lock: &LockName, attempt: Uuid, error: &Error) {
     debug!(target: TARGET, %lock, %attempt, %error, "refused");
+}
+
+pub(crate) fn permits_differ(lock: &LockName, error: &Error) {
+    warn!(target: TARGET, %lock, %error, "permits_differ");
 }
 
 pub(crate) fn campaign_failed(lock: &LockName, error: &Error, pause: Duration) {

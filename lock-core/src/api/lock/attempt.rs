@@ -5,11 +5,16 @@ use std::{future::Future, sync::Arc, time::Duration};
 use tracing::{Instrument, Span};
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Instant, Lock, LockGuard, Request, Result, Wait,
+    Attempt, DistributedLock, Error, Held, Instant, Kind, Lease, Lock, LockGuard, Request, Result,
+    Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{duration::shown, trace},
+    keep::backoff::Backoff,
     machine::{ended_waits::Found, finish::Finishing},
 };
+
+/// The pauses of a waiter while others use another number of permits.
+const OTHER_PERMITS: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// The longest time that [`Lock::try_acquire`] takes.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -145,16 +150,41 @@ impl Lock {
     }
 }
 
+/// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
+/// waiter asks again and again until they are gone: the store has no line of both.
+async fn ask(client: &Client, request: Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
+    let waits = request.wait == Wait::Queue && matches!(request.kind, Kind::Permit { .. });
+    let again = waits.then(|| request.clone());
+    let mut answer = client.driver.acquire(request, attempt.clone()).await;
+    let Some(request) = again else { return answer };
+    if let Err(error @ Error::InvalidOption { .. }) = &answer {
+        trace::permits_differ(&request.name, error);
+    }
+    let mut pause = OTHER_PERMITS;
+    while matches!(answer, Err(Error::InvalidOption { .. })) {
+        client.heard.hear();
+        tokio::select! {
+            () = attempt.cancelled() => return answer,
+            // The driver says so.
+            () = client.closed.cancelled() => {}
+            () = pause.wait() => {}
+        }
+        *attempt = attempt.another();
+        answer = client.driver.acquire(request.clone(), attempt.clone()).await;
+    }
+    answer
+}
+
 async fn grant(
     client: Arc<Client>,
     request: Request,
-    attempt: Attempt,
+    mut attempt: Attempt,
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
     let started = client.clock.now();
     let (name, kind) = (request.name.clone(), request.kind);
     let (ttl, term) = (request.ttl, request.term);
-    let answer = client.driver.acquire(request, attempt.clone()).await;
+    let answer = ask(&client, request, &mut attempt).await;
     // A cancelled attempt ends without an answer of the store.
     if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
         client.heard.hear();
