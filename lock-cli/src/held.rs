@@ -6,7 +6,7 @@ use std::{
 };
 
 use distlock::{Held, Locks};
-use lock_core::{Clock, Instant, this_process};
+use lock_core::{Clock, Instant, duration::about, this_process};
 use rustix::process::{Signal, getpid};
 
 use crate::{
@@ -115,6 +115,7 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     let outcome = tokio::select! {
         outcome = command.run(held, job, signals) => outcome,
         never = warn(held, place.policy) => match never {},
+        never = tell_of_risk(held, place.ttl) => match never {},
     };
     let outcome = outcome.map_err(Failure::system("starting the command"));
     if let (Ok(Outcome { lost: false, asked: false, .. }), Some(at_least)) = (&outcome, at_least)
@@ -152,6 +153,7 @@ pub(crate) async fn until_asked<G: Deref<Target = Held>>(
             Code::Lost.into()
         }
         _ = signals.end() => ExitCode::SUCCESS,
+        never = tell_of_risk(&grant, place.ttl) => match never {},
     };
     place.close().await;
     Ok(code)
@@ -164,6 +166,26 @@ async fn warn(held: &Held, policy: Policy) -> Infallible {
         say(format_args!("the lock was lost and the command goes on: {reason}"));
     }
     std::future::pending().await
+}
+
+/// Says when the store does not confirm renewals, and when it does again.
+async fn tell_of_risk(held: &Held, ttl: Duration) -> Infallible {
+    loop {
+        let left = held.at_risk().await;
+        say(format_args!(
+            "the store does not confirm renewals: {} is lost in {} unless it answers",
+            held.name(),
+            about(left)
+        ));
+        while held.is_at_risk() {
+            tokio::time::sleep(ttl / 20).await;
+        }
+        if !held.is_valid() {
+            // The loss is told elsewhere.
+            return std::future::pending().await;
+        }
+        say(format_args!("the store has renewed {}", held.name()));
+    }
 }
 
 /// Holds on until the lock was held long enough, is lost, or a signal asks to end.
