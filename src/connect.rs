@@ -6,7 +6,7 @@ use lock_core::{
     Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl, duration::shown,
 };
 
-use crate::{STORES, Store};
+use crate::{STORES, Store, neighbour::explain};
 
 /// Longest time for connecting: an unreachable store must be an error soon, not a hang.
 const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
@@ -30,7 +30,7 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 /// wrong password, [`Error::Unmet`].
 #[track_caller]
 pub fn connect(url: impl AsRef<str>) -> Connect {
-    Connect::new(url.as_ref(), open).default_port(Store::port_of)
+    Connect::new(url.as_ref(), open).default_port(Store::port_of).explain(explain)
 }
 
 fn open(url: StoreUrl) -> Opening {

@@ -92,6 +92,7 @@
 pub mod blocking;
 mod connect;
 pub mod driver;
+mod neighbour;
 mod stores;
 
 pub use lock_core::{

@@ -152,6 +152,36 @@ async fn a_wrong_password_is_denied_and_not_shown() {
     support::connect(&format!("redis://:right@{}", server.addr())).await;
 }
 
+/// The port is right, and the scheme is another store's.
+#[tokio::test]
+#[cfg(all(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper"
+))]
+async fn another_server_behind_the_port_is_named() {
+    for (there, name, others) in [
+        ("redis", "Redis", &["etcd", "zookeeper", "postgres"] as &[_]),
+        ("etcd", "etcd", &["redis"]),
+        ("zookeeper", "ZooKeeper", &["redis"]),
+        ("postgres", "PostgreSQL", &["redis"]),
+        ("mysql", "MySQL or MariaDB", &["redis"]),
+    ] {
+        let server = support::start(there).await;
+        for other in others {
+            let url = url(other, server.addr());
+            // A busy server answers later than a try takes.
+            support::eventually(&format!("{other}: {name} is named"), async || {
+                let (_, shown) = refused(&url).await;
+                shown.ends_with(&format!("; this answers like {name}"))
+            })
+            .await;
+        }
+    }
+}
+
 /// The URL of a server that need not exist.
 fn url(store: &str, address: impl std::fmt::Display) -> String {
     let database = if store == "mysql" { "/locks" } else { "" };

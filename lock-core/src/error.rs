@@ -283,6 +283,22 @@ impl Error {
         }
     }
 
+    /// Adds an explanation at the end of a failed connect.
+    pub(crate) fn hinted(self, hint: String) -> Self {
+        let hinted = |source: BoxError| -> BoxError {
+            Placed { hint: Some(hint), ..Placed::of(source) }.into()
+        };
+        match self {
+            Self::Unavailable { store, op, effect, source } => {
+                Self::Unavailable { store, op, effect, source: hinted(source) }
+            }
+            Self::Rejected { store, op, effect, source } => {
+                Self::Rejected { store, op, effect, source: hinted(source) }
+            }
+            error => error,
+        }
+    }
+
     /// Adds the lock's name, unless the error has one.
     pub(crate) fn about(self, lock: &LockName) -> Self {
         let name = self.name().or(Some(lock)).cloned();
@@ -435,6 +451,7 @@ struct Placed {
     /// In the text of the whole error.
     name: Option<LockName>,
     place: Option<String>,
+    hint: Option<String>,
     source: BoxError,
 }
 
@@ -442,7 +459,7 @@ impl Placed {
     fn of(source: BoxError) -> Self {
         match source.downcast() {
             Ok(placed) => *placed,
-            Err(source) => Self { name: None, place: None, source },
+            Err(source) => Self { name: None, place: None, hint: None, source },
         }
     }
 }
@@ -452,7 +469,11 @@ impl fmt::Display for Placed {
         if let Some(place) = &self.place {
             write!(f, "{place}: ")?;
         }
-        self.source.fmt(f)
+        self.source.fmt(f)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
     }
 }
 

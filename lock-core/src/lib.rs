@@ -74,7 +74,7 @@ mod url;
 
 pub use crate::{
     api::{
-        connect::{Connect, DefaultPort, Opener, Opening},
+        connect::{Connect, DefaultPort, Explain, Opener, Opening},
         election::{Election, Leadership, leading::Leading, observer::Observer},
         gate::{Gate, StaleToken},
         guard::LockGuard,
