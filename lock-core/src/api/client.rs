@@ -80,6 +80,9 @@ impl Client {
         let clock = driver.clock();
         let home = HomeRuntime::new(clock, driver.guarantees().store, caller);
         let reach = driver.reach().unwrap_or_default();
+        if let Some(servers) = &servers {
+            reach.place(servers);
+        }
         Self {
             driver: Arc::new(driver),
             clock,
