@@ -182,6 +182,8 @@ pub enum ClosedBy {
     /// The end of the tokio runtime that connected, with a description of it. A connection lives in
     /// that runtime, see [`Locks`](crate::Locks#runtimes). Held locks are free after their TTL.
     Runtime(Arc<str>),
+    /// A `fork`: this process is not the one that connected. Connect in each process.
+    Fork,
 }
 
 impl fmt::Display for ClosedBy {
@@ -191,6 +193,9 @@ impl fmt::Display for ClosedBy {
             Self::Drain => {
                 f.write_str(": it is being drained, and this program acquires nothing more")
             }
+            Self::Fork => f.write_str(
+                ": it belongs to the process from which this one was forked; connect in each process",
+            ),
             Self::Runtime(runtime) => write!(
                 f,
                 ": the tokio runtime that connected has ended ({runtime}); connect once in each \

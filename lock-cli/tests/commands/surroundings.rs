@@ -101,6 +101,18 @@ fn a_command_is_asked_to_end_without_descriptors_of_processes() {
     assert_eq!(run.end(), Some(79));
 }
 
+/// Tools for heaps and profiles run a program in the same way.
+#[test]
+fn the_program_runs_under_valgrind() {
+    let place = Place::new();
+    // Not `run`: it starts itself by /proc/self/exe, which is valgrind there.
+    let tool = ["--tool=none", "-q", PROGRAM, "hold", "x", "--ttl", "1h"];
+    let mut hold = Process::of(place.other("valgrind", &tool));
+    assert!(hold.line().starts_with("holding x with token"));
+    hold.signal(Signal::TERM);
+    assert_eq!(hold.end(), Some(0));
+}
+
 #[test]
 fn a_store_that_nobody_chose_is_named() {
     let place = Place::new();

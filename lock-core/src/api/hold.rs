@@ -49,7 +49,7 @@ impl Hold {
     ///
     /// [`Error::Closed`] if the client's runtime has ended, [`Error::Lost`] if the grant is over.
     pub(crate) fn check_all(self: &Arc<Self>) -> Result<()> {
-        self.client.home.check()?;
+        self.client.home.check_process()?;
         self.check()
     }
 

@@ -82,7 +82,7 @@ impl Lock {
     /// [`Error::InvalidOption`] for the first option that does not fit, [`Error::Closed`] if the
     /// client's runtime has ended.
     pub(crate) fn check(&self) -> Result<()> {
-        self.client.home.check()?;
+        self.client.home.check_process()?;
         let Request { ttl, term, .. } = self.request;
         self.client.driver.guarantees().check_ttl(ttl)?;
         check_length("holder", self.request.holder.as_bytes())?;
