@@ -83,8 +83,13 @@ async fn locks_given_up_before_are_traced_as_released(url: &str, events: &Events
         let locks = connect(url).await;
         let names = ["dropped", "cut"].map(|how| format!("before/{how}/{n}"));
         let cut = locks.lock(&names[1]).unwrap().ttl(TTL).max_hold(Duration::from_millis(50));
-        let cut = cut.acquire().await.unwrap();
-        assert_eq!(cut.lost().await, LossReason::MaxHold);
+        let cut = cut.acquire().await;
+        match &cut {
+            Ok(cut) => assert_eq!(cut.lost().await, LossReason::MaxHold),
+            // On a busy machine, before its caller has it.
+            Err(Error::Lost { reason: LossReason::MaxHold, .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
         drop(locks.lock(&names[0]).unwrap().ttl(TTL).acquire().await.unwrap());
         locks.close().await.unwrap();
         let after = connect(url).await;
