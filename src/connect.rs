@@ -6,7 +6,7 @@ use lock_core::{
     Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl, duration::shown,
 };
 
-use crate::{STORES, Store};
+use crate::{STORES, Store, neighbour::explain};
 
 /// Longest time for connecting: an unreachable store must be an error soon, not a hang.
 const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
@@ -30,7 +30,7 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 /// wrong password, [`Error::Unmet`].
 #[track_caller]
 pub fn connect(url: impl AsRef<str>) -> Connect {
-    Connect::new(url.as_ref(), open).default_port(Store::port_of)
+    Connect::new(url.as_ref(), open).default_port(Store::port_of).explain(explain)
 }
 
 fn open(url: StoreUrl) -> Opening {
@@ -53,7 +53,11 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     let Some(store) = Store::of_scheme(url.scheme()) else {
         let schemes: Vec<_> = STORES.iter().flat_map(Store::schemes).collect();
         let (scheme, schemes) = (url.scheme(), schemes.join(", "));
-        return Err(url.error(format!("unknown scheme {scheme:?}; known are {schemes}")));
+        let socket = match scheme.contains("unix") || scheme.contains("socket") {
+            true => "; a socket of this machine cannot be named, its server on 127.0.0.1 can",
+            false => "",
+        };
+        return Err(url.error(format!("unknown scheme {scheme:?}; known are {schemes}{socket}")));
     };
     let (scheme, feature) = (store.scheme, store.feature);
     match store.compiled_in {
@@ -61,6 +65,10 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
             "a server's URL has two slashes before the host: write {}",
             store.url
         ))),
+        // The usual cause is a variable that is not set, which must not lead to another store.
+        true if store.port.is_some() && url.has_authority() && !url.has_host() => {
+            Err(url.error(format!("the host is empty; the server on this machine is {scheme}:")))
+        }
         true => Ok(scheme),
         false => Err(url.error(format!(
             "{scheme} is not compiled in; build with feature {feature:?} (cargo .. --features {feature})"
@@ -109,6 +117,21 @@ async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_names_no_host_is_refused() {
+        for (url, told) in [
+            ("redis:///0", "the host is empty"),
+            ("etcd://", "the host is empty"),
+            ("postgres://?ttl=5s", "the host is empty"),
+            ("redis+unix:/run/redis.sock", "127.0.0.1"),
+            ("unix:///run/redis.sock", "127.0.0.1"),
+        ] {
+            let refused = known(&StoreUrl::parse(url).unwrap()).unwrap_err().to_string();
+            // A driver that is not there has nothing to say about the host.
+            assert!(refused.contains(told) || refused.contains("not compiled in"), "{refused}");
+        }
+    }
 
     #[test]
     fn a_host_needs_its_slashes() {

@@ -54,11 +54,12 @@
 //! |---|---|
 //! | work under a lock, and be stopped when it is lost | [`Lock::run`], [`Lock::try_run`]; also of sets, semaphores and elections |
 //! | hold it by hand | [`Lock::acquire`], [`Lock::try_acquire`]; [`LockGuard::release`], or drop the guard |
+//! | hear that renewals fail, before the lock is lost | [`Held::at_risk`], [`Held::is_at_risk`] |
 //! | do a job on the leader only | [`Election::run`], [`Election::keep_running`], [`Election::campaign`]; `docs/shutdown.md` ends it in order |
 //! | refuse late writers | [`Held::token`] and [`FencingToken::as_i64`]; `docs/fencing.md` has the SQL |
 //! | wait for a store that starts later | [`Connect::retry`], [`Connect::timeout`] |
 //! | decide what to do with an error | [`Error::is_transient`], [`is_busy`](Error::is_busy), [`is_lost`](Error::is_lost), [`is_closed`](Error::is_closed); `docs/errors.md` has a table, and how long each call takes at the most |
-//! | end a service | [`Locks::drain`], [`Locks::close`], [`Locks::close_on_signal`]; `docs/shutdown.md` |
+//! | end a service | [`Locks::drain`], [`Locks::close`], [`Locks::close_on_signal`], without async [`blocking::Locks::drain_on_signal`]; `docs/shutdown.md` |
 //! | tell whether the store is there | [`Locks::ping`], [`Locks::connection`], [`Locks::connections`] |
 //! | test code that locks | a store of the process, `memory:NAME`; `docs/testing.md` |
 //! | see or end what others hold | [`Locks::inspect`], [`Locks::names`], [`Locks::revoke`] |
@@ -92,6 +93,7 @@
 pub mod blocking;
 mod connect;
 pub mod driver;
+mod neighbour;
 mod stores;
 
 pub use lock_core::{

@@ -74,6 +74,62 @@ fn every_kind_can_be_locked() {
     readers.release().unwrap();
 }
 
+/// Asks this process to end, as a service manager does.
+fn terminate() {
+    let pid = std::process::id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+}
+
+#[test]
+fn a_signal_ends_waits_and_leaves_the_work_its_lock() {
+    if !lock_lab::in_own_process("blocking::a_signal_ends_waits_and_leaves_the_work_its_lock") {
+        return;
+    }
+    let url = format!("memory:{}", uuid::Uuid::new_v4());
+    let [locks, other] = [0, 1].map(|_| blocking::connect(&url).unwrap());
+    let _busy = other.lock("busy").unwrap().acquire().unwrap();
+    let lock = locks.lock("held").unwrap().ttl(Duration::from_secs(1));
+    let worked = locks.drain_on_signal(Duration::from_secs(60), |asked| {
+        let guard = lock.acquire().unwrap();
+        let ended = thread::scope(|scope| {
+            let waiter = scope.spawn(|| locks.lock("busy").unwrap().acquire());
+            while other.inspect("busy").unwrap().len() < 2 {
+                thread::yield_now();
+            }
+            assert!(!asked.load(Ordering::Relaxed));
+            terminate();
+            waiter.join().unwrap()
+        });
+        assert!(ended.is_err_and(|error| error.is_closed()));
+        assert!(asked.load(Ordering::Relaxed));
+        assert_eq!(other.inspect("busy").unwrap().len(), 1, "it has left the queue");
+        assert!(lock.acquire().is_err_and(|error| error.is_closed()), "nothing new");
+        // Held, and renewed, for longer than a TTL.
+        thread::sleep(Duration::from_secs(3));
+        assert!(guard.is_valid());
+        assert!(other.lock("held").unwrap().try_acquire().unwrap().is_none());
+        7
+    });
+    assert_eq!(worked.unwrap(), 7);
+    assert!(other.lock("held").unwrap().try_acquire().unwrap().is_some());
+}
+
+#[test]
+fn work_that_does_not_end_keeps_its_lock_for_the_limit() {
+    if !lock_lab::in_own_process("blocking::work_that_does_not_end_keeps_its_lock_for_the_limit") {
+        return;
+    }
+    let locks = memory();
+    locks
+        .drain_on_signal(Duration::from_millis(100), |_| {
+            let guard = locks.lock("a").unwrap().acquire().unwrap();
+            terminate();
+            let lost = guard.lost_within(Duration::from_secs(60)).unwrap();
+            assert_eq!(lost, Some(distlock::LossReason::Closed));
+        })
+        .unwrap();
+}
+
 #[test]
 fn a_wait_ends_at_its_limit() {
     let locks = memory();

@@ -25,6 +25,7 @@ on_every_store!(
     everything_is_given_back,
     each_end_is_traced,
     waiters_get_an_error,
+    a_waiter_is_told_when_it_has_left,
     a_second_close_succeeds_and_later_calls_fail,
 );
 
@@ -82,8 +83,13 @@ async fn locks_given_up_before_are_traced_as_released(url: &str, events: &Events
         let locks = connect(url).await;
         let names = ["dropped", "cut"].map(|how| format!("before/{how}/{n}"));
         let cut = locks.lock(&names[1]).unwrap().ttl(TTL).max_hold(Duration::from_millis(50));
-        let cut = cut.acquire().await.unwrap();
-        assert_eq!(cut.lost().await, LossReason::MaxHold);
+        let cut = cut.acquire().await;
+        match &cut {
+            Ok(cut) => assert_eq!(cut.lost().await, LossReason::MaxHold),
+            // On a busy machine, before its caller has it.
+            Err(Error::Lost { reason: LossReason::MaxHold, .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
         drop(locks.lock(&names[0]).unwrap().ttl(TTL).acquire().await.unwrap());
         locks.close().await.unwrap();
         let after = connect(url).await;
@@ -122,6 +128,38 @@ async fn waiters_get_an_error(store: &str) {
     assert!(matches!(told, Err(Error::Closed { .. })), "{told:?}");
     let left = async || staying.inspect("busy").await.unwrap().len() == 1;
     eventually("it has left the queue", left).await;
+    guard.release().await.unwrap();
+}
+
+/// A program may end as soon as its waiter returns: nothing of it may be granted the lock later.
+async fn a_waiter_is_told_when_it_has_left(store: &str) {
+    let server = Store::open_patient(store).await;
+    let staying = connect(&server.url()).await;
+    let guard = staying.lock("busy").unwrap().acquire().await.unwrap();
+    for drains in [false, true] {
+        for _ in 0..5 {
+            let leaving = connect(&server.url()).await;
+            let other = leaving.lock("other").unwrap().ttl(TTL).acquire().await.unwrap();
+            let waiter = tokio::spawn(leaving.lock("busy").unwrap().ttl(TTL).acquire());
+            let queued = async || staying.inspect("busy").await.unwrap().len() == 2;
+            eventually("it waits", queued).await;
+            let ending = leaving.clone();
+            let end = tokio::spawn(async move {
+                match drains {
+                    true => ending.drain(TTL).await.map(drop),
+                    false => ending.close().await,
+                }
+            });
+            let told = waiter.await.unwrap();
+            let left = staying.inspect("busy").await.unwrap();
+            assert!(matches!(told, Err(Error::Closed { .. })), "drains: {drains}: {told:?}");
+            assert_eq!(left.len(), 1, "drains: {drains}: it is still there: {left:?}");
+            // The drain waits for this one.
+            assert_eq!(other.is_valid(), drains);
+            drop(other);
+            end.await.unwrap().unwrap();
+        }
+    }
     guard.release().await.unwrap();
 }
 

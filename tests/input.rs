@@ -67,6 +67,50 @@ async fn bad_names_and_ttls_are_named() {
     assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
 }
 
+/// A store may cut off a client that sends too much, and each observer of it.
+#[tokio::test]
+async fn texts_that_are_too_long_are_refused_before_they_are_sent() {
+    let locks = support::connect("memory:long").await;
+    let long = "x".repeat(LONGEST + 1);
+    let lock = locks.lock("a").unwrap().holder(&long).acquire().await.map(drop);
+    let campaign = locks.election("e").unwrap().campaign(&long).await.map(drop);
+    let mut leading = locks.election("e").unwrap().campaign("me").await.unwrap();
+    let proclaimed = leading.proclaim(&long).await;
+    for (refused, option) in [(lock, "holder"), (campaign, "value"), (proclaimed, "value")] {
+        let shown = refused.unwrap_err().to_string();
+        assert!(shown.contains(option) && shown.contains("65537 bytes"), "{shown}");
+        assert!(shown.len() < 100, "{shown}");
+    }
+    assert!(leading.is_valid());
+}
+
+/// The longest texts: each store takes them.
+const LONGEST: usize = 65_536;
+
+async fn the_longest_texts(store: &str) {
+    let server = support::start(store).await;
+    let (locks, other) =
+        (support::connect(&server.url()).await, support::connect(&server.url()).await);
+    let [holder, first, second] = ["h", "f", "s"].map(|letter| letter.repeat(LONGEST));
+    let election = locks.election("e").unwrap().holder(&holder);
+    let mut leading = election.campaign(&first).await.unwrap();
+    let mut observer = other.election("e").unwrap().observe().await.unwrap();
+    for value in [first, second] {
+        leading.proclaim(&value).await.unwrap();
+        loop {
+            let seen = observer.next().await.unwrap().unwrap().unwrap();
+            assert_eq!(seen.holder.description.as_deref(), Some(holder.as_str()));
+            if seen.value == value.as_bytes() {
+                break;
+            }
+        }
+    }
+    let lock = locks.lock("a").unwrap().holder(&holder).acquire().await.unwrap();
+    let seen = &other.inspect("a").await.unwrap()[0];
+    assert_eq!(seen.holder.description.as_deref(), Some(holder.as_str()));
+    lock.release().await.unwrap();
+}
+
 #[tokio::test]
 async fn an_unknown_option_is_refused() {
     let (error, shown) = refused("memory:?colour=red").await;
@@ -106,6 +150,36 @@ async fn a_wrong_password_is_denied_and_not_shown() {
     assert!(matches!(error, Error::Denied { .. }), "{error:?}");
     assert!(!shown.contains("hunter2") && !format!("{error:?}").contains("hunter2"), "{error:?}");
     support::connect(&format!("redis://:right@{}", server.addr())).await;
+}
+
+/// The port is right, and the scheme is another store's.
+#[tokio::test]
+#[cfg(all(
+    feature = "etcd",
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper"
+))]
+async fn another_server_behind_the_port_is_named() {
+    for (there, name, others) in [
+        ("redis", "Redis", &["etcd", "zookeeper", "postgres"] as &[_]),
+        ("etcd", "etcd", &["redis"]),
+        ("zookeeper", "ZooKeeper", &["redis"]),
+        ("postgres", "PostgreSQL", &["redis"]),
+        ("mysql", "MySQL or MariaDB", &["redis"]),
+    ] {
+        let server = support::start(there).await;
+        for other in others {
+            let url = url(other, server.addr());
+            // A busy server answers later than a try takes.
+            support::eventually(&format!("{other}: {name} is named"), async || {
+                let (_, shown) = refused(&url).await;
+                shown.ends_with(&format!("; this answers like {name}"))
+            })
+            .await;
+        }
+    }
 }
 
 /// The URL of a server that need not exist.
@@ -194,6 +268,7 @@ async fn silent_server(store: &str) {
 }
 
 on_every_server!(
+    the_longest_texts,
     unknown_option,
     host_without_slashes,
     bad_default_ttl,
@@ -201,7 +276,7 @@ on_every_server!(
     silent_server,
     a_killed_server_is_unavailable
 );
-test_on!("postgres" postgres host_without_slashes
+test_on!("postgres" postgres the_longest_texts host_without_slashes
     unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);
-test_on!("mysql" mysql host_without_slashes
+test_on!("mysql" mysql the_longest_texts host_without_slashes
     unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);

@@ -94,11 +94,9 @@ async fn every_state_change_is_traced() {
 }
 
 /// Records the level, the message and the fields of each event.
-#[cfg(feature = "redis")]
 #[derive(Clone, Default)]
 struct Words(Arc<Mutex<Vec<String>>>);
 
-#[cfg(feature = "redis")]
 impl<S: Subscriber> Layer<S> for Words {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut words = event.metadata().level().to_string();
@@ -132,6 +130,42 @@ async fn a_connect_warns_of_settings_that_weaken_locks() {
         assert!(is_whole && why.contains(word) && event.contains(&format!("why={why}")), "{event}");
     }
     locks.close().await.unwrap();
+}
+
+/// One warning when it begins, and the count when it ends.
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_one_warning_and_its_count() {
+    if !lock_lab::in_own_process("tracing::an_outage_is_one_warning_and_its_count") {
+        return;
+    }
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let client = MemoryStore::new().client();
+    let (faults, locks) = (client.faults(), Locks::new(client));
+    let lock = locks.lock("traced").unwrap().ttl(Duration::from_secs(60));
+    let guard = lock.acquire().await.unwrap();
+    for _ in 0..2 {
+        // They are renewed while the store is silent, and lost.
+        let mut short = Vec::new();
+        for ttl in [3, 5] {
+            let lock = locks.lock(format!("short-{ttl}")).unwrap().ttl(Duration::from_secs(ttl));
+            short.push(lock.acquire().await.unwrap());
+        }
+        words.0.lock().unwrap().clear();
+        faults.partition();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        faults.heal();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let seen = words.0.lock().unwrap().clone();
+        let about = |word: &str| seen.iter().filter(|event| event.contains(word)).count();
+        let warned =
+            |event: &&String| event.starts_with("WARN") && event.contains("renewal_failed");
+        assert_eq!(seen.iter().filter(warned).count(), 1, "{seen:?}");
+        let count = format!("failures={}", about("message=renewal_failed"));
+        let end = seen.iter().find(|event| event.contains("message=renewals_work"));
+        assert!(end.is_some_and(|end| end.starts_with("INFO") && end.contains(&count)), "{seen:?}");
+    }
+    drop(guard);
 }
 
 /// Records the name of each event's span.

@@ -10,9 +10,17 @@ use lock_core::StoreUrl;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde::Deserialize;
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, say};
 
 pub(crate) const VARIABLE: &str = "DISTLOCK_STORE";
+/// All variables of the program begin so.
+const PREFIX: &str = "DISTLOCK_";
+/// The variables of a command: a `distlock` in it has them, too.
+pub(crate) const NAME: &str = "DISTLOCK_NAME";
+pub(crate) const TOKEN: &str = "DISTLOCK_TOKEN";
+pub(crate) const DEADLINE: &str = "DISTLOCK_DEADLINE_MS";
+pub(crate) const HELD: &str = "DISTLOCK_HELD";
+const KNOWN: [&str; 5] = [VARIABLE, NAME, TOKEN, DEADLINE, HELD];
 const EMBEDDED: &str = "sqlite:";
 const SYSTEM_WIDE: &str = "/etc/distlock/config.toml";
 
@@ -42,15 +50,15 @@ struct Config {
 }
 
 impl Choice {
-    /// The one store of a command.
+    /// The one store of a command. If one is `required`, it must be named somewhere.
     ///
     /// # Errors
     ///
-    /// If several are named. Otherwise same as [`make`](Self::make).
-    pub(crate) fn one(arguments: &[String]) -> Result<Self, Failure> {
+    /// If several are named. Otherwise same as [`configured`](Self::configured).
+    pub(crate) fn one(arguments: &[String], required: bool) -> Result<Self, Failure> {
         match arguments {
-            [] => Self::make(None),
-            [url] => Self::make(Some(url)),
+            [] => Self::configured(required),
+            [url] => Ok(Self::argument(url)),
             _ => Err(Failure::new(Code::Usage, "only `check` takes more than one --store")),
         }
     }
@@ -59,30 +67,44 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// Same as [`make`](Self::make).
-    pub(crate) fn all(arguments: &[String]) -> Result<Vec<Self>, Failure> {
+    /// Same as [`configured`](Self::configured).
+    pub(crate) fn all(arguments: &[String], required: bool) -> Result<Vec<Self>, Failure> {
         match arguments {
-            [] => Ok(vec![Self::make(None)?]),
-            urls => urls.iter().map(|url| Self::make(Some(url))).collect(),
+            [] => Ok(vec![Self::configured(required)?]),
+            urls => Ok(urls.iter().map(|url| Self::argument(url)).collect()),
         }
+    }
+
+    fn argument(url: &str) -> Self {
+        Self { url: url.to_owned(), origin: Origin::Argument }
     }
 
     /// # Errors
     ///
-    /// If the variable is not UTF-8, or if a config file cannot be read or is wrong.
-    fn make(argument: Option<&str>) -> Result<Self, Failure> {
-        if let Some(url) = argument {
-            return Ok(Self { url: url.to_owned(), origin: Origin::Argument });
-        }
-        if let Some(url) = env::var_os(VARIABLE).filter(|url| !url.is_empty()) {
-            let not_text = |_| Failure::new(Code::Config, format!("{VARIABLE} is not UTF-8"));
-            let url = url.into_string().map_err(not_text)?;
+    /// If the variable is empty or not UTF-8, if there is another variable of ours, if a config
+    /// file cannot be read or is wrong, or if no store is named and one must be.
+    fn configured(required: bool) -> Result<Self, Failure> {
+        let wrong = |why: String| Failure::new(Code::Config, why);
+        if let Some(url) = env::var_os(VARIABLE) {
+            let url = url.into_string().map_err(|_| wrong(format!("{VARIABLE} is not UTF-8")))?;
+            if url.is_empty() {
+                // It is another one that was not set. This user's own file would exclude no host.
+                return Err(wrong(format!("{VARIABLE} is empty: name a store, or unset it")));
+            }
             return Ok(meant(&url).unwrap_or(Self { url, origin: Origin::Variable }));
+        }
+        if let Some(stray) = stray_variable() {
+            let known = format!("{stray} is no variable of distlock; the store's is {VARIABLE}");
+            return Err(wrong(known));
         }
         for path in files() {
             if let Some(url) = read(&path)? {
                 return Ok(Self { url, origin: Origin::File(path) });
             }
+        }
+        if required {
+            let ways = format!("--store, {VARIABLE} or a config file");
+            return Err(wrong(format!("no store is named, as --require-store asks: use {ways}")));
         }
         Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Default })
     }
@@ -103,6 +125,8 @@ impl Choice {
     ///
     /// The store's error. A wrong URL is wrong usage only if it was an argument.
     pub(crate) async fn connect(&self) -> Result<Locks, Failure> {
+        #[cfg(target_os = "linux")]
+        self.refuse_foreign_home()?;
         let connect: Connect = distlock::connect(&self.url);
         connect.await.map_err(|error| self.blame(error.into()))
     }
@@ -120,6 +144,52 @@ impl Choice {
             return Err(self.blame(Failure::new(Code::Usage, why)));
         }
         self.connect().await
+    }
+
+    /// Says on stderr which file is used, if nobody has chosen it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn say_default(&self) {
+        if let (Origin::Default, Some(path)) = (&self.origin, self.own_file()) {
+            say(format_args!(
+                "no store is named: {} excludes this user's programs on this machine alone",
+                path.display()
+            ));
+        }
+    }
+
+    /// The user's own file, if that is the store.
+    #[cfg(target_os = "linux")]
+    fn own_file(&self) -> Option<PathBuf> {
+        let url = StoreUrl::parse(&self.url).ok()?;
+        let is_own = url.scheme() == "sqlite" && url.path().is_empty();
+        is_own.then(|| file(&url))?
+    }
+
+    /// Root with another user's HOME, as below `sudo`, would leave files there that the user cannot
+    /// open.
+    #[cfg(target_os = "linux")]
+    fn refuse_foreign_home(&self) -> Result<(), Failure> {
+        use std::os::unix::fs::MetadataExt;
+
+        let Some(path) = self.own_file().filter(|_| rustix::process::geteuid().is_root()) else {
+            return Ok(());
+        };
+        let mut folders = path.ancestors().skip(1);
+        let Some((folder, owner)) =
+            folders.find_map(|folder| Some((folder, fs::metadata(folder).ok()?.uid())))
+        else {
+            return Ok(());
+        };
+        match owner {
+            0 => Ok(()),
+            owner => Err(Failure::new(
+                Code::Config,
+                format!(
+                    "{} is of user {owner}, and this is root: name a store, or set HOME",
+                    folder.display()
+                ),
+            )),
+        }
     }
 
     /// Names the origin of a wrong URL. It is wrong usage only if it was an argument.
@@ -159,6 +229,12 @@ impl fmt::Debug for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Choice").field("url", &self.public()).field("origin", &self.origin).finish()
     }
+}
+
+/// A variable that begins as ours and is none, such as a misspelt one.
+fn stray_variable() -> Option<String> {
+    let mut names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.find(|name| name.starts_with(PREFIX) && !KNOWN.contains(&name.as_str()))
 }
 
 /// Finds the config file with this URL and a password. `run` gives the URL to its command without
@@ -225,14 +301,19 @@ fn without_stars(url: &str) -> String {
 }
 
 /// The file that a URL names, if it does not exist.
-#[cfg(feature = "sqlite")]
 pub(crate) fn missing_file(url: &StoreUrl) -> Option<String> {
-    let path = distlock::sql::SqlConfig::from_url(url).ok()?.path()?;
-    (!path.exists()).then(|| path.display().to_string())
+    let path = file(url).filter(|path| !path.exists())?;
+    Some(path.display().to_string())
+}
+
+/// The file that a URL names.
+#[cfg(feature = "sqlite")]
+fn file(url: &StoreUrl) -> Option<PathBuf> {
+    distlock::sql::SqlConfig::from_url(url).ok()?.path()
 }
 
 #[cfg(not(feature = "sqlite"))]
-pub(crate) fn missing_file(_: &StoreUrl) -> Option<String> {
+fn file(_: &StoreUrl) -> Option<PathBuf> {
     None
 }
 

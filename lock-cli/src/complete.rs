@@ -104,7 +104,7 @@ fn ask<T>(question: impl AsyncFnOnce(&Locks, &ArgMatches) -> Option<T>) -> Optio
     let stores: Vec<String> = stores.collect();
     let runtime = crate::runtime().ok()?;
     let answer = async {
-        let store = Choice::one(&stores).ok()?;
+        let store = Choice::one(&stores, false).ok()?;
         if missing_file(&StoreUrl::parse(store.url()).ok()?).is_some() {
             // Connecting would create it.
             return None;

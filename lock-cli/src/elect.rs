@@ -2,17 +2,18 @@
 
 use std::{future::Future, io, pin::Pin, process::ExitCode};
 
-use distlock::{Leadership, Result as LockResult};
+use distlock::{Leadership, LockKind, Result as LockResult};
 use serde::Serialize;
 
 use crate::{
     choice::Choice,
     exit::{Code, Failure},
     held::{self, Place, Words},
+    nested,
     opt::Elect,
     print,
     signals::Signals,
-    supervise::Ready,
+    supervise::{Ready, reap_strays},
     wait,
 };
 
@@ -28,18 +29,24 @@ struct Leads<'a> {
 }
 
 pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failure> {
+    nested::refuse_own(store, &opt.name, LockKind::Exclusive, &opt.terms)?;
     let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
     let command = command.map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
+    if command.is_none() {
+        reap_strays(None).map_err(Failure::system("listening for signals"))?;
+    }
     let place = Place::open(store, &opt.terms, opt.losing.on_lost, &opt.command).await?;
     let grant = campaign(opt, &place)?;
-    let leadership = match place.wait(&opt.name, opt.terms.quiet, &mut signals, grant).await? {
+    let busy = |failure: Failure| failure.when_busy(opt.terms.busy_code, opt.terms.quiet);
+    let waited = place.wait(&opt.name, opt.terms.quiet, &mut signals, grant).await;
+    let leadership = match waited.map_err(busy)? {
         Ok(Some(leadership)) => leadership,
         Ok(None) => {
             let leader = wait::blame(&place.locks, &opt.name).await;
             place.close().await;
-            let busy = format!("another client leads {}{leader}", opt.name);
-            return Err(Failure::new(Code::Busy, busy));
+            let why = format!("another client leads {}{leader}", opt.name);
+            return Err(busy(Failure::new(Code::Busy, why)));
         }
         Err(signal) => return Ok(held::by_signal(signal)),
     };

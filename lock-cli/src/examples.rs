@@ -88,7 +88,7 @@ Examples:
 
 The store is the URL of --store, else of DISTLOCK_STORE, else of a config file (store = \"URL\" in
 $XDG_CONFIG_HOME/distlock/config.toml or /etc/distlock/config.toml), else this user's own file
-(sqlite:). `distlock stores` lists the URLs. A password in --store is seen by all users
+(sqlite:), which --require-store refuses. `distlock stores` lists the URLs. A password in --store is seen by all users
 of this machine for a moment: write it into DISTLOCK_STORE or the config file.
 
 Exit codes, besides those of the command that is run:
@@ -104,7 +104,10 @@ Exit codes, besides those of the command that is run:
   124  the wait timed out (--wait)
   126  the command cannot be executed
   127  the command was not found
-  128+n  signal n ended the command, or the wait";
+  128+n  signal n ended the command, or the wait. If it is INT, TERM or HUP, and distlock got it,
+         distlock ends by it, too. As the first process of a container it exits with the code
+
+After --busy-code N, N takes the place of 75 and 124.";
 
 pub(crate) const COMPLETIONS: &str = "\
 Examples:

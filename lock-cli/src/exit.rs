@@ -38,13 +38,16 @@ impl From<Code> for ExitCode {
 pub(crate) struct Failure {
     code: Code,
     text: String,
+    /// Another exit code, as the command line asks.
+    exit: Option<u8>,
+    silent: bool,
     /// The reader of stdout has closed it: not an error.
     unread: bool,
 }
 
 impl Failure {
     pub(crate) fn new(code: Code, text: impl Into<String>) -> Self {
-        Self { code, text: text.into(), unread: false }
+        Self { code, text: text.into(), exit: None, silent: false, unread: false }
     }
 
     /// Turns an error of the operating system into a failure. `what` names the failed action.
@@ -57,6 +60,14 @@ impl Failure {
         Self { code, text: format!("{place}: {}", self.text), ..self }
     }
 
+    /// If others held the lock: the same with this exit code, or without a word.
+    pub(crate) fn when_busy(self, exit: Option<u8>, silent: bool) -> Self {
+        match self.code {
+            Code::Busy | Code::TimedOut => Self { exit, silent, ..self },
+            _ => self,
+        }
+    }
+
     pub(crate) fn code(&self) -> Code {
         self.code
     }
@@ -66,8 +77,10 @@ impl Failure {
         if self.unread {
             return ExitCode::SUCCESS;
         }
-        say(&self.text);
-        self.code.into()
+        if !self.silent {
+            say(&self.text);
+        }
+        self.exit.map_or_else(|| self.code.into(), ExitCode::from)
     }
 }
 
@@ -85,7 +98,9 @@ impl From<Error> for Failure {
             Error::InvalidName { .. } | Error::InvalidOption { .. } | Error::InvalidUrl { .. } => {
                 Code::Usage
             }
-            Error::Unmet { .. } | Error::Unsupported { .. } => Code::Config,
+            Error::Unmet { .. } | Error::Unsupported { .. } | Error::Misconfigured { .. } => {
+                Code::Config
+            }
             Error::Contended { .. } => Code::Busy,
             Error::WaitTimeout { .. } => Code::TimedOut,
             Error::Lost { .. } | Error::PlaceLost { .. } => Code::Lost,

@@ -1,6 +1,6 @@
 //! The lock or the permit that `run` and `hold` ask for.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, time::Duration};
 
 use distlock::{LockGuard, Result as LockResult};
 use rustix::process::Signal;
@@ -15,13 +15,15 @@ use crate::{
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
 
-/// Waits for the grant, or for a signal that asks to end. After a signal, nothing is left behind.
+/// Waits for the grant, or for a signal that asks to end. After a signal, nothing is left behind. The
+/// library checks that the lock can be held for `at_least`.
 pub(crate) async fn granted(
     wanted: &Wanted,
+    at_least: Option<Duration>,
     place: &Place,
     signals: &mut Signals,
 ) -> Result<Result<LockGuard, Signal>, Failure> {
-    let grant = match granting(wanted, place) {
+    let grant = match granting(wanted, at_least, place) {
         Ok(grant) => grant,
         Err(failure) => {
             place.close().await;
@@ -40,13 +42,20 @@ pub(crate) async fn granted(
 }
 
 /// Makes the request. It returns `None` if the lock is busy and `--no-wait` is set.
-fn granting(wanted: &Wanted, place: &Place) -> Result<Granting, Failure> {
+fn granting(
+    wanted: &Wanted,
+    at_least: Option<Duration>,
+    place: &Place,
+) -> Result<Granting, Failure> {
     /// A lock and a semaphore have the same options, but no common type.
     macro_rules! grant {
         ($lock:expr) => {{
             let mut lock = $lock.ttl(place.ttl).holder(&place.me);
             if let Some(limit) = wanted.terms.max_hold {
                 lock = lock.max_hold(limit);
+            }
+            if let Some(time) = at_least {
+                lock = lock.at_least(time);
             }
             if let Some(limit) = wanted.terms.wait {
                 lock = lock.wait(limit);

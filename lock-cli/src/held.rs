@@ -6,12 +6,13 @@ use std::{
 };
 
 use distlock::{Held, Locks};
-use lock_core::{Clock, Instant, this_process};
+use lock_core::{Clock, Instant, duration::about, this_process};
 use rustix::process::{Signal, getpid};
 
 use crate::{
     choice::{self, Choice},
     exit::{Code, Failure, say},
+    nested,
     opt::Terms,
     policy::{OnLost, Policy},
     signals::Signals,
@@ -40,6 +41,9 @@ impl Place {
         // Wrong options are refused without the store.
         if let Some(ttl) = terms.ttl {
             on_lost.fit(ttl, terms.max_hold)?;
+        }
+        if !terms.quiet {
+            store.say_default();
         }
         let locks = store.connect_with_others().await?;
         let ttl = terms.ttl.unwrap_or(locks.guarantees().default_ttl);
@@ -98,17 +102,20 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     let granted = Clock::Boot.now();
     let held: &Held = &grant;
     let until = granted + held.remaining();
+    let held_now = nested::with(store, held.name().as_str(), held.kind().into());
     let environment = [
-        ("DISTLOCK_NAME", held.name().to_string()),
-        ("DISTLOCK_TOKEN", held.token().to_string()),
-        ("DISTLOCK_DEADLINE_MS", until.since(Instant::default()).as_millis().to_string()),
+        (choice::NAME, held.name().to_string()),
+        (choice::TOKEN, held.token().to_string()),
+        (choice::DEADLINE, until.since(Instant::default()).as_millis().to_string()),
         (choice::VARIABLE, store.public()),
+        (choice::HELD, held_now),
     ];
     let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let job = Job { environment, policy: place.policy, ttl: place.ttl };
     let outcome = tokio::select! {
         outcome = command.run(held, job, signals) => outcome,
         never = warn(held, place.policy) => match never {},
+        never = tell_of_risk(held, place.ttl) => match never {},
     };
     let outcome = outcome.map_err(Failure::system("starting the command"));
     if let (Ok(Outcome { lost: false, asked: false, .. }), Some(at_least)) = (&outcome, at_least)
@@ -146,6 +153,7 @@ pub(crate) async fn until_asked<G: Deref<Target = Held>>(
             Code::Lost.into()
         }
         _ = signals.end() => ExitCode::SUCCESS,
+        never = tell_of_risk(&grant, place.ttl) => match never {},
     };
     place.close().await;
     Ok(code)
@@ -158,6 +166,26 @@ async fn warn(held: &Held, policy: Policy) -> Infallible {
         say(format_args!("the lock was lost and the command goes on: {reason}"));
     }
     std::future::pending().await
+}
+
+/// Says when the store does not confirm renewals, and when it does again.
+async fn tell_of_risk(held: &Held, ttl: Duration) -> Infallible {
+    loop {
+        let left = held.at_risk().await;
+        say(format_args!(
+            "the store does not confirm renewals: {} is lost in {} unless it answers",
+            held.name(),
+            about(left)
+        ));
+        while held.is_at_risk() {
+            tokio::time::sleep(ttl / 20).await;
+        }
+        if !held.is_valid() {
+            // The loss is told elsewhere.
+            return std::future::pending().await;
+        }
+        say(format_args!("the store has renewed {}", held.name()));
+    }
 }
 
 /// Holds on until the lock was held long enough, is lost, or a signal asks to end.
@@ -195,7 +223,7 @@ fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
                 format!("the lock was lost and the command ended{reason}"),
             ))
         }
-        Outcome { interrupted: true, .. } => Ok(by_signal(Signal::INT)),
+        Outcome { signal: Some(signal), .. } => Ok(by_signal(signal)),
         Outcome { code: Some(code), .. } => Ok(code.into()),
         Outcome { code: None, .. } => {
             Err(Failure::new(Code::System, "the supervisor was killed, and the command with it"))
@@ -203,11 +231,12 @@ fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The exit code that a shell gives to a program that a signal ended. On ctrl-c, this process ends
-/// itself by the signal: a shell ends its script only if its program died of SIGINT.
+/// Ends this process by the signal: a shell ends its script only if its program died of SIGINT, and
+/// `systemctl stop` counts SIGTERM as a clean end. Otherwise, the exit code that a shell gives to a
+/// program that a signal ended.
 pub(crate) fn by_signal(signal: Signal) -> ExitCode {
-    // The first process of a container cannot die of SIGINT.
-    if signal == Signal::INT && !getpid().is_init() {
+    // SIGQUIT would leave an image of this program. The first process of a container cannot die.
+    if signal != Signal::QUIT && !getpid().is_init() {
         // It does not return.
         let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
     }

@@ -9,10 +9,12 @@ use crate::{
     exit::Failure,
     grant::granted,
     held::{self, Place, Words},
-    opt::Hold,
+    nested,
+    opt::{Hold, Wanted},
     policy::OnLost,
     print,
     signals::Signals,
+    supervise::reap_strays,
 };
 
 const HOLDS: Words = Words { saying: "saying that it holds the lock", lost: "the lock was lost" };
@@ -24,10 +26,14 @@ struct Holds<'a> {
 }
 
 pub(crate) async fn hold(opt: &Hold, store: &Choice) -> Result<ExitCode, Failure> {
+    let Wanted { name, terms, .. } = &opt.wanted;
+    nested::refuse_own(store, name, opt.wanted.kind(), terms)?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
+    reap_strays(None).map_err(Failure::system("listening for signals"))?;
     // There is no command to end, so no grace must fit.
-    let place = Place::open(store, &opt.wanted.terms, OnLost::Ignore, &[]).await?;
-    match granted(&opt.wanted, &place, &mut signals).await? {
+    let place = Place::open(store, terms, OnLost::Ignore, &[]).await?;
+    let granted = granted(&opt.wanted, None, &place, &mut signals).await;
+    match granted.map_err(|failure| failure.when_busy(terms.busy_code, terms.quiet))? {
         Ok(guard) => {
             let announced = announce(opt, guard.token().value());
             held::until_asked(&place, guard, announced, &HOLDS, &mut signals).await

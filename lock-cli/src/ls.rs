@@ -19,9 +19,9 @@ pub(crate) async fn ls(opt: &Ls, store: &Choice) -> Result<(), Failure> {
             queues.iter().map(|(name, queue)| Queue::new(name.as_str(), queue)).collect();
         print::json(&queues)?;
     } else if queues.is_empty() {
-        print::line(format_args!("{} in {store}", unused(&opt.prefix)))?;
+        print::heading(format_args!("{} in {store}", unused(&opt.prefix)))?;
     } else {
-        print::line(format_args!("in {store}:"))?;
+        print::heading(format_args!("in {store}:"))?;
         let rows = queues.iter().map(|(name, queue)| row(name, queue));
         print::table(&["name", "held by", "for", "waiting"], rows)?;
     }

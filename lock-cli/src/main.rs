@@ -24,6 +24,8 @@ mod hold;
 mod leader;
 mod ls;
 mod man;
+#[cfg(target_os = "linux")]
+mod nested;
 mod opt;
 mod plain;
 mod policy;
@@ -46,7 +48,10 @@ mod values;
 mod wait;
 mod watch;
 
-use std::process::ExitCode;
+use std::{
+    io::{IsTerminal, stderr},
+    process::ExitCode,
+};
 
 use clap::error::ErrorKind;
 use tokio::runtime::Runtime;
@@ -98,11 +103,12 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::ManPages(opt) => return man::pages(opt).map(|()| ExitCode::SUCCESS),
         _ => {}
     }
+    let Common { store, require_store, .. } = &opt.common;
     #[cfg(target_os = "linux")]
     if let Command::Check(check) = &opt.command {
-        return check::check(check, &Choice::all(&opt.common.store)?).await;
+        return check::check(check, &Choice::all(store, *require_store)?).await;
     }
-    let store = Choice::one(&opt.common.store)?;
+    let store = Choice::one(store, *require_store)?;
     match &opt.command {
         Command::Leader(opt) => leader::leader(opt, &store).await?,
         Command::Ls(opt) => ls::ls(opt, &store).await?,
@@ -141,6 +147,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
 fn log(common: &Common) {
     let others = common.log.min(tracing_subscriber::filter::LevelFilter::WARN);
     let filter = Targets::new().with_target("distlock", common.log).with_default(others);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // A file or a pipe gets no colours; https://no-color.org.
+    let colours =
+        stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|asked| asked.is_empty());
+    let lines = tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(colours);
     tracing_subscriber::registry().with(lines).with(filter).init();
 }

@@ -31,6 +31,11 @@ const GIVEN: &[(&str, &str)] = &[
          clock of /proc/uptime. Renewals move the real end.",
     ),
     ("DISTLOCK_STORE", "Given to the command: the store's URL without its password."),
+    (
+        "DISTLOCK_HELD",
+        "Given to the command, for distlock itself: the locks of the processes above, which a \
+         distlock in the command would wait for without end.",
+    ),
 ];
 
 const FILES: &[(&str, &str)] = &[

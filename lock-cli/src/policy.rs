@@ -2,7 +2,10 @@
 
 use std::{str::FromStr, time::Duration};
 
-use lock_core::{deadline::margin, duration::shown};
+use lock_core::{
+    deadline::margin,
+    duration::{self, shown},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Code, Failure};
@@ -29,9 +32,9 @@ impl FromStr for OnLost {
             None if text == "term" => Ok(Self::Term(None)),
             None if text == "kill" => Ok(Self::Kill),
             None if text == "ignore" => Ok(Self::Ignore),
-            Some(("term", grace)) => humantime::parse_duration(grace)
+            Some(("term", grace)) => duration::parse(grace)
                 .map(|grace| Self::Term(Some(grace)))
-                .map_err(|error| format!("the grace: {error}")),
+                .ok_or_else(|| format!("the grace: {}", duration::FORM)),
             _ => Err("expected term, term:GRACE (as in term:5s), kill or ignore".to_owned()),
         }
     }
@@ -85,7 +88,7 @@ fn word(duration: Duration) -> String {
     // `text` shows no more than milliseconds.
     let exact = match duration.subsec_nanos() % 1_000_000 {
         0 => text(duration),
-        _ => humantime::format_duration(duration).to_string(),
+        _ => format!("{duration:?}"),
     };
     exact.replace(' ', "")
 }
@@ -157,7 +160,7 @@ mod tests {
             let error = format!("{:?}", asked.fit(short, None).unwrap_err());
             let (_, rest) = error.split_once("--ttl ").unwrap();
             let (ttl, rest) = rest.split_once(" would").unwrap();
-            asked.fit(humantime::parse_duration(ttl).unwrap(), None).unwrap();
+            asked.fit(duration::parse(ttl).unwrap(), None).unwrap();
             let policy = rest.split_once("--on-lost ").unwrap().1.split('"').next().unwrap();
             policy.parse::<OnLost>().unwrap().fit(short, None).unwrap();
         }

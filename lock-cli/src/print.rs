@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Display,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     time::{Duration, SystemTime},
 };
 
@@ -10,7 +10,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use lock_core::{duration::about, wall_clock};
 use serde::Serialize;
 
-use crate::plain::Plain;
+use crate::{exit::say, plain::Plain};
 
 /// Prints one JSON value on a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
@@ -37,6 +37,17 @@ pub(crate) fn lines(lines: impl IntoIterator<Item = impl Display>) -> io::Result
     let mut out = io::stdout().lock();
     lines.into_iter().try_for_each(|line| writeln!(out, "{}", Plain(line)))?;
     out.flush()
+}
+
+/// Prints a line for people above the rows of a list. If a program reads the rows, it goes to stderr.
+pub(crate) fn heading(text: impl Display) -> io::Result<()> {
+    match io::stdout().is_terminal() {
+        true => line(text),
+        false => {
+            say(text);
+            Ok(())
+        }
+    }
 }
 
 /// Prints columns under headings, without ruled lines.

@@ -7,16 +7,20 @@ use crate::{
     exit::Failure,
     grant::granted,
     held::{self, Place},
-    opt::Run,
+    nested,
+    opt::{Run, Wanted},
     signals::Signals,
     supervise::Ready,
 };
 
 pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> {
+    let Wanted { name, terms, .. } = &opt.wanted;
+    nested::refuse_own(store, name, opt.wanted.kind(), terms)?;
     let command = Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
-    let place = Place::open(store, &opt.wanted.terms, opt.losing.on_lost, &opt.command).await?;
-    match granted(&opt.wanted, &place, &mut signals).await? {
+    let place = Place::open(store, terms, opt.losing.on_lost, &opt.command).await?;
+    let granted = granted(&opt.wanted, opt.at_least, &place, &mut signals).await;
+    match granted.map_err(|failure| failure.when_busy(terms.busy_code, terms.quiet))? {
         Ok(guard) => held::run(&place, guard, command, store, opt.at_least, &mut signals).await,
         Err(signal) => Ok(held::by_signal(signal)),
     }

@@ -17,17 +17,18 @@ pub(crate) async fn show(opt: &Show, store: &Choice) -> Result<(), Failure> {
     let queue = locks.inspect(&opt.name).await?;
     match opt.json {
         true => print::json(&Queue::new(&opt.name, &queue))?,
-        false => print::lines(describe(&opt.name, &queue, store))?,
+        false if queue.is_empty() => print::line(format_args!("in {store}: {} is free", opt.name))?,
+        false => {
+            print::heading(format_args!("in {store}:"))?;
+            print::lines(describe(&opt.name, &queue))?;
+        }
     }
     Ok(locks.close().await?)
 }
 
 /// Describes the queue, line by line.
-fn describe(name: &str, queue: &[Entry], store: &Choice) -> Vec<String> {
-    if queue.is_empty() {
-        return vec![format!("in {store}: {name} is free")];
-    }
-    let mut lines = vec![format!("in {store}:")];
+fn describe(name: &str, queue: &[Entry]) -> Vec<String> {
+    let mut lines = Vec::new();
     for entry in queue.iter().filter(|entry| entry.holds) {
         lines.push(format!("{name} is held by {}", who(entry)));
         lines.extend(describe_entry(entry));

@@ -92,7 +92,7 @@ impl Above {
             // Connecting would create it.
             return Err(within(Failure::new(Code::Usage, format!("there is no file {path}"))));
         }
-        Ok(Self::Store(Choice::one(&[text.to_owned()]).map_err(within)?))
+        Ok(Self::Store(Choice::one(&[text.to_owned()], true).map_err(within)?))
     }
 
     /// Returns the number, or the newest token of the other store.

@@ -1,14 +1,20 @@
 //! Values of options that shells complete.
 
-use std::{ffi::OsStr, str::FromStr};
+use std::{ffi::OsStr, str::FromStr, time::Duration};
 
 use clap::{
     Arg, Command, Error,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
+use lock_core::duration;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::policy::OnLost;
+
+/// A duration, in the form of a URL.
+pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
+    duration::parse(text).ok_or(duration::FORM)
+}
 
 /// The values of `--log`.
 pub(crate) fn levels() -> impl TypedValueParser<Value = LevelFilter> {

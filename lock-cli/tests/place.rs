@@ -3,8 +3,9 @@
 use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Write},
+    os::unix::process::ExitStatusExt,
     path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -157,9 +158,15 @@ impl Process {
         self.child.try_wait().expect("a child").and_then(|status| status.code())
     }
 
-    /// Waits for its end. Returns the exit code.
-    pub fn end(mut self) -> Option<i32> {
-        self.child.wait().expect("its end").code()
+    /// Waits for its end. Returns the exit code, as a shell shows it: 128+n after signal n.
+    pub fn end(self) -> Option<i32> {
+        let status = self.status();
+        status.code().or_else(|| Some(128 + status.signal()?))
+    }
+
+    /// Waits for its end.
+    pub fn status(mut self) -> ExitStatus {
+        self.child.wait().expect("its end")
     }
 }
 

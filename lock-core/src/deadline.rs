@@ -124,6 +124,12 @@ pub fn margin(ttl: Duration) -> Duration {
     (ttl / 20).max(Duration::from_millis(50))
 }
 
+/// How little of a TTL is left when its renewals fail: half of it, less the margin. Renewals come
+/// every third of a TTL, or more often. So at least one of them was not confirmed by then.
+pub fn at_risk(ttl: Duration) -> Duration {
+    (ttl / 2).saturating_sub(margin(ttl))
+}
+
 /// Until when a holder may work, if the request of its grant or renewal was sent at `sent`.
 pub fn safe_until(sent: Instant, ttl: Duration) -> Instant {
     sent + ttl.saturating_sub(margin(ttl))
@@ -173,6 +179,15 @@ mod tests {
             safe_until(sent, Duration::from_millis(200)).since(sent),
             Duration::from_millis(150)
         );
+    }
+
+    #[test]
+    fn a_renewal_that_is_confirmed_in_time_is_no_risk() {
+        for ttl in [100, 1_000, 15_000, 86_400_000].map(Duration::from_millis) {
+            let sent = Clock::Boot.now();
+            let left = safe_until(sent, ttl).since(sent + ttl / 3);
+            assert!(left > at_risk(ttl), "{ttl:?}: {left:?}");
+        }
     }
 
     #[tokio::test]

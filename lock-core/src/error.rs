@@ -15,7 +15,9 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The text is complete: it names the operation, the server's address and the client library's
 /// message. So [`source`](std::error::Error::source) returns `None`, and a program that prints
 /// whole chains of errors repeats nothing. The client library's own error is in the field `source`.
-#[derive(Debug)]
+///
+/// `Debug` is the same text, since a `main` that returns an error prints that; below it stand the
+/// causes that the text does not name.
 #[non_exhaustive]
 pub enum Error {
     /// Fix the name.
@@ -102,18 +104,23 @@ pub enum Error {
         op: &'static str,
         /// Whether the request may have changed the store.
         effect: Effect,
-        /// The client library's error. If the server's address is known, this error adds the
-        /// address, and the client library's error is its source.
+        /// The client library's error. If the lock's [name](Self::name) or the server's address is
+        /// known, this error has them, and the client library's error is its source.
         source: BoxError,
     },
 
-    /// The place in the queue was lost before the grant: an operator revoked it
-    /// ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of reach or
-    /// this program was suspended for too long, or it was deleted. Acquire again, at the end of the
-    /// queue, unless the loss was intended.
+    /// The place in the queue, or the grant, was lost before the caller had the lock: an operator
+    /// revoked it ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of
+    /// reach or this program was suspended for too long, or it was deleted. Acquire again, at the
+    /// end of the queue, unless the loss was intended.
     PlaceLost {
         /// The store's name.
         store: &'static str,
+        /// The lock's name.
+        name: Option<LockName>,
+        /// How it was lost: [`Expired`](LossReason::Expired) if this client came too late,
+        /// [`EntryGone`](LossReason::EntryGone) if the store has no entry of it any more.
+        reason: LossReason,
     },
 
     /// The store refused the credentials or lacks a permission: fix the configuration.
@@ -124,6 +131,19 @@ pub enum Error {
         op: &'static str,
         /// The client library's error. If the server's address is known, this error adds the
         /// address, and the client library's error is its source.
+        source: BoxError,
+    },
+
+    /// What the configuration names is not there, or cannot be what is needed: a directory, a
+    /// database, a chroot, a server of another kind or version. Create it, or name another one. It
+    /// is final: another try without a change fails as well.
+    Misconfigured {
+        /// The store's name.
+        store: &'static str,
+        /// The caller's operation.
+        op: &'static str,
+        /// What is missing, and what to create or to change. If the server's address is known, this
+        /// error adds the address.
         source: BoxError,
     },
 
@@ -144,6 +164,8 @@ pub enum Error {
     Closed {
         /// The store's name.
         store: &'static str,
+        /// The lock that was asked for.
+        name: Option<LockName>,
         /// What closed it.
         by: ClosedBy,
     },
@@ -160,6 +182,8 @@ pub enum ClosedBy {
     /// The end of the tokio runtime that connected, with a description of it. A connection lives in
     /// that runtime, see [`Locks`](crate::Locks#runtimes). Held locks are free after their TTL.
     Runtime(Arc<str>),
+    /// A `fork`: this process is not the one that connected. Connect in each process.
+    Fork,
 }
 
 impl fmt::Display for ClosedBy {
@@ -169,6 +193,9 @@ impl fmt::Display for ClosedBy {
             Self::Drain => {
                 f.write_str(": it is being drained, and this program acquires nothing more")
             }
+            Self::Fork => f.write_str(
+                ": it belongs to the process from which this one was forked; connect in each process",
+            ),
             Self::Runtime(runtime) => write!(
                 f,
                 ": the tokio runtime that connected has ended ({runtime}); connect once in each \
@@ -201,7 +228,12 @@ impl Effect {
 impl Error {
     /// For drivers: this program closed the connection.
     pub fn closed(store: &'static str) -> Self {
-        Self::Closed { store, by: ClosedBy::Program }
+        Self::Closed { store, name: None, by: ClosedBy::Program }
+    }
+
+    /// For drivers: the store has no entry of the waiting attempt any more.
+    pub fn place_lost(store: &'static str) -> Self {
+        Self::PlaceLost { store, name: None, reason: LossReason::EntryGone }
     }
 
     /// Whether the failed request may have changed the store.
@@ -214,8 +246,10 @@ impl Error {
 
     /// Names the operation as the caller knows it. An operation that changes nothing has no effect.
     pub(crate) fn of(mut self, caller_s: &'static str) -> Self {
-        if let Self::Unavailable { op, .. } | Self::Denied { op, .. } | Self::Rejected { op, .. } =
-            &mut self
+        if let Self::Unavailable { op, .. }
+        | Self::Denied { op, .. }
+        | Self::Misconfigured { op, .. }
+        | Self::Rejected { op, .. } = &mut self
         {
             *op = caller_s;
         }
@@ -232,7 +266,7 @@ impl Error {
         let placed = |source: BoxError| -> BoxError {
             match place {
                 Some(place) if !source.to_string().contains(place) => {
-                    Placed { place: place.to_owned(), source }.into()
+                    Placed { place: Some(place.to_owned()), ..Placed::of(source) }.into()
                 }
                 _ => source,
             }
@@ -244,9 +278,42 @@ impl Error {
             Self::Denied { store, op, source } => {
                 Self::Denied { store, op, source: placed(source) }
             }
+            Self::Misconfigured { store, op, source } => {
+                Self::Misconfigured { store, op, source: placed(source) }
+            }
             Self::Rejected { store, op, effect, source } => {
                 Self::Rejected { store, op, effect, source: placed(source) }
             }
+            error => error,
+        }
+    }
+
+    /// Adds an explanation at the end of a failed connect.
+    pub(crate) fn hinted(self, hint: String) -> Self {
+        let hinted = |source: BoxError| -> BoxError {
+            Placed { hint: Some(hint), ..Placed::of(source) }.into()
+        };
+        match self {
+            Self::Unavailable { store, op, effect, source } => {
+                Self::Unavailable { store, op, effect, source: hinted(source) }
+            }
+            Self::Rejected { store, op, effect, source } => {
+                Self::Rejected { store, op, effect, source: hinted(source) }
+            }
+            error => error,
+        }
+    }
+
+    /// Adds the lock's name, unless the error has one.
+    pub(crate) fn about(self, lock: &LockName) -> Self {
+        let name = self.name().or(Some(lock)).cloned();
+        match self {
+            Self::Unavailable { store, op, effect, source } => {
+                let source = Placed { name, ..Placed::of(source) }.into();
+                Self::Unavailable { store, op, effect, source }
+            }
+            Self::PlaceLost { store, reason, .. } => Self::PlaceLost { store, name, reason },
+            Self::Closed { store, by, .. } => Self::Closed { store, name, by },
             error => error,
         }
     }
@@ -291,6 +358,8 @@ impl Error {
             Self::Contended { name } | Self::WaitTimeout { name, .. } | Self::Lost { name, .. } => {
                 Some(name)
             }
+            Self::PlaceLost { name, .. } | Self::Closed { name, .. } => name.as_ref(),
+            Self::Unavailable { source, .. } => source.downcast_ref::<Placed>()?.name.as_ref(),
             _ => None,
         }
     }
@@ -308,6 +377,33 @@ impl Error {
 }
 
 impl std::error::Error for Error {}
+
+impl Error {
+    /// The client library's error.
+    fn library_s(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unavailable { source, .. }
+            | Self::Denied { source, .. }
+            | Self::Misconfigured { source, .. }
+            | Self::Rejected { source, .. } => Some(&**source),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_string();
+        f.write_str(&text)?;
+        let causes = std::iter::successors(self.library_s(), |error| error.source());
+        let untold = causes.map(ToString::to_string).filter(|cause| !text.contains(cause.as_str()));
+        for (number, cause) in untold.enumerate() {
+            let heading = if number == 0 { "\n\nCaused by:" } else { "" };
+            write!(f, "{heading}\n    {cause}")?;
+        }
+        Ok(())
+    }
+}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -331,31 +427,58 @@ impl fmt::Display for Error {
             }
             Self::Lost { name, reason } => write!(f, "lock {name} was lost: {reason}"),
             Self::Unavailable { store, op, effect, source } => {
-                write!(f, "{store} is unavailable: {op} failed{}: {source}", effect.note())
+                let of = self.name().map(|name| format!(" of lock {name}")).unwrap_or_default();
+                write!(f, "{store} is unavailable: {op}{of} failed{}: {source}", effect.note())
             }
-            Self::PlaceLost { store } => write!(
-                f,
-                "lost the place in line in {store}: it was revoked, deleted, or not renewed in time"
-            ),
+            Self::PlaceLost { store, name, reason } => {
+                let lock =
+                    name.as_ref().map(|name| format!("for lock {name} ")).unwrap_or_default();
+                write!(f, "lost the place in line {lock}in {store}: {reason}")
+            }
             Self::Denied { store, op, source } => write!(f, "{store} denied {op}: {source}"),
+            Self::Misconfigured { store, op, source } => {
+                write!(f, "{store} is not set up for {op}: {source}")
+            }
             Self::Rejected { store, op, effect, source } => {
                 write!(f, "{store} rejected {op}{}: {source}", effect.note())
             }
-            Self::Closed { store, by } => write!(f, "{store} connection is closed{by}"),
+            Self::Closed { store, name, by } => {
+                let lock = name.as_ref().map(|name| format!(" (lock {name})")).unwrap_or_default();
+                write!(f, "{store} connection is closed{by}{lock}")
+            }
         }
     }
 }
 
-/// An error with the server's address in front.
+/// A client library's error with the lock's name, and the server's address in front.
 #[derive(Debug)]
 struct Placed {
-    place: String,
+    /// In the text of the whole error.
+    name: Option<LockName>,
+    place: Option<String>,
+    hint: Option<String>,
     source: BoxError,
+}
+
+impl Placed {
+    fn of(source: BoxError) -> Self {
+        match source.downcast() {
+            Ok(placed) => *placed,
+            Err(source) => Self { name: None, place: None, hint: None, source },
+        }
+    }
 }
 
 impl fmt::Display for Placed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.source)
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        self.source.fmt(f)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -404,9 +527,73 @@ mod tests {
     }
 
     #[test]
+    fn a_mistake_in_a_configuration_is_final() {
+        let why = "there is no database shop: create it";
+        let error = crate::keep::errors::misconfigured("mysql", "send", why).of("connect");
+        let text = "mysql is not set up for connect: h:1: there is no database shop: create it";
+        let error = error.at(Some("h:1"));
+        assert_eq!((error.to_string().as_str(), error.is_transient()), (text, false));
+        let again = crate::keep::errors::again(&error);
+        assert_eq!(again.to_string(), text);
+        assert!(matches!(again, Error::Misconfigured { .. }));
+    }
+
+    #[test]
+    fn an_error_names_its_lock_once() {
+        let (name, other): (LockName, LockName) = ("a".parse().unwrap(), "b".parse().unwrap());
+        let late = crate::keep::errors::late("redis");
+        for (error, text) in [
+            (
+                refused("acquire").at(Some("h:1")),
+                "redis is unavailable: acquire of lock a failed (it may have taken effect): h:1: \
+                 connection refused",
+            ),
+            (
+                Error::place_lost("redis"),
+                "lost the place in line for lock a in redis: its entry was revoked, or vanished \
+                 from the store",
+            ),
+            (
+                late,
+                "lost the place in line for lock a in redis: it could not be renewed before its \
+                 deadline",
+            ),
+            (Error::closed("redis"), "redis connection is closed (lock a)"),
+        ] {
+            assert_eq!(error.name(), None);
+            let error = error.about(&name).at(Some("h:1")).about(&other);
+            assert_eq!((error.to_string().as_str(), error.name()), (text, Some(&name)));
+        }
+        let busy = Error::Contended { name: name.clone() }.about(&other);
+        assert_eq!(busy.name(), Some(&name));
+    }
+
+    /// A `main` that returns an error prints its `Debug`.
+    #[test]
+    fn debug_is_for_people() {
+        let name: LockName = "orders/42".parse().unwrap();
+        let busy = Error::Contended { name };
+        assert_eq!(format!("{busy:?}"), "lock orders/42 is busy");
+
+        #[derive(Debug, thiserror::Error)]
+        #[error("no connection")]
+        struct NoConnection(#[source] std::io::Error);
+        let refused = NoConnection(std::io::ErrorKind::ConnectionRefused.into());
+        let error = Error::Rejected {
+            store: "redis",
+            op: "connect",
+            effect: Effect::None,
+            source: refused.into(),
+        };
+        let text =
+            "redis rejected connect: h:1: no connection\n\nCaused by:\n    connection refused";
+        assert_eq!(format!("{:?}", error.at(Some("h:1"))), text);
+    }
+
+    #[test]
     fn every_kind_of_close_counts_as_closed() {
         for by in [ClosedBy::Program, ClosedBy::Drain, ClosedBy::Runtime("main".into())] {
-            let closed = Error::Closed { store: "redis", by };
+            let closed = Error::Closed { store: "redis", name: None, by };
             assert!(closed.is_closed() && !closed.is_transient() && !closed.is_lost(), "{closed}");
         }
         let (name, reason) = ("orders/42".parse().unwrap(), LossReason::Closed);

@@ -14,6 +14,7 @@ use lock_core::{
     Request, Result,
 };
 use lock_memory::{MemoryLock, MemoryStore};
+use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 /// The limit that [`Locks::close`] documents.
@@ -25,6 +26,8 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 struct Slow {
     inner: MemoryLock,
     takes: Duration,
+    /// It tells its waiters before the store knows.
+    closing: watch::Sender<bool>,
     closes: Arc<AtomicUsize>,
 }
 
@@ -39,7 +42,11 @@ impl DistributedLock for Slow {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        self.inner.acquire(request, attempt).await
+        let mut closing = self.closing.subscribe();
+        tokio::select! {
+            granted = self.inner.acquire(request, attempt) => granted,
+            _ = closing.wait_for(|closing| *closing) => Err(Error::closed("memory")),
+        }
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
@@ -58,6 +65,7 @@ impl DistributedLock for Slow {
         if self.closes.fetch_add(1, Ordering::SeqCst) > 0 {
             return Ok(());
         }
+        self.closing.send_replace(true);
         tokio::time::sleep(self.takes).await;
         self.inner.close().await
     }
@@ -66,7 +74,15 @@ impl DistributedLock for Slow {
 /// Returns locks whose close takes this long, and the number of closes of the store.
 fn slow(store: &MemoryStore, takes: Duration) -> (Locks, Arc<AtomicUsize>) {
     let closes = Arc::new(AtomicUsize::new(0));
-    (Locks::new(Slow { inner: store.client(), takes, closes: closes.clone() }), closes)
+    (
+        Locks::new(Slow {
+            inner: store.client(),
+            takes,
+            closing: watch::Sender::new(false),
+            closes: closes.clone(),
+        }),
+        closes,
+    )
 }
 
 async fn timed(locks: Locks) -> (Result<()>, Duration) {
@@ -90,6 +106,59 @@ async fn a_second_close_waits_for_the_first() {
     locks.close().await.unwrap();
     assert_eq!(closes.load(Ordering::SeqCst), 1);
     assert_eq!(guard.lost().await, LossReason::Closed);
+}
+
+/// A program may end as soon as one of them returns.
+#[tokio::test(start_paused = true)]
+async fn waiters_and_work_return_when_the_close_has_ended() {
+    let store = MemoryStore::new();
+    let (locks, _) = slow(&store, Duration::from_secs(3));
+    let (dropped, work_dropped) = oneshot::channel::<()>();
+    let run = tokio::spawn(locks.lock("a").unwrap().run(|_| async move {
+        let _dropped = dropped;
+        std::future::pending::<()>().await
+    }));
+    let set = locks.all(["b", "c"]).unwrap().run(|_| std::future::pending::<()>());
+    let set = tokio::spawn(set);
+    tokio::task::yield_now().await;
+    let waiter = tokio::spawn(locks.lock("a").unwrap().acquire());
+    let candidate = tokio::spawn(locks.election("a").unwrap().campaign("me"));
+    let of_two = tokio::spawn(locks.all(["a", "d"]).unwrap().acquire());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(store.contents().len(), 3, "{:?}", store.contents());
+    let began = Clock::Tokio.now();
+    let close = tokio::spawn(timed(locks.clone()));
+    work_dropped.await.unwrap_err();
+    let at_once = Clock::Tokio.now().since(began);
+    assert!(at_once < Duration::from_secs(1), "the work goes on without its lock: {at_once:?}");
+    for told in [
+        run.await.unwrap(),
+        set.await.unwrap(),
+        waiter.await.unwrap().map(drop),
+        candidate.await.unwrap().map(drop),
+        of_two.await.unwrap().map(drop),
+    ] {
+        let closed = |error: &Error| {
+            error.is_closed() || matches!(error, Error::Lost { reason: LossReason::Closed, .. })
+        };
+        assert!(told.as_ref().is_err_and(closed), "{told:?}");
+        assert!(store.contents().is_empty(), "the close has not ended: {:?}", store.contents());
+    }
+    close.await.unwrap().0.unwrap();
+}
+
+/// A test of a driver closes it, and nobody else does.
+#[tokio::test(start_paused = true)]
+async fn a_close_of_the_driver_itself_is_told_at_once() {
+    let (locks, _) = slow(&MemoryStore::new(), Duration::from_secs(3));
+    let _guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    let waiter = tokio::spawn(locks.lock("a").unwrap().acquire());
+    tokio::task::yield_now().await;
+    let (driver, began) = (locks.driver().clone(), Clock::Tokio.now());
+    let close = tokio::spawn(async move { driver.close().await });
+    assert!(waiter.await.unwrap().unwrap_err().is_closed());
+    assert!(Clock::Tokio.now().since(began) < Duration::from_secs(1));
+    close.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{ClosedBy, Error, LockGuard, Locks, Owner};
+use lock_core::{Clock, ClosedBy, Error, LockGuard, Locks, Owner};
 use lock_memory::MemoryStore;
 use tokio::{sync::oneshot, task::JoinHandle};
 
@@ -48,6 +48,50 @@ async fn work(locks: Locks, begins: oneshot::Sender<()>) -> Result<u32, String> 
             Err(Error::Closed { by: ClosedBy::Drain, .. }) => return Ok(done),
             Err(error) => return Err(format!("acquire: {error}")),
         }
+    }
+}
+
+/// Its process may end as soon as it hears of the drain.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_is_told_when_it_has_left_the_queue() {
+    let store = MemoryStore::new();
+    let (locks, other) = (store.client(), Locks::new(store.client()));
+    let (faults, locks) = (locks.faults(), Locks::new(locks));
+    let held = other.lock("a").unwrap().acquire().await.unwrap();
+    // The drain waits for this one, which waits for the next one.
+    let outer = locks.lock("b").unwrap().acquire().await.unwrap();
+    let waiter = tokio::spawn(locks.lock("a").unwrap().acquire());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let waits = || store.contents()[0].1.len() == 2;
+    assert!(waits(), "{:?}", store.contents());
+    faults.delay_requests(Duration::from_secs(1));
+    let drain = begin_drain(&locks).await;
+    refused(waiter.await.unwrap());
+    assert!(!waits(), "it is still in line: {:?}", store.contents());
+    assert!(outer.is_valid() && !drain.is_finished());
+    drop((outer, held));
+    assert_eq!(drain.await.unwrap().unwrap(), 0);
+}
+
+/// The store does not answer: the waiter returns after a while, and does not hold up the drain.
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_cannot_leave_is_told_all_the_same() {
+    for limit in [3600, 0] {
+        let store = MemoryStore::new();
+        let (locks, other) = (store.client(), Locks::new(store.client()));
+        let (faults, locks) = (locks.faults(), Locks::new(locks));
+        let _held = other.lock("a").unwrap().acquire().await.unwrap();
+        let _outer = locks.lock("b").unwrap().acquire().await.unwrap();
+        let long = Duration::from_secs(3600);
+        let waiter = tokio::spawn(locks.lock("a").unwrap().ttl(long).acquire());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        faults.partition();
+        let began = Clock::Tokio.now();
+        let drain = tokio::spawn(async move { locks.drain(Duration::from_secs(limit)).await });
+        refused(waiter.await.unwrap());
+        let took = Clock::Tokio.now().since(began);
+        assert!(took <= Duration::from_secs(6), "{took:?}");
+        drain.abort();
     }
 }
 

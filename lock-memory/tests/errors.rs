@@ -82,7 +82,7 @@ async fn an_error_says_what_to_do_next_and_about_which_lock() {
     assert!(lost.is_lost() && !lost.is_busy() && lost.name().is_some(), "{lost}");
     locks.close().await.unwrap();
     let closed = lock.acquire().await.unwrap_err();
-    assert!(!closed.is_lost() && !closed.is_busy() && closed.name().is_none(), "{closed}");
+    assert!(!closed.is_lost() && !closed.is_busy() && closed.name().is_some(), "{closed}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lock_core::{LockGuard, Locks, LossReason};
 use lock_memory::MemoryStore;
+use tokio::time::timeout;
 
 const TTL: Duration = Duration::from_secs(2);
 const HOLD: Duration = Duration::from_secs(30);
@@ -36,6 +37,44 @@ async fn a_thousand_locks_are_given_back_after_their_margin_by_one_task() {
     assert_eq!((tasks() - before, store.contents().len()), (1, 1000));
     tokio::time::sleep(MARGIN).await;
     assert_eq!((tasks() - before, store.contents().len()), (0, 0));
+}
+
+/// From the first renewal on that has no answer, until one has.
+#[tokio::test(start_paused = true)]
+async fn a_holder_learns_that_its_renewals_fail() {
+    let client = MemoryStore::new().client();
+    let (faults, locks) = (client.faults(), Locks::new(client));
+    let ttl = Duration::from_secs(15);
+    let guard = locks.lock("a").unwrap().ttl(ttl).acquire().await.unwrap();
+    let minute = Duration::from_secs(60);
+    timeout(minute, guard.at_risk()).await.expect_err("every renewal is confirmed");
+    assert!(!guard.is_at_risk());
+    for _ in 0..3 {
+        faults.partition();
+        let left = timeout(minute, guard.at_risk()).await.expect("it is told");
+        assert!(guard.is_at_risk() && guard.is_valid(), "{left:?}");
+        assert!(left <= ttl / 2 && left > ttl / 4, "{left:?}");
+        assert!(left >= guard.remaining(), "{left:?}");
+        faults.heal();
+        tokio::time::sleep(left).await;
+        timeout(minute, guard.at_risk()).await.expect_err("it is renewed again");
+        assert!(!guard.is_at_risk() && guard.is_valid());
+    }
+    faults.partition();
+    guard.at_risk().await;
+    assert_eq!(guard.lost().await, LossReason::Expired);
+    assert!(!guard.is_at_risk(), "it is lost");
+    timeout(minute, guard.at_risk()).await.expect_err("it is lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_nothing_renews_is_not_at_risk() {
+    let locks = Locks::new(MemoryStore::new().client());
+    let ttl = Duration::from_secs(15);
+    let guard = locks.lock("a").unwrap().ttl(ttl).fixed_term().acquire().await.unwrap();
+    let risk = tokio::spawn(guard.at_risk());
+    tokio::time::sleep(ttl - Duration::from_secs(1)).await;
+    assert!(guard.is_valid() && !guard.is_at_risk() && !risk.is_finished());
 }
 
 #[tokio::test(start_paused = true)]

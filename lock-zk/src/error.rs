@@ -103,7 +103,7 @@ pub(crate) fn cancelled() -> Error {
 
 /// The error of a waiter that lost its place, since its node was deleted.
 pub(crate) fn vanished() -> Error {
-    Error::PlaceLost { store: STORE }
+    Error::place_lost(STORE)
 }
 
 #[cfg(test)]

@@ -178,18 +178,29 @@ async fn judge(target: &Target, checked: Checked, trouble: Option<String>) -> Ve
         Ok(_) => Verdict::Kept,
         Err(failure) if !could_be_an_outage(&failure) => Verdict::Broken(failure.to_string()),
         Err(failure) => match target.ping().await {
-            Ok(()) => match trouble {
-                Some(why) if failure.is::<Missed>() => {
-                    let why = format!("{failure}; meanwhile {why}");
-                    Verdict::Failed(Failure::new(Code::TimedOut, why))
-                }
-                _ => blame(failure, target.is_native()),
-            },
+            Ok(()) => weigh(failure, trouble, target.is_native()),
             Err(gone) => {
                 Verdict::Failed(Failure::new(gone.code(), format!("{failure}; then {gone}")))
             }
         },
     }
+}
+
+/// Decides about a failure at a store that replies, with the trouble of the time of the check.
+fn weigh(failure: properties::Failure, trouble: Option<String>, native: bool) -> Verdict {
+    match trouble {
+        Some(why) if is_about_time(&failure) => {
+            let why = format!("{failure}; meanwhile {why}");
+            Verdict::Failed(Failure::new(Code::TimedOut, why))
+        }
+        _ => blame(failure, native),
+    }
+}
+
+/// Whether a store or a machine that is slow could cause the failure. A holder that does not run
+/// loses its lock in any store.
+fn is_about_time(failure: &properties::Failure) -> bool {
+    failure.is::<Missed>() || failure.downcast_ref::<Error>().is_some_and(Error::is_lost)
 }
 
 /// Whether an outage could cause the failure. It cannot cause two holders at once.
@@ -260,8 +271,25 @@ mod tests {
         ];
         for (failure, outage, expected) in failures {
             assert_eq!(could_be_an_outage(&failure), outage, "{failure}");
-            assert_eq!(word(&blame(failure, false)), expected);
+            assert_eq!(word(&weigh(failure, None, false)), expected);
         }
         assert_eq!(word(&blame(no_name().into(), true)), "not checked");
+    }
+
+    /// As on a machine without a processor for it.
+    #[test]
+    fn a_slow_store_or_machine_breaks_no_promise_about_time() {
+        let name = LockName::new("n").unwrap();
+        let lost = Error::Lost { name, reason: LossReason::Expired };
+        let slow = || Some("this machine stood still for 2.0s".to_owned());
+        let missed = Missed("a grant".to_owned());
+        for failure in [lost.into(), missed.into()] as [properties::Failure; 2] {
+            match weigh(failure, slow(), false) {
+                Verdict::Failed(why) => assert!(why.to_string().contains("meanwhile this machine")),
+                verdict => panic!("{}", word(&verdict)),
+            }
+        }
+        let no_name = LockName::new("").unwrap_err();
+        assert_eq!(word(&weigh(no_name.into(), slow(), false)), "broken");
     }
 }

@@ -4,15 +4,21 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, PathCompleter};
+use distlock::LockKind;
 
-use crate::{examples, policy::OnLost, values::Policies};
+use crate::{
+    examples,
+    policy::OnLost,
+    values::{self, Policies},
+};
 
 /// Holds a lock while a command runs, and returns the command's exit code.
 ///
 /// The command sees DISTLOCK_NAME, DISTLOCK_TOKEN (the fencing token), DISTLOCK_STORE (the URL
 /// without its password) and DISTLOCK_DEADLINE_MS (the end of the lease at its start, in
 /// milliseconds on the clock of /proc/uptime). When the command has ended, distlock ends the
-/// processes that it left running, and then releases the lock.
+/// processes that it left running, and then releases the lock. A distlock in the command refuses to
+/// wait for the same lock: that would never end.
 #[derive(Args, Debug)]
 #[command(after_help = examples::RUN)]
 pub(crate) struct Run {
@@ -23,7 +29,7 @@ pub(crate) struct Run {
     /// Holds the lock at least this long, also if the command is shorter. So a host whose clock is
     /// late skips a job that another host has done. A signal that ends the command ends this time,
     /// too.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) at_least: Option<Duration>,
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true, add = ArgValueCompleter::new(PathCompleter::any()))]
@@ -33,8 +39,8 @@ pub(crate) struct Run {
 /// Holds a lock without a command, until a signal ends it.
 ///
 /// Prints the line `holding NAME with token TOKEN` when it holds the lock. SIGINT, SIGTERM, SIGHUP
-/// and SIGQUIT release the lock, and the exit code is 0. During the wait they end the wait, and the
-/// exit code is 128+n. When the lock is lost, distlock says so on stderr and exits with 79.
+/// and SIGQUIT release the lock, and the exit code is 0. During the wait they end the wait and the
+/// program. When the lock is lost, distlock says so on stderr and exits with 79.
 #[derive(Args, Debug)]
 #[command(after_help = examples::HOLD)]
 pub(crate) struct Hold {
@@ -78,28 +84,42 @@ pub(crate) struct Wanted {
     /// Shares the lock with others that share it, too.
     #[arg(long, conflicts_with = "permits")]
     pub(crate) shared: bool,
-    /// Takes one of N permits. All clients of the name must use the same N.
+    /// Takes one of N permits. All clients of the name must use the same N: it waits until those with
+    /// another N are gone.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) permits: Option<u32>,
+}
+
+impl Wanted {
+    pub(crate) fn kind(&self) -> LockKind {
+        match self.permits {
+            Some(_) => LockKind::Permits,
+            None if self.shared => LockKind::Shared,
+            None => LockKind::Exclusive,
+        }
+    }
 }
 
 /// How to get a lock, and for how long.
 #[derive(Args, Debug)]
 pub(crate) struct Terms {
     /// Time until the lock ends without a renewal. Default: the default of the store, usually 15s.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) ttl: Option<Duration>,
     /// Longest wait for the lock. Default: no limit.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) wait: Option<Duration>,
     /// Does not wait, but exits with 75 if the lock is busy.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
     /// Longest hold. At its end, the command is ended as at a loss: SIGTERM comes earlier by the
     /// grace, which is at most a third of this time. Default: no limit.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) max_hold: Option<Duration>,
-    /// Prints nothing during the wait.
+    /// Exits with this code if the lock is busy (75) or the wait timed out (124).
+    #[arg(long, value_name = "N")]
+    pub(crate) busy_code: Option<u8>,
+    /// Prints nothing about the wait, a busy lock, and a store that nobody named.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

@@ -87,6 +87,9 @@ pub(crate) struct Common {
     /// URL of the store, such as sqlite:PATH or redis://HOST.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Vec<String>,
+    /// Refuses to use this user's own file when no store is named.
+    #[arg(long, global = true)]
+    pub(crate) require_store: bool,
     /// Logs on stderr: off, error, warn, info, debug, trace.
     #[arg(long, global = true, value_name = "LEVEL", default_value = "off")]
     #[arg(value_parser = values::levels(), hide_possible_values = true)]

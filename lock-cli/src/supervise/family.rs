@@ -2,17 +2,20 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs, thread,
+    fs, io, thread,
     time::Duration,
 };
 
 use rustix::{
     io::Errno,
     process::{
-        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open,
-        pidfd_send_signal, wait,
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group,
+        pidfd_open, pidfd_send_signal, wait, waitpid,
     },
 };
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::say;
 
 /// A process. A reused process number is not mistaken for it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -38,16 +41,23 @@ impl Process {
     /// Sends a signal. Returns whether that is allowed; `true` if the process is gone.
     fn signal(self, signal: Signal) -> bool {
         // The descriptor stays bound to one process, so the check after opening it is valid.
-        let Ok(process) = pidfd_open(self.pid, PidfdFlags::empty()) else { return true };
+        let process = pidfd_open(self.pid, PidfdFlags::empty());
         if stat(self.pid).is_none_or(|stat| stat.start != self.start) {
             return true;
         }
-        pidfd_send_signal(process, signal) != Err(Errno::PERM)
+        let sent = process.and_then(|process| pidfd_send_signal(process, signal));
+        let sent = sent.or_else(|error| match error {
+            Errno::SRCH => Err(error),
+            // An old kernel, or a container's filter: only the number is left.
+            _ => kill_process(self.pid, signal),
+        });
+        sent != Err(Errno::PERM)
     }
 }
 
-/// All living descendants, and the groups without other members.
-fn below(root: Pid) -> (Vec<Process>, HashSet<Pid>) {
+/// All living descendants, and the groups without other members. Leaves out the groups in `spared`,
+/// and what they have started.
+fn below(root: Pid, spared: &HashSet<Pid>) -> (Vec<Process>, HashSet<Pid>) {
     let mut children: HashMap<Option<Pid>, Vec<(Pid, Stat)>> = HashMap::new();
     for pid in pids() {
         if let Some(stat) = stat(pid) {
@@ -57,6 +67,9 @@ fn below(root: Pid) -> (Vec<Process>, HashSet<Pid>) {
     let (mut found, mut groups, mut parents) = (Vec::new(), HashSet::new(), vec![root]);
     while let Some(parent) = parents.pop() {
         for (pid, stat) in children.remove(&Some(parent)).unwrap_or_default() {
+            if stat.group.is_some_and(|group| spared.contains(&group)) {
+                continue;
+            }
             parents.push(pid);
             groups.extend(stat.group);
             if stat.lives {
@@ -107,7 +120,7 @@ fn children(parent: Pid) -> Vec<Pid> {
 pub(crate) fn ask(root: Pid) {
     // Children started while handling the signal are not signalled: the list was taken before.
     let ask = move || {
-        for process in below(root).0 {
+        for process in below(root, &HashSet::new()).0 {
             process.signal(Signal::TERM);
             process.signal(Signal::CONT);
         }
@@ -147,13 +160,18 @@ fn is_below(root: Pid, group: Pid) -> bool {
 /// is not reaped by then is traced, and its tracer has to reap it.
 const LOOKS: u32 = 50;
 
-/// Kills all descendants until none is left. Returns how many may not be killed.
-pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> usize {
-    let (mut denied, mut empty) = (Vec::new(), 0);
+/// Kills all descendants until none is left, but none of the groups in `spared`. Returns how many may
+/// not be killed.
+pub(crate) async fn kill(
+    root: Pid,
+    spared: &HashSet<Pid>,
+    mut reaped: impl FnMut(Pid, WaitStatus),
+) -> usize {
+    let (mut denied, mut empty, mut looks) = (Vec::new(), 0, 0);
     let mut pause = Duration::from_millis(1);
     loop {
         // A process that starts another before it dies leaves that one to the next round.
-        let (living, groups) = below(root);
+        let (living, groups) = below(root, spared);
         // All at once: a process that starts another and ends, again and again, outruns any look.
         for group in groups {
             let _ = kill_process_group(group, Signal::KILL);
@@ -169,12 +187,67 @@ pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> 
         }
         // Processes that may not be killed are no reason to stay. A process that starts another and
         // ends, again and again, is a reason for a while: looks may miss it, yet it has a parent.
-        if empty >= LOOKS || empty >= 2 && !denied.is_empty() {
+        if empty >= 2 && !denied.is_empty() {
             return denied.len();
+        }
+        if empty >= LOOKS {
+            return usize::from(spared.is_empty() && hides_processes());
+        }
+        // Once, and not for those that come and go.
+        looks += 1;
+        let stuck = left.iter().filter(|process| waits_in_the_kernel(process.pid)).count();
+        if looks == LOOKS && stuck > 0 {
+            say(format_args!(
+                "{stuck} processes of the command were killed and wait in the kernel, as for a disk or a \
+                 network file system: distlock ends after them"
+            ));
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(50));
     }
+}
+
+/// Whether a process is in a state in which no signal reaches it.
+fn waits_in_the_kernel(process: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid()));
+    status.is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" D ")))
+}
+
+/// Whether `/proc` shows no processes of other users (its option `hidepid`). A child that is not
+/// reaped and not shown is one of them.
+fn hides_processes() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts.lines().any(|line| line.contains(" /proc ") && line.contains("hidepid="))
+}
+
+/// The groups of this process and of all below it, as they are now.
+pub(crate) fn groups() -> HashSet<Pid> {
+    let below = named(getpid()).into_iter().map(|process| process.pid);
+    below.chain([getpid()]).filter_map(|pid| stat(pid)?.group).collect()
+}
+
+/// As the first process of a container, reaps what others leave to it, for as long as it runs. It
+/// waits for the child `own` itself.
+///
+/// # Errors
+///
+/// If the operating system refuses a signal handler.
+pub(crate) fn reap_strays(own: Option<Pid>) -> io::Result<()> {
+    if !getpid().is_init() {
+        return Ok(());
+    }
+    let mut ended = signal(SignalKind::child())?;
+    tokio::spawn(async move {
+        loop {
+            for stray in children(getpid()).into_iter().filter(|child| Some(*child) != own) {
+                let _ = waitpid(Some(stray), WaitOptions::NOHANG);
+            }
+            if ended.recv().await.is_none() {
+                return;
+            }
+        }
+    });
+    Ok(())
 }
 
 /// Reports all children that have ended or stopped. Returns whether there are no children any more,
@@ -192,6 +265,12 @@ pub(crate) fn reap(mut tell: impl FnMut(Pid, WaitStatus)) -> bool {
 /// The group of this process. `None` if the group is from outside its namespace of processes.
 pub(crate) fn our_group() -> Option<Pid> {
     stat(getpid())?.group
+}
+
+/// Whether a process has started this one, directly or through others.
+pub(crate) fn is_ancestor(process: Pid) -> bool {
+    let parent = |pid: &Pid| stat(*pid)?.parent;
+    std::iter::successors(parent(&getpid()), parent).any(|ancestor| ancestor == process)
 }
 
 /// Whether no shell watches the group of this process: no member has a parent outside of the group

@@ -1,6 +1,7 @@
 //! The holder's side: it feeds the supervisor with deadlines and signals.
 
 use std::{
+    collections::HashSet,
     ffi::OsString,
     io,
     mem::take,
@@ -29,7 +30,12 @@ use super::{
     passing::pass,
     supervisor::SUPERVISE,
 };
-use crate::{arguments, exit::say, policy::Policy, signals::Signals};
+use crate::{
+    arguments,
+    exit::say,
+    policy::Policy,
+    signals::{Signals, bit},
+};
 
 /// The terms of a command under a lock.
 pub(crate) struct Job {
@@ -43,8 +49,8 @@ pub(crate) struct Job {
 pub(crate) struct Outcome {
     /// The command's exit code; `None` if its end was not seen.
     pub(crate) code: Option<u8>,
-    /// Whether ctrl-c ended it.
-    pub(crate) interrupted: bool,
+    /// The signal that this process has got as well, if it ended the command.
+    pub(crate) signal: Option<Signal>,
     /// Whether a signal asked it to end, also one that came too late.
     pub(crate) asked: bool,
     /// Number of descendants that may not be killed, and live on.
@@ -60,6 +66,9 @@ pub(crate) struct Outcome {
 pub(crate) struct Ready {
     supervisor: Child,
     socket: UnixStream,
+    /// The groups of processes that ran before: what a shell has started before it became this
+    /// program is none of the command's.
+    before: HashSet<Pid>,
 }
 
 impl Ready {
@@ -69,6 +78,7 @@ impl Ready {
     ///
     /// If the operating system refuses a process.
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
+        let before = family::groups();
         // If the supervisor dies, this process inherits its children.
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = UnixStream::pair()?;
@@ -76,7 +86,9 @@ impl Ready {
         supervisor.arg0("distlock").arg(SUPERVISE).args(command).env_remove(arguments::VARIABLE);
         // Keys at the terminal are for the holder, which passes them on.
         let supervisor = supervisor.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
-        let ready = Self { supervisor, socket };
+        let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
+        family::reap_strays(pid)?;
+        let ready = Self { supervisor, socket, before };
         pass(&ready.socket, rustix::stdio::stdin())?;
         ready.socket.set_nonblocking(true)?;
         Ok(ready)
@@ -112,10 +124,10 @@ struct Feeder {
     /// The deadline last sent to the supervisor.
     until: Instant,
     jobs: JobControl,
-    /// Whether ctrl-c was pressed.
-    interrupted: bool,
-    asked: bool,
+    /// The signals that this process has passed on, as a mask.
+    passed: u64,
     lost: bool,
+    before: HashSet<Pid>,
 }
 
 impl Feeder {
@@ -126,8 +138,8 @@ impl Feeder {
         let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
         let (news, orders) = (BufReader::new(news).lines(), Outbox::new(orders));
         let (until, jobs) = (Instant::default(), JobControl::of_this_process());
-        let (interrupted, asked, lost) = (false, false, false);
-        Ok(Self { supervisor, news, orders, job, until, jobs, interrupted, asked, lost })
+        let (passed, lost, before) = (0, false, ready.before.clone());
+        Ok(Self { supervisor, news, orders, job, until, jobs, passed, lost, before })
     }
 
     async fn feed(mut self, held: &Held, signals: &mut Signals) -> io::Result<Outcome> {
@@ -163,11 +175,8 @@ impl Feeder {
         match signal {
             Signal::TSTP => return self.jobs.stop(),
             Signal::CONT => return self.jobs.continued(),
-            Signal::INT => self.interrupted = true,
-            _ => {}
+            _ => self.passed |= bit(signal),
         }
-        // To some commands, SIGHUP means something else.
-        self.asked |= matches!(signal, Signal::INT | Signal::QUIT | Signal::TERM);
         self.orders.post(Order::Signal(signal));
     }
 
@@ -195,12 +204,19 @@ impl Feeder {
         let ended_by = |signal: Signal| i32::from(end.code) == 128 + signal.as_raw();
         // Keys may have reached the command alone.
         let handed = self.jobs.has_handed_over();
-        let interrupted = (self.interrupted || handed) && ended_by(Signal::INT);
-        let asked = self.asked
-            || interrupted
+        let got = |signal| self.passed & bit(signal) != 0 || handed && signal == Signal::INT;
+        let signals = [Signal::INT, Signal::TERM, Signal::HUP];
+        let signal = signals.into_iter().find(|signal| got(*signal) && ended_by(*signal));
+        let asked = self.is_asked()
+            || signal.is_some()
             || ended_by(Signal::HUP)
             || (handed && ended_by(Signal::QUIT));
-        Outcome { code: Some(end.code), interrupted, asked, left: end.left, lost, reason: None }
+        Outcome { code: Some(end.code), signal, asked, left: end.left, lost, reason: None }
+    }
+
+    /// Whether a signal asked the command to end. To some commands, SIGHUP means something else.
+    fn is_asked(&self) -> bool {
+        self.passed & (bit(Signal::INT) | bit(Signal::QUIT) | bit(Signal::TERM)) != 0
     }
 
     /// Kills everything, the supervisor as well: it may be stopped. If it runs, it kills the same
@@ -227,10 +243,10 @@ impl Feeder {
 
     /// Kills the processes that the supervisor would have killed.
     async fn orphan(&mut self) -> Outcome {
-        let left = family::kill(getpid(), |_, _| {}).await;
+        let left = family::kill(getpid(), &self.before, |_, _| {}).await;
         self.jobs.reclaim();
-        let (asked, lost) = (self.asked, self.lost);
-        Outcome { code: None, interrupted: false, asked, left, lost, reason: None }
+        let (asked, lost) = (self.is_asked(), self.lost);
+        Outcome { code: None, signal: None, asked, left, lost, reason: None }
     }
 }
 

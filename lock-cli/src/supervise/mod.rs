@@ -32,6 +32,7 @@ mod supervisor;
 mod terminal;
 
 pub(crate) use self::{
+    family::{is_ancestor, reap_strays},
     feeder::{Job, Outcome, Ready},
     job_control::stop_alone,
     role::Role,

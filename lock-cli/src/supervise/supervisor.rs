@@ -1,6 +1,7 @@
 //! The supervisor: it owns the command, and ends it before another client can have the lock.
 
 use std::{
+    collections::HashSet,
     ffi::OsString,
     io,
     os::{
@@ -224,7 +225,7 @@ impl Supervisor {
             self.news.post(News::Killed(Clock::Boot.now().since(self.until)));
         }
         let (command, mut end) = (self.command, self.end);
-        let left = family::kill(getpid(), |pid, status| {
+        let left = family::kill(getpid(), &HashSet::new(), |pid, status| {
             if pid == command && !status.stopped() {
                 end = Some(status);
             }

@@ -41,7 +41,7 @@ fn leadership_moves(place: &Place) {
         place.start(&["elect", "e", "third", "--", "sh", "-c", "echo leads; read line"]);
     place.await_waiters("e", 1);
     second.signal(Signal::KILL);
-    assert_eq!(second.end(), None);
+    assert_eq!(second.end(), Some(137));
     assert_eq!(third.line(), "leads");
     assert_eq!(next_leader(&mut watch), "third");
     third.say("\n");

@@ -12,6 +12,10 @@ fn every_failure_has_its_code() {
         (&["run", "x", "--permits", "0", "true"], 64),
         (&["run", "x", "--ttl", "1ms", "true"], 64),
         (&["run", "x", "--wait", "soon", "true"], 64),
+        (&["run", "x", "--at-least", "1h", "--max-hold", "10s", "true"], 64),
+        (&["run", "x", "--at-least", "10s", "--max-hold", "10s", "true"], 64),
+        (&["run", "x", "--max-hold", "0s", "true"], 64),
+        (&["run", "x", "--permits", "2", "--shared", "true"], 64),
         (&["run", "x", "--store", "redis://127.0.0.1:1", "true"], unreachable_redis()),
         (&["ls", "--store", "nonsense:"], 64),
         (&["show", "x", "--store", "sqlite:/proc/none/db"], 69),
@@ -108,6 +112,45 @@ fn a_config_file_names_the_store() {
     // If a store is named, the file's store is not needed.
     let named = ["ls", "--store", &url];
     assert_eq!(run("store = \"nonsense:\"", &named).0, Some(0));
+}
+
+/// Each of these led to this user's own file: in cron, on every host.
+#[test]
+fn a_store_is_not_chosen_by_mistake() {
+    let place = Place::new();
+    let run = |variables: &[(&str, &str)], options: &[&str]| {
+        let mut command = place.command(&[&["run", "x"], options, &["--", "echo", "ran"]].concat());
+        command.env_remove("DISTLOCK_STORE").env("HOME", place.path());
+        said(&command.envs(variables.iter().copied()).output().expect("it starts"))
+    };
+    let (url, windows) = (place.store(), format!("{}\r", place.store()));
+    for (variables, options, told) in [
+        (&[("DISTLOCK_STORE", "")] as &[_], &[] as &[&str], "DISTLOCK_STORE is empty"),
+        (&[("DISTLOCK_STORES", url)], &[], "DISTLOCK_STORES is no variable"),
+        (&[("DISTLOCK_URL", url)], &[], "DISTLOCK_URL is no variable"),
+        (&[], &["--require-store"], "no store is named"),
+        (&[("DISTLOCK_STORE", windows.as_str())], &[], "line end"),
+    ] {
+        let (code, out, error) = run(variables, options);
+        let refused = code == Some(78) && out.is_empty() && error.contains(told);
+        assert!(refused, "{variables:?} {options:?}: {code:?} {out}{error}");
+    }
+    assert!(!place.path().join(".local").exists(), "no file is made");
+    let named = [("DISTLOCK_STORE", url), ("DISTLOCK_STORES", "x")];
+    assert_eq!(run(&named, &["--require-store"]).0, Some(0));
+    assert_eq!(run(&[("DISTLOCK_STORE", "")], &["--store", url, "--require-store"]).0, Some(0));
+}
+
+#[test]
+fn options_and_urls_write_durations_alike() {
+    let place = Place::new();
+    let url = format!("{}?ttl=1m30s", place.store());
+    assert_eq!(place.run(&["run", "x", "--store", &url, "true"]).0, Some(0));
+    for ttl in ["1m30s", "1m 30.5s", "90500ms"] {
+        assert_eq!(place.run(&["run", "x", "--ttl", ttl, "true"]).0, Some(0), "{ttl}");
+    }
+    let (code, _, error) = place.run(&["run", "x", "--ttl", "15", "true"]);
+    assert!(code == Some(64) && error.contains("as in 15s or 1m30s"), "{code:?} {error}");
 }
 
 #[test]

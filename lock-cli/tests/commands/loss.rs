@@ -27,6 +27,33 @@ fn revoke(place: &Place) {
     assert_eq!(place.run(&["revoke", "x", &id[..8], "--yes"]).0, Some(0));
 }
 
+/// Its stderr, line by line.
+#[cfg(feature = "redis")]
+#[test]
+fn a_store_that_is_silent_for_a_while_is_told() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let server = runtime.block_on(lock_lab::Redis::builder().start()).expect("a server");
+    let place = Place::on(server.url());
+    for command in [
+        &["run", "x", "--ttl", "20s", "--", "sh", "-c", "echo; read l"] as &[&str],
+        &["hold", "x", "--ttl", "20s"],
+    ] {
+        let mut run = place.command(command);
+        let (told, stderr) = std::io::pipe().expect("a pipe");
+        run.stderr(stderr);
+        let mut run = Process::of(run);
+        run.line();
+        let mut told = BufReader::new(told).lines().map(|line| line.expect("text"));
+        server.stop();
+        let line = told.next().expect("a word");
+        assert!(line.contains("does not confirm renewals: x is lost in"), "{line}");
+        server.resume();
+        assert_eq!(told.next().as_deref(), Some("distlock: the store has renewed x"));
+        run.signal(Signal::TERM);
+        run.end();
+    }
+}
+
 #[test]
 fn a_revoked_command_is_killed_at_once() {
     let place = Place::new();

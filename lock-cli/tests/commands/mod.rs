@@ -18,6 +18,7 @@ mod screen;
 #[cfg(feature = "redis")]
 mod secrets;
 mod shell;
+mod surroundings;
 mod terminal;
 mod token_floor;
 mod watch;

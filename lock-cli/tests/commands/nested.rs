@@ -11,6 +11,66 @@ fn output(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) {
     said(&command.current_dir(place.path()).output().expect("it starts"))
 }
 
+/// The inner one would wait until its own command has ended.
+#[test]
+fn a_lock_that_is_held_above_is_refused() {
+    let place = Place::new();
+    let wait = ["--wait", "10s", "--"];
+    let run = |outer: &[&'static str], inner: &[&'static str]| {
+        place.run(&[outer, &wait, &[INNER], inner].concat())
+    };
+    let own = |(code, _, error): &(Option<i32>, String, String)| {
+        *code == Some(64) && error.contains("lock a is held by process")
+    };
+    let (a, b) = (["run", "a"], ["run", "b"]);
+    let kind = |kind: [&'static str; 2]| [&["run", "a"] as &[_], &kind].concat();
+    let (shared, permits) = (["run", "a", "--shared"], kind(["--permits", "2"]));
+    for (outer, inner) in [
+        (&a as &[&str], [&a as &[&str], &wait, &["true"]].concat()),
+        (&a, [&b as &[&str], &wait, &[INNER], &a, &wait, &["true"]].concat()),
+        (&a, [&shared as &[&str], &wait, &["true"]].concat()),
+        (&shared, [&a as &[&str], &wait, &["true"]].concat()),
+        (&a, ["hold", "a", "--wait", "10s"].to_vec()),
+        (&a, ["elect", "a", "v", "--wait", "10s"].to_vec()),
+        (&["elect", "a", "v"], [&a as &[&str], &wait, &["true"]].concat()),
+    ] {
+        let ended = run(outer, &inner);
+        assert!(own(&ended), "{outer:?} {inner:?}: {ended:?}");
+    }
+    for (outer, inner, code) in [
+        (&a as &[&str], [&b as &[&str], &wait, &["true"]].concat(), 0),
+        (&shared, [&shared as &[&str], &wait, &["true"]].concat(), 0),
+        (&permits, [&permits as &[&str], &wait, &["true"]].concat(), 0),
+        // The answer to a try is true.
+        (&a, [&a as &[&str], &["--no-wait", "true"]].concat(), 75),
+    ] {
+        let ended = run(outer, &inner);
+        assert_eq!(ended.0, Some(code), "{outer:?} {inner:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_name_in_another_store_is_another_lock() {
+    let place = Place::new();
+    let other = format!("sqlite:{}", place.path().join("other").display());
+    let inner = [INNER, "run", "--store", &other, "a", "--wait", "10s", "true"];
+    let (code, _, error) = place.run(&[&["run", "a", "--"] as &[&str], &inner].concat());
+    assert_eq!(code, Some(0), "{error}");
+}
+
+/// `at`, say, keeps the variables of the command for a time when nothing is held any more.
+#[test]
+fn the_variable_of_a_command_that_has_ended_refuses_nothing() {
+    let place = Place::new();
+    let (_, held, error) = place.run(&["run", "a", "--", "sh", "-c", "echo $DISTLOCK_HELD"]);
+    assert!(held.contains("\"a\""), "{held}{error}");
+    for held in [held.trim(), "", "none", "[{}]"] {
+        let mut later = place.command(&["run", "a", "--wait", "10s", "true"]);
+        let (code, _, error) = said(&later.env("DISTLOCK_HELD", held).output().expect("it starts"));
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{held}");
+    }
+}
+
 const INNER: &str = env!("CARGO_BIN_EXE_distlock");
 
 #[test]

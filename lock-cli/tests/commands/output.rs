@@ -2,6 +2,7 @@
 
 use std::{fs::File, process::Stdio, time::Duration};
 
+use super::pty::Pty;
 use crate::place::{Place, said};
 
 /// A pipe without a reader, and a full disk.
@@ -55,20 +56,39 @@ fn foreign_text_is_escaped() {
 fn lists_name_their_store() {
     let place = Place::new();
     let store = place.store();
-    let unused = format!("no client holds or waits for a lock in {store}\n");
-    assert_eq!(place.run(&["ls"]), (Some(0), unused, String::new()));
-    let (_, list, _) = place.run(&["ls", "jobs/"]);
+    let heading = |text: &str| format!("distlock: {text}\n");
+    let unused = heading(&format!("no client holds or waits for a lock in {store}"));
+    assert_eq!(place.run(&["ls"]), (Some(0), String::new(), unused), "no row for programs");
+    let (_, list, unused) = place.run(&["ls", "jobs/"]);
     let expected =
-        format!("no client holds or waits for a lock whose name starts with jobs/ in {store}\n");
-    assert_eq!(list, expected);
+        format!("no client holds or waits for a lock whose name starts with jobs/ in {store}");
+    assert_eq!((list, unused), (String::new(), heading(&expected)));
     assert_eq!(place.run(&["show", "x"]).1, format!("in {store}: x is free\n"));
     assert_eq!(place.run(&["ls", "--json"]).1, "[]\n", "programs get objects only");
     let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
     holder.line();
     for command in [&["ls"] as &[&str], &["show", "x"]] {
-        let (_, list, _) = place.run(command);
-        assert_eq!(list.lines().next(), Some(format!("in {store}:").as_str()), "{list}");
-        assert!(list.contains("runs sh"), "{list}");
+        let (_, list, above) = place.run(command);
+        assert_eq!(above, heading(&format!("in {store}:")));
+        assert!(list.contains("runs sh") && !list.contains("in sqlite:"), "{list}");
+    }
+}
+
+#[test]
+fn only_a_terminal_gets_colours() {
+    let place = Place::new();
+    let log = ["run", "x", "--log", "debug", "true"];
+    let (code, _, lines) = place.run(&log);
+    assert!(code == Some(0) && lines.contains("granted") && !lines.contains('\u{1b}'), "{lines}");
+    for (no_color, coloured) in [("", true), ("1", false)] {
+        let mut screen = Pty::open(200, 24);
+        let mut run = place.command(&log);
+        run.stderr(screen.other_side()).env("NO_COLOR", no_color);
+        assert_eq!(run.status().unwrap().code(), Some(0));
+        drop(run);
+        let lines = screen.until("no such text").unwrap_err();
+        assert!(lines.contains("granted"), "{lines:?}");
+        assert_eq!(lines.contains("\u{1b}["), coloured, "{lines:?}");
     }
 }
 

@@ -72,11 +72,19 @@ fn two_permits_admit_two_holders() {
     let (mut first, mut second) = (place.start(&holds), place.start(&holds));
     assert_ne!(first.line(), second.line());
     assert_eq!(place.run(&two(&["--no-wait", "true"])).0, Some(75));
-    let (code, _, error) = place.run(&["run", "x", "--permits", "3", "true"]);
+    // As in a rolling deploy: a try is refused, and a waiter waits for the others' end.
+    let three = |rest: &[&'static str]| [&["run", "x", "--permits", "3"], rest].concat();
+    let (code, _, error) = place.run(&three(&["--no-wait", "true"]));
     assert!(code == Some(78) && error.contains("with 2 permits"), "{code:?}: {error}");
+    let (code, _, error) = place.run(&three(&["--wait", "1s", "true"]));
+    assert!(code == Some(124) && error.contains("held by"), "{code:?}: {error}");
+    let mut waiter = place.start(&three(&["--log", "warn", "--", "echo", "granted"]));
     first.say("\n");
     assert_eq!(first.end(), Some(0));
     assert_eq!(place.run(&two(&["--no-wait", "true"])).0, Some(0));
+    second.say("\n");
+    assert_eq!(second.end(), Some(0));
+    assert_eq!((waiter.line().as_str(), waiter.end()), ("granted", Some(0)));
 }
 
 #[test]
@@ -180,7 +188,7 @@ fn a_waiter_that_is_killed_leaves_no_process() {
     until("the supervisor starts the launcher", || !child(&supervisor).is_empty());
     let launcher = child(&supervisor);
     waiter.signal(Signal::KILL);
-    assert_eq!(waiter.end(), None);
+    assert_eq!(waiter.end(), Some(137));
     until("both are gone", || !lives(&supervisor) && !lives(&launcher));
 }
 

@@ -1,6 +1,6 @@
 //! The drawing on a terminal, byte by byte.
 
-use std::process::Stdio;
+use std::{os::unix::process::ExitStatusExt, process::Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -33,7 +33,7 @@ fn a_waiter_draws_on_a_line_of_its_own_and_clears_it() {
     // To the end of the line, which may have text.
     assert_eq!(screen.until("waiting for x").unwrap(), format!("{}{CLEAR}", " ".repeat(40)));
     kill_process(Pid::from_child(&waiter), Signal::TERM).unwrap();
-    assert_eq!(waiter.wait().unwrap().code(), Some(143));
+    assert_eq!(waiter.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
     let rest = screen.until("no such text").unwrap_err();
     assert!(rest.ends_with(CLEAR), "{rest:?}");
     let line = rest.split(CLEAR).next().unwrap();

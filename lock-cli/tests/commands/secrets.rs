@@ -44,6 +44,19 @@ fn environment(pid: &str) -> String {
     String::from_utf8_lossy(&environment).replace('\0', "\n")
 }
 
+/// A secret of Kubernetes, say, ends in a line end.
+#[test]
+fn a_password_in_a_variable_ends_before_its_line_end() {
+    let (server, place) = secured();
+    let url = server.url().replace(&format!(":{PASSWORD}@"), "");
+    for password in [format!("{PASSWORD}\n"), format!("{PASSWORD}\r\n")] {
+        let mut run = place.command(&["run", "x", "true"]);
+        run.env("DISTLOCK_STORE", format!("{url}?password_env=PASSWORD")).env("PASSWORD", password);
+        let (code, _, error) = said(&run.output().expect("it starts"));
+        assert_eq!(code, Some(0), "{error}");
+    }
+}
+
 #[test]
 fn no_command_line_shows_the_password_while_a_command_runs_or_waits() {
     // Of this test alone: others' processes have just been started, and hide theirs in a moment.

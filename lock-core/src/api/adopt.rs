@@ -68,6 +68,7 @@ pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGua
     let Some(stay) = client.drain.enter() else { return Err(client.drained_error()) };
     let attempt = Attempt::of(&client.heard);
     let (ttl, home, waiting) = (ticket.ttl(), client.home.clone(), client.clone());
+    let name = ticket.name().clone();
     let span = trace::attempt(ticket.name(), guarantees.store, attempt.id());
     let work = take_up(client, ticket, attempt.clone(), stay).instrument(span);
     let adopted = Finishing::new(&home, work)
@@ -75,7 +76,7 @@ pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGua
         .collected_within(ttl, |adopted| Err(adopted?.not_collected()))
         .await
         .map_err(|error| waiting.of_newcomer(error));
-    let guard = adopted.map_err(|error| waiting.told("adopt", error))?;
+    let guard = adopted.map_err(|error| waiting.told("adopt", error).about(&name))?;
     // Lost since it was adopted, while the caller did not poll.
     guard.check().map_err(|lost| waiting.of_newcomer(lost))?;
     Ok(guard)
@@ -110,6 +111,7 @@ async fn take_up(
                 error => error,
             };
             trace::refused(&name, id, &error);
+            client.after_close().await;
             Err(error)
         }
     }

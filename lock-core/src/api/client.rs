@@ -10,8 +10,8 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason, Reach,
-    Result, Term,
+    Attempt, Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason,
+    Reach, Result, Term,
     driver::request::Heard,
     machine::{
         alarm::{Alarm, Slot},
@@ -22,6 +22,9 @@ use crate::{
         runtime::HomeRuntime,
     },
 };
+
+/// The longest time for which an acquire that a drain has refused leaves its queue.
+const LEAVE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The state that all locks of one connection share.
 pub(crate) struct Client {
@@ -35,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) drain: Arc<Drain>,
     pub(super) reach: Reach,
     pub(crate) closed: CancellationToken,
+    /// Cancelled when the close has ended.
+    pub(crate) close_ended: CancellationToken,
     /// The servers' addresses, where a URL named them.
     pub(super) servers: Option<String>,
     /// The result of the close. It has the error's text, as the first caller gets the error itself.
@@ -75,6 +80,9 @@ impl Client {
         let clock = driver.clock();
         let home = HomeRuntime::new(clock, driver.guarantees().store, caller);
         let reach = driver.reach().unwrap_or_default();
+        if let Some(servers) = &servers {
+            reach.place(servers);
+        }
         Self {
             driver: Arc::new(driver),
             clock,
@@ -86,6 +94,7 @@ impl Client {
             drain: Arc::default(),
             reach,
             closed: CancellationToken::new(),
+            close_ended: CancellationToken::new(),
             servers,
             close: OnceCell::new(),
         }
@@ -117,26 +126,55 @@ impl Client {
     /// Runs an acquire until the connection is being drained: then an acquire that still waits is
     /// refused like a new one. A later acquire is not begun, so the store sees nothing of it.
     ///
+    /// The acquire of an `attempt` is cancelled then, and one without leaves by itself. The error
+    /// comes when it has left, since the process may end with it; that takes 5 s at most. A drain
+    /// waits for none of this: a caller that holds one lock may wait for another.
+    ///
     /// # Errors
     ///
     /// The acquire's errors, and [`Error::Closed`] by [`ClosedBy::Drain`].
     pub(crate) async fn unless_drained<T, F: Future<Output = Result<T>>>(
         &self,
+        attempt: Option<&Attempt>,
         acquire: impl FnOnce() -> F,
     ) -> Result<T> {
         if self.drain.begun.is_cancelled() {
             return Err(self.drained_error());
         }
+        let acquire = acquire();
+        tokio::pin!(acquire);
         tokio::select! {
             biased;
-            acquired = acquire() => acquired.map_err(|error| self.of_newcomer(error)),
-            () = self.drain.begun.cancelled() => Err(self.drained_error()),
+            acquired = &mut acquire => return acquired.map_err(|error| self.of_newcomer(error)),
+            () = self.drain.begun.cancelled() => {}
+        }
+        if let Some(attempt) = attempt {
+            attempt.cancel();
+        }
+        tokio::select! {
+            biased;
+            _ = acquire => {}
+            () = self.close_ended.cancelled() => {}
+            () = tokio::time::sleep(LEAVE_LIMIT) => {}
+        }
+        Err(self.drained_error())
+    }
+
+    /// Waits for the end of a close that has begun: what it ended is still in the store until then,
+    /// and a caller may end the process as soon as it hears of it.
+    pub(crate) async fn after_close(&self) {
+        if self.closed.is_cancelled() {
+            tokio::select! {
+                () = self.close_ended.cancelled() => {}
+                () = self.home.ended().cancelled_owned() => {}
+            }
         }
     }
 
     /// The error of an acquire during a drain.
     pub(crate) fn drained_error(&self) -> Error {
-        Error::Closed { store: self.driver.guarantees().store, by: ClosedBy::Drain }
+        let store = self.driver.guarantees().store;
+        Error::Closed { store, name: None, by: ClosedBy::Drain }
     }
 
     /// The error of an acquire that was ended by the close after a drain. It is no loss for a

@@ -47,7 +47,7 @@ impl Locks {
     /// If it is polled outside a tokio runtime.
     pub fn drain(&self, limit: Duration) -> BoxFuture<'_, Result<usize>> {
         Box::pin(async move {
-            self.client.home.check()?;
+            self.client.home.check_process()?;
             let left = self.client.drained(limit).await;
             self.close().await.map(|()| left).map_err(|error| error.of("drain"))
         })
@@ -70,6 +70,7 @@ impl Locks {
     /// Dropping the future does not stop it.
     pub fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
+            self.client.home.check_process()?;
             self.client.closed.cancel();
             let client = self.client.clone();
             let close = async move { client.close().await };

@@ -12,12 +12,19 @@ use crate::{
 /// The pause between tries.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
+/// The longest time for an explanation.
+const EXPLAIN_LIMIT: Duration = Duration::from_secs(3);
+
 /// Opens the driver for a URL. The facade knows the drivers; lock-core does not.
 pub type Opener = fn(StoreUrl) -> Opening;
 
 /// The port of a store's servers if a URL of this scheme names none. `None` for a store without
 /// servers.
 pub type DefaultPort = fn(&str) -> Option<u16>;
+
+/// Says within a limit what answers at a URL whose connect has failed, if it is known. The facade
+/// knows the servers; lock-core does not.
+pub type Explain = fn(StoreUrl, Duration) -> BoxFuture<'static, Option<String>>;
 
 /// A driver that is being connected.
 pub type Opening = BoxFuture<'static, Result<Arc<dyn DistributedLock>>>;
@@ -42,6 +49,7 @@ pub struct Connect {
     required: Vec<Requirement>,
     open: Opener,
     default_port: DefaultPort,
+    explain: Explain,
     timeout: Option<Duration>,
     retry: Duration,
     caller: &'static Location<'static>,
@@ -54,12 +62,19 @@ impl Connect {
         let (url, required) = (url.into(), Vec::new());
         let (timeout, retry) = (None, Duration::ZERO);
         let (default_port, caller): (DefaultPort, _) = (|_| None, Location::caller());
-        Self { url, required, open, default_port, timeout, retry, caller }
+        let explain: Explain = |_, _| Box::pin(async { None });
+        Self { url, required, open, default_port, explain, timeout, retry, caller }
     }
 
     /// Sets the port for URLs that name none, so that errors can name the server's whole address.
     pub fn default_port(mut self, default_port: DefaultPort) -> Self {
         self.default_port = default_port;
+        self
+    }
+
+    /// Sets what explains a connect that has failed at a server: see [`Explain`].
+    pub fn explain(mut self, explain: Explain) -> Self {
+        self.explain = explain;
         self
     }
 
@@ -75,8 +90,8 @@ impl Connect {
     /// pause between two tries is between half and all of 100 ms, 200 ms and so on up to 2 s, at
     /// random. A failed try that is followed by another one emits the event `connect_failed` of
     /// [`trace`](crate::trace). The last try begins when the time is over, and may take its whole
-    /// [`timeout`](Self::timeout). A bad URL, a wrong password or an unmet requirement is an error
-    /// at once. Default: zero, one try.
+    /// [`timeout`](Self::timeout). A bad URL, a wrong password, a missing database or directory,
+    /// or an unmet requirement is an error at once. Default: zero, one try.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -107,7 +122,9 @@ impl IntoFuture for Connect {
     /// [`Error::InvalidUrl`](crate::Error::InvalidUrl),
     /// [`Error::InvalidOption`](crate::Error::InvalidOption),
     /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s after the last try began),
-    /// [`Error::Denied`](crate::Error::Denied), [`Error::Unmet`](crate::Error::Unmet).
+    /// [`Error::Denied`](crate::Error::Denied),
+    /// [`Error::Misconfigured`](crate::Error::Misconfigured),
+    /// [`Error::Unmet`](crate::Error::Unmet).
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let url = StoreUrl::parse(&self.url)?;
@@ -120,8 +137,8 @@ impl IntoFuture for Connect {
             }
             let port = (self.default_port)(url.scheme());
             let servers = port.map(|port| url.hosts(port).join(", "));
-            let opened = self.insist(&url).await;
-            let driver = opened.map_err(|error| error.of("connect").at(servers.as_deref()))?;
+            let opened = self.insist(&url, servers.as_deref()).await;
+            let driver = opened?;
             driver.guarantees().require(&self.required)?;
             Ok(Locks::connected(driver, self.caller, servers))
         })
@@ -129,23 +146,44 @@ impl IntoFuture for Connect {
 }
 
 impl Connect {
-    /// Tries until it is connected, or there is no time for one more try.
-    async fn insist(&self, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
+    /// Tries until it is connected, or there is no time for one more try. The last error has an
+    /// explanation.
+    async fn insist(
+        &self,
+        url: &StoreUrl,
+        servers: Option<&str>,
+    ) -> Result<Arc<dyn DistributedLock>> {
         let until = Clock::Tokio.now() + self.retry;
         let mut pause = BACKOFF;
         loop {
-            let error = match self.once(url.clone()).await {
-                Err(error @ Error::Unavailable { .. }) => error,
-                answer => return answer,
+            let began = Clock::Tokio.now();
+            let opened = self.once(url.clone()).await;
+            let error = match opened.map_err(|error| error.of("connect").at(servers)) {
+                Ok(driver) => return Ok(driver),
+                Err(error) => error,
             };
             let left = until.since(Clock::Tokio.now());
-            if left.is_zero() {
-                return Err(error);
+            if left.is_zero() || !error.is_unavailable() {
+                let took = Clock::Tokio.now().since(began);
+                return Err(self.explained(url, error, took).await);
             }
             // The last try begins when the time is over.
             let next = jitter(pause.take()).min(left);
             trace::connect_failed(&error, next);
             tokio::time::sleep(next).await;
+        }
+    }
+
+    /// Adds what answers there to an error that may come from another server.
+    async fn explained(&self, url: &StoreUrl, error: Error, took: Duration) -> Error {
+        if !matches!(error, Error::Unavailable { .. } | Error::Rejected { .. }) {
+            return error;
+        }
+        // The whole try ends within 5 s.
+        let limit = EXPLAIN_LIMIT.min(Duration::from_millis(4900).saturating_sub(took));
+        match (self.explain)(url.clone(), limit).await {
+            Some(hint) => error.hinted(hint),
+            None => error,
         }
     }
 

@@ -32,16 +32,23 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
+    /// The guard of a new grant.
+    ///
     /// # Errors
     ///
-    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained; the lock is
-    /// given back.
-    pub(crate) fn new(held: Held) -> Result<Self> {
-        let stay = held.0.client.drain.enter();
-        let guard = Self { held, counts: true, stay };
-        match guard.stay {
-            Some(_) => Ok(guard),
-            None => Err(guard.held.0.client.drained_error()),
+    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained. It comes after
+    /// the lock was given back: the process may end with it.
+    pub(crate) async fn of_grant(held: Held) -> Result<Self> {
+        let hold = held.0.clone();
+        match hold.client.drain.enter() {
+            Some(stay) => Ok(Self::counted(held, stay)),
+            None => {
+                if hold.end() {
+                    // A failure is traced.
+                    let _ = hold.clone().give_back(None).await;
+                }
+                Err(hold.client.drained_error())
+            }
         }
     }
 
@@ -81,7 +88,7 @@ impl LockGuard {
     pub fn downgrade(&mut self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let converted = self.convert(Kind::Shared).await.map(drop);
-            converted.map_err(|error| self.held.0.client.told("downgrade", error))
+            converted.map_err(|error| self.held.0.told("downgrade", error))
         })
     }
 
@@ -101,7 +108,7 @@ impl LockGuard {
     pub fn try_upgrade(&mut self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
             let converted = self.convert(Kind::Exclusive).await;
-            converted.map_err(|error| self.held.0.client.told("try_upgrade", error))
+            converted.map_err(|error| self.held.0.told("try_upgrade", error))
         })
     }
 
@@ -175,7 +182,7 @@ impl LockGuard {
             // Lost between the check and here.
             None => hold.check(),
         };
-        released.map_err(|error| self.held.0.client.told("release", error))
+        released.map_err(|error| self.held.0.told("release", error))
     }
 
     /// Leaves the lock to another process, or to another part of this one, that adopts it with
@@ -236,7 +243,7 @@ impl LockGuard {
         hold.client.alarm.remove(&*hold);
         let home = hold.client.home.clone();
         let left = Finishing::new(&home, leave(hold, self.stay.take())).await;
-        left.map_err(|error| self.held.0.client.told("detach", error))
+        left.map_err(|error| self.held.0.told("detach", error))
     }
 }
 

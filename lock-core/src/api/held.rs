@@ -9,10 +9,11 @@ use std::{
 };
 
 use crate::{
-    Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term,
+    Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Validity,
     api::client::{Client, Hold},
+    deadline,
     driver::validity::Watcher,
-    machine::{alarm::Slot, conversion::HeldAs, finish::Finishing},
+    machine::{alarm::Slot, conversion::HeldAs, finish::Finishing, runtime::HomeRuntime},
 };
 
 #[allow(unused_imports, reason = "for the documentation")]
@@ -126,6 +127,49 @@ impl Held {
         }
     }
 
+    /// Whether the store does not confirm renewals any more, so that the lock may soon be lost: half
+    /// of its TTL is over without one. [`remaining`](Self::remaining) is the time that is left. False
+    /// again once a renewal is confirmed, and after the end. A lock with a fixed term, which nothing
+    /// renews, is never at risk.
+    pub fn is_at_risk(&self) -> bool {
+        let hold = &self.0;
+        at_risk(hold.lease.validity(), &hold.client.home, hold.ttl, hold.term).is_some()
+    }
+
+    /// Waits until the lock [is at risk](Self::is_at_risk), and returns the time that is left: for
+    /// work that can be brought to a good end, or a warning. Usually the store answers again, and the
+    /// lock is not lost. Never ready after the end of the lock. The future borrows nothing.
+    ///
+    /// ```no_run
+    /// # async fn example(guard: lock_core::LockGuard, step: impl Future<Output = ()>) {
+    /// tokio::select! {
+    ///     () = step => {}
+    ///     left = guard.at_risk() => println!("no new step is begun: {left:?} are left"),
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the wait and nothing else.
+    pub fn at_risk(&self) -> impl Future<Output = Duration> + Send + use<> {
+        let (validity, home) = (self.0.lease.validity().clone(), self.0.client.home.clone());
+        let (ttl, term) = (self.0.ttl, self.0.term);
+        async move {
+            while term == Term::Renewed && !validity.has_ended() {
+                if let Some(left) = at_risk(&validity, &home, ttl, term) {
+                    return left;
+                }
+                let left = validity.until().since(home.now());
+                let pause = left.saturating_sub(deadline::at_risk(ttl));
+                // The present runtime's own reading: the two may have different virtual clocks.
+                home.clock.sleep_until(home.clock.now() + pause).await;
+            }
+            drop((validity, home));
+            std::future::pending().await
+        }
+    }
+
     /// Renews the lock for one TTL now. A lock with a fixed term needs this to go on; other locks
     /// are renewed by the watchdog. The maximum hold time still counts from the grant.
     ///
@@ -151,11 +195,17 @@ impl Held {
     /// Not `async`: so the work is compiled in this crate alone.
     fn renewal(&self) -> Finishing<()> {
         let hold = self.0.clone();
-        let renewal = async move {
-            hold.lease.renew().await.map_err(|error| hold.client.told("renew", error))
-        };
+        let renewal =
+            async move { hold.lease.renew().await.map_err(|error| hold.told("renew", error)) };
         Finishing::new(&self.0.client.home, renewal)
     }
+}
+
+/// The time that is left of a grant whose renewals fail.
+fn at_risk(validity: &Validity, home: &HomeRuntime, ttl: Duration, term: Term) -> Option<Duration> {
+    let left = validity.until().since(home.now());
+    let risky = term == Term::Renewed && !validity.has_ended() && left <= deadline::at_risk(ttl);
+    risky.then_some(left)
 }
 
 impl fmt::Debug for Held {

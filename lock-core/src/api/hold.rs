@@ -49,12 +49,17 @@ impl Hold {
     ///
     /// [`Error::Closed`] if the client's runtime has ended, [`Error::Lost`] if the grant is over.
     pub(crate) fn check_all(self: &Arc<Self>) -> Result<()> {
-        self.client.home.check()?;
+        self.client.home.check_process()?;
         self.check()
     }
 
     pub(crate) fn loss_error(&self, reason: LossReason) -> Error {
         Error::Lost { name: self.name.clone(), reason }
+    }
+
+    /// A driver's error as the caller sees it, with the lock's name.
+    pub(crate) fn told(&self, op: &'static str, error: Error) -> Error {
+        self.client.told(op, error).about(&self.name)
     }
 
     /// The ticket of a grant that is detached.
@@ -182,6 +187,7 @@ impl Client {
         let closed = self.close.get_or_init(async || {
             let closed = self.give_all_back().await;
             let outcome = closed.as_ref().copied().map_err(ToString::to_string);
+            self.close_ended.cancel();
             own = Some(closed.map_err(|error| self.told("close", error)));
             outcome
         });

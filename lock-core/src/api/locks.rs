@@ -78,7 +78,9 @@ impl Locks {
     }
 
     /// A semaphore: at most this many permits are held at a time. All users of the name must give
-    /// the same number; another number is an error at acquire.
+    /// the same number. Another number is an error of a try; a waiter waits until those who use
+    /// another one are gone, in no order with others, and emits the event `permits_differ` of
+    /// [`trace`](crate::trace). So a rolling deploy can change the number.
     ///
     /// # Errors
     ///

@@ -22,4 +22,4 @@ mod raise_floor;
 pub(crate) mod run;
 pub(crate) mod semaphore;
 pub(crate) mod set;
-mod signal;
+pub(crate) mod signal;

@@ -26,8 +26,9 @@ impl Locks {
     fn queue_of(&self, name: Result<LockName>) -> BoxFuture<'_, Result<Vec<Entry>>> {
         Box::pin(async move {
             let (driver, name) = (self.client.driver.clone(), name?);
-            let queue = self.client.home.clone().ask(async move { driver.inspect(&name).await });
-            queue.await.map_err(|error| self.client.told("inspect", error))
+            let asked = name.clone();
+            let queue = self.client.home.clone().ask(async move { driver.inspect(&asked).await });
+            queue.await.map_err(|error| self.client.told("inspect", error).about(&name))
         })
     }
 
@@ -74,9 +75,10 @@ impl Locks {
     fn revoke_in(&self, name: Result<LockName>, attempt: Uuid) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
             let (driver, name) = (self.client.driver.clone(), name?);
-            let revoked = async move { driver.revoke(&name, attempt).await };
+            let asked = name.clone();
+            let revoked = async move { driver.revoke(&asked, attempt).await };
             let revoked = self.client.home.clone().ask(revoked).await;
-            revoked.map_err(|error| self.client.told("revoke", error))
+            revoked.map_err(|error| self.client.told("revoke", error).about(&name))
         })
     }
 

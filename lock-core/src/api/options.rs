@@ -63,8 +63,8 @@ macro_rules! options {
         /// A description of the client, for people. [`WaitTimeout`](crate::Error::WaitTimeout) and
         /// [`inspect`](crate::Locks::inspect) show it for a holder and for a waiter, and
         /// [`Leader::holder`](crate::Leader::holder) for a leader. The value of a
-        /// [`campaign`](crate::Election::campaign) is separate; none of these shows it. Default:
-        /// program, process id and host.
+        /// [`campaign`](crate::Election::campaign) is separate; none of these shows it. At most 64
+        /// KiB. Default: program, process id and host.
         pub fn holder(mut $self, description: impl AsRef<str>) -> Self {
             $lock.request.holder = description.as_ref().into();
             $self

@@ -48,29 +48,33 @@ impl Locks {
     }
 }
 
-/// Waits for the next signal.
+/// Listens from now on, and waits for the next signal.
 #[cfg(unix)]
-fn asks_to_end() -> BoxFuture<'static, ()> {
+pub(crate) fn asks_to_end() -> BoxFuture<'static, ()> {
     use tokio::signal::unix::{SignalKind, signal};
 
-    let next = |kind| async move {
-        match signal(kind) {
-            Ok(mut signal) => drop(signal.recv().await),
-            // Not available here: the other one is enough.
-            Err(_) => std::future::pending().await,
+    let next = |kind| {
+        let signal = signal(kind);
+        async move {
+            match signal {
+                Ok(mut signal) => drop(signal.recv().await),
+                // Not available here: the other one is enough.
+                Err(_) => std::future::pending().await,
+            }
         }
     };
+    let (interrupt, terminate) = (next(SignalKind::interrupt()), next(SignalKind::terminate()));
     Box::pin(async move {
         tokio::select! {
-            () = next(SignalKind::interrupt()) => {}
-            () = next(SignalKind::terminate()) => {}
+            () = interrupt => {}
+            () = terminate => {}
         }
     })
 }
 
 /// Waits for the next signal.
 #[cfg(not(unix))]
-fn asks_to_end() -> BoxFuture<'static, ()> {
+pub(crate) fn asks_to_end() -> BoxFuture<'static, ()> {
     Box::pin(async move {
         if tokio::signal::ctrl_c().await.is_err() {
             // Not available here.

@@ -117,6 +117,12 @@ macro_rules! held {
                 self.connected.wait("wait for a loss", lost)
             }
 
+            /// Whether the store does not confirm renewals any more, like
+            /// [`Held::is_at_risk`](crate::Held::is_at_risk).
+            pub fn is_at_risk(&self) -> bool {
+                self.inner().is_at_risk()
+            }
+
             /// The facts that the store reported with the grant, like
             /// [`Held::facts`](crate::Held::facts).
             pub fn facts(&self) -> Facts {

@@ -2,12 +2,17 @@
 
 use std::{
     fmt::{self, Display},
-    sync::Arc,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use futures_util::{Stream, stream::unfold};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+use crate::driver::trace;
 
 /// The state of a connection, as the driver saw it last; from
 /// [`Locks::connection`](crate::Locks::connection).
@@ -36,21 +41,30 @@ impl Display for ConnectionState {
 
 /// A driver's report of whether it reaches its store. All clones share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Reach(Arc<watch::Sender<ConnectionState>>);
+pub struct Reach(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: watch::Sender<ConnectionState>,
+    /// The servers' addresses, where a URL named them: for events.
+    at: OnceLock<String>,
+    /// How many renewal rounds in a row have failed.
+    failed: AtomicU64,
+}
 
 impl Reach {
     /// Reports that the store has answered.
     pub fn works(&self) {
         // The usual case takes no lock for writing.
-        if *self.0.borrow() != ConnectionState::Connected {
-            self.0.send_replace(ConnectionState::Connected);
+        if *self.0.state.borrow() != ConnectionState::Connected {
+            self.0.state.send_replace(ConnectionState::Connected);
         }
     }
 
     /// Reports that the connection broke, or that the store does not answer. The first reason
     /// stays.
     pub fn broke(&self, why: &dyn Display) {
-        self.0.send_if_modified(|state| {
+        self.0.state.send_if_modified(|state| {
             let works = *state == ConnectionState::Connected;
             if works {
                 *state = ConnectionState::Disconnected(why.to_string().into());
@@ -59,8 +73,37 @@ impl Reach {
         });
     }
 
+    /// Reports that a renewal round was confirmed, for so many locks that are held. Emits the event
+    /// `renewed`, and `renewals_work` if rounds have failed before it.
+    pub fn renewed(&self, store: &str, locks: usize) {
+        if self.0.failed.load(Ordering::Relaxed) > 0 {
+            let failures = self.0.failed.swap(0, Ordering::Relaxed);
+            trace::renewals_work(store, self.at(), failures);
+        }
+        if locks > 0 {
+            trace::renewed(store, locks);
+        }
+    }
+
+    /// Reports that a renewal round failed. Emits the event `renewal_failed`, as a warning for the
+    /// first one in a row.
+    pub fn renewal_failed(&self, store: &str, error: &dyn Display) {
+        let first = self.0.failed.fetch_add(1, Ordering::Relaxed) == 0;
+        trace::renewal_failed_at(store, self.at(), error, first);
+    }
+
+    /// Sets the servers' addresses.
+    pub(crate) fn place(&self, at: &str) {
+        // The first one stays: a driver has one client.
+        let _ = self.0.at.set(at.to_owned());
+    }
+
+    fn at(&self) -> Option<&str> {
+        self.0.at.get().map(String::as_str)
+    }
+
     pub(crate) fn now(&self) -> ConnectionState {
-        self.0.borrow().clone()
+        self.0.state.borrow().clone()
     }
 
     /// The present state and each change, until one of `ends`; it keeps nothing alive.
@@ -69,7 +112,7 @@ impl Reach {
         ends: [CancellationToken; 2],
     ) -> impl Stream<Item = ConnectionState> + Send + Unpin + use<> {
         let told = None::<ConnectionState>;
-        Box::pin(unfold((self.0.subscribe(), ends, told), next))
+        Box::pin(unfold((self.0.state.subscribe(), ends, told), next))
     }
 }
 

@@ -5,11 +5,13 @@
 //! | `attempt` (span) | DEBUG | `lock`, `store`, `attempt` | around each acquire; for a set that is taken at once, with its first name |
 //! | `queued` | DEBUG | `lock`, `attempt`, `position` | the attempt waits; position 1 is next |
 //! | `granted` | INFO | `lock`, `attempt`, `token`, `waited_ms` | the lock is held |
+//! | `permits_differ` | WARN | `lock`, `error` | a waiter names another number of permits than others; it waits until they are gone |
 //! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |
 //! | `campaign_failed` | WARN | `lock`, `error`, `pause_ms` | `keep_running` does not lead, or lost its leadership, and campaigns again after a pause |
 //! | `connect_failed` | WARN | `error`, `pause_ms` | a `Connect` with `retry` tries again after a pause |
 //! | `renewed` | DEBUG | `store`, `locks` | one renewal round was confirmed, for this many locks |
-//! | `renewal_failed` | WARN | `store`, `error` | a renewal round failed; it is tried again |
+//! | `renewal_failed` | WARN | `store`, `at`, `error` | a renewal round failed; it is tried again, and later failures in a row are DEBUG |
+//! | `renewals_work` | INFO | `store`, `at`, `failures` | a renewal round was confirmed after so many had failed |
 //! | `converted` | INFO | `lock`, `token`, `kind` | a held lock was downgraded or upgraded |
 //! | `detached` | INFO | `lock`, `token` | a held lock was detached |
 //! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client detached is held here |
@@ -23,6 +25,8 @@
 //! | `unexpected` | WARN | `store`, `what` | the store sent a message that belongs to no request |
 //! | `caution` | WARN | `store`, `why` | at connect: each of [`Guarantees::cautions`](crate::Guarantees::cautions) |
 //! | `opened` | INFO | `store`, `path`, `excludes` | a store in a file was opened; `excludes` says which programs exclude each other |
+//!
+//! `at` has the servers' addresses, where a URL named them.
 //!
 //! Names are for people; a lock's name can be long, so metrics should not use it as a label.
 //!
@@ -62,6 +66,10 @@ pub(crate) fn refused(lock: &LockName, attempt: Uuid, error: &Error) {
     debug!(target: TARGET, %lock, %attempt, %error, "refused");
 }
 
+pub(crate) fn permits_differ(lock: &LockName, error: &Error) {
+    warn!(target: TARGET, %lock, %error, "permits_differ");
+}
+
 pub(crate) fn campaign_failed(lock: &LockName, error: &Error, pause: Duration) {
     let pause_ms = millis(pause);
     warn!(target: TARGET, %lock, %error, pause_ms, "campaign_failed");
@@ -77,9 +85,21 @@ pub fn renewed(store: &str, locks: usize) {
     debug!(target: TARGET, store, locks, "renewed");
 }
 
-/// For drivers: a renewal round failed.
+/// For drivers: a renewal round failed. [`Reach::renewal_failed`](crate::Reach::renewal_failed) warns
+/// once for each outage.
 pub fn renewal_failed(store: &str, error: &dyn Display) {
-    warn!(target: TARGET, store, %error, "renewal_failed");
+    renewal_failed_at(store, None, error, true);
+}
+
+pub(crate) fn renewal_failed_at(store: &str, at: Option<&str>, error: &dyn Display, first: bool) {
+    match first {
+        true => warn!(target: TARGET, store, at, %error, "renewal_failed"),
+        false => debug!(target: TARGET, store, at, %error, "renewal_failed"),
+    }
+}
+
+pub(crate) fn renewals_work(store: &str, at: Option<&str>, failures: u64) {
+    info!(target: TARGET, store, at, failures, "renewals_work");
 }
 
 pub(crate) fn converted(lock: &LockName, token: FencingToken, kind: Kind) {

@@ -1,6 +1,6 @@
 //! Constructors for the errors of drivers. [`Error::closed`] is next to the error itself.
 
-use crate::{BoxError, Effect, Error};
+use crate::{BoxError, Effect, Error, LossReason};
 
 /// The store cannot be reached, or has not answered.
 pub fn unavailable(
@@ -17,6 +17,11 @@ pub fn denied(store: &'static str, op: &'static str, source: impl Into<BoxError>
     Error::Denied { store, op, source: source.into() }
 }
 
+/// What the configuration names is not there: `source` says what to create or to change.
+pub fn misconfigured(store: &'static str, op: &'static str, source: impl Into<BoxError>) -> Error {
+    Error::Misconfigured { store, op, source: source.into() }
+}
+
 /// The store sent a reply that the driver cannot use.
 pub fn rejected(
     store: &'static str,
@@ -27,10 +32,10 @@ pub fn rejected(
     Error::Rejected { store, op, effect, source: source.into() }
 }
 
-/// The grant was over before the client learned of it.
+/// The grant was over before the client learned of it: it was silent for too long, as a process that
+/// is stopped.
 pub fn late(store: &'static str) -> Error {
-    let why = "the grant was over before this client heard of it";
-    unavailable(store, "acquire", Effect::None, why)
+    Error::PlaceLost { store, name: None, reason: LossReason::Expired }
 }
 
 /// A copy of an error, for a request that was made for several callers.
@@ -41,8 +46,11 @@ pub fn again(error: &Error) -> Error {
             unavailable(store, op, *effect, text(source))
         }
         Error::Denied { store, op, source } => denied(store, op, text(source)),
+        Error::Misconfigured { store, op, source } => misconfigured(store, op, text(source)),
         Error::Rejected { store, op, effect, source } => rejected(store, op, *effect, text(source)),
-        Error::Closed { store, by } => Error::Closed { store, by: by.clone() },
+        Error::Closed { store, name, by } => {
+            Error::Closed { store, name: name.clone(), by: by.clone() }
+        }
         // No request fails with another error.
         error => unavailable("the store", "send", error.effect(), error.to_string()),
     }

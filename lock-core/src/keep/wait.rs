@@ -87,7 +87,7 @@ pub fn ended<S: Waits>(session: &S, ttl: Duration, end: End) -> Error {
     let (store, peer) = session.store();
     match end {
         End::Closed => Error::closed(store),
-        End::Gone => Error::PlaceLost { store },
+        End::Gone => Error::place_lost(store),
         End::Unreachable => {
             let silent = format!("{peer} did not answer for {}", shown(ttl));
             unavailable(store, "acquire", Effect::Unknown, silent)

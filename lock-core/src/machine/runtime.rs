@@ -24,6 +24,8 @@ pub(crate) struct HomeRuntime {
     pub(super) end: Arc<End>,
     store: &'static str,
     origin: Origin,
+    /// The process that connected.
+    process: u32,
 }
 
 impl HomeRuntime {
@@ -40,7 +42,8 @@ impl HomeRuntime {
         let (runtime, end) = (Handle::current(), Arc::new(End::default()));
         let alarm = Alarm::start(clock, &runtime, Some(end.clone()));
         let origin = Origin::here(&runtime, caller);
-        Arc::new(Self { runtime, clock, alarm, end, store, origin })
+        let process = std::process::id();
+        Arc::new(Self { runtime, clock, alarm, end, store, origin, process })
     }
 
     pub(crate) fn is_here(&self) -> bool {
@@ -65,10 +68,23 @@ impl HomeRuntime {
         }
     }
 
+    /// Refuses a call in a process that was forked from the one that connected: it has none of the
+    /// runtime's threads, and the same sockets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] there, and if the runtime has ended.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        match std::process::id() == self.process {
+            true => self.check(),
+            false => Err(Error::Closed { store: self.store, name: None, by: ClosedBy::Fork }),
+        }
+    }
+
     /// The error of a call after the end.
     pub(crate) fn closed(&self) -> Error {
         let (store, runtime) = (self.store, self.origin.to_string());
-        Error::Closed { store, by: ClosedBy::Runtime(runtime.into()) }
+        Error::Closed { store, name: None, by: ClosedBy::Runtime(runtime.into()) }
     }
 
     /// A token that is cancelled when the runtime has ended. It keeps nothing alive.
@@ -104,5 +120,20 @@ impl fmt::Display for Origin {
             Some(thread) => write!(f, " on thread {thread:?}"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No safe function forks a process.
+    #[tokio::test]
+    async fn a_forked_process_is_told_so() {
+        let mut home = HomeRuntime::new(Clock::Tokio, "test", Location::caller());
+        home.check_process().unwrap();
+        Arc::get_mut(&mut home).unwrap().process += 1;
+        let told = home.check_process().unwrap_err();
+        assert!(told.is_closed() && told.to_string().contains("connect in each process"), "{told}");
     }
 }

@@ -2,12 +2,16 @@
 //! that are lost with their holders, or counted twice); curator's `InterProcessSemaphoreV2`, which
 //! trusts that all clients name the same limit.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
@@ -168,7 +172,7 @@ async fn a_crashed_holder(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// The error names both limits, and the attempt leaves nothing.
+/// The error of a try names both limits, and it leaves nothing. A waiter waits for the others' end.
 async fn another_limit_is_refused(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("limit"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_permits(&*a) {
@@ -176,22 +180,23 @@ async fn another_limit_is_refused(h: &dyn Harness) -> Checked {
     }
     let guard = take(&semaphore(h, &*a, &name, 3)?, 1).await?;
     let other = semaphore(h, &*b, &name, 5)?;
-    for refused in
-        [soon("acquire", other.acquire()).await?.map(Some), soon("try", other.try_acquire()).await?]
-    {
-        match refused {
-            Err(error @ Error::InvalidOption { .. }) => {
-                let said = error.to_string();
-                ensure!(said.contains('5') && said.contains('3'), "{said:?} does not show both");
-            }
-            other => {
-                return Err(Missed(format!("another limit was answered with {other:?}")).into());
-            }
+    match soon("try", other.try_acquire()).await? {
+        Err(error @ Error::InvalidOption { .. }) => {
+            let said = error.to_string();
+            ensure!(said.contains('5') && said.contains('3'), "{said:?} does not show both");
         }
+        other => {
+            return Err(Missed(format!("another limit was answered with {other:?}")).into());
+        }
+    }
+    let mut waiter = pin!(other.acquire_many(5));
+    // Longer than an answer takes.
+    if let Ok(early) = timeout(Duration::from_secs(1), &mut waiter).await {
+        return Err(Missed(format!("a wait beside another limit ended as {early:?}")).into());
     }
     queue_becomes(&*a, &name, 1).await?;
     soon("release", guard.release()).await??;
-    take(&other, 5).await?.release().await?;
+    soon("a grant after the last of another limit", waiter).await??.release().await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }

@@ -48,11 +48,18 @@ impl StoreUrl {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`] if there is no scheme, an escape is broken, a port is not a number, an
-    /// option has no `=` or is given twice.
+    /// [`Error::InvalidUrl`] if there is no scheme, an escape is broken, a host is empty or a path,
+    /// a port is not a number, an option has no `=` or is given twice, and for a line end or another
+    /// control character.
     pub fn parse(url: &str) -> Result<Self> {
         let shown = without_password(url);
         let bad = |reason: String| Error::InvalidUrl { url: shown.clone(), reason };
+        // It would be part of a name: the URL of a file with Windows' line ends makes a second store.
+        if url.contains(char::is_control) || url.ends_with(char::is_whitespace) {
+            let why = "a line end, a blank at the end or another control character; in a name it \
+                       is written as %0D, %20 and the like";
+            return Err(bad(why.to_owned()));
+        }
         let (scheme, rest) = url
             .split_once(':')
             .filter(|(scheme, _)| is_scheme(scheme))
@@ -77,12 +84,19 @@ impl StoreUrl {
             Some((user, password)) => (decode(user).map_err(bad)?, decode(password).map_err(bad)?),
             None => (String::new(), String::new()),
         };
-        let hosts: Vec<String> =
-            hosts.split(',').filter(|h| !h.is_empty()).map(str::to_owned).collect();
+        let hosts: Vec<String> = match (login, hosts) {
+            (None, "") => Vec::new(),
+            (_, hosts) => hosts.split(',').map(str::to_owned).collect(),
+        };
         if let Some(host) = hosts.iter().find(|host| !is_host(host)) {
-            return Err(bad(format!(
-                "{host:?} is not HOST or HOST:PORT with a port of 1 to 65535"
-            )));
+            return Err(bad(match host.as_str() {
+                "" => "a host is empty".to_owned(),
+                path if path.contains('%') => format!(
+                    "{path:?} is no host; a socket of this machine cannot be named: write \
+                     127.0.0.1, or HOST:PORT"
+                ),
+                host => format!("{host:?} is not HOST or HOST:PORT with a port of 1 to 65535"),
+            }));
         }
         Ok(Self {
             scheme: scheme.to_ascii_lowercase(),

@@ -24,7 +24,7 @@ impl<'a> Options<'a> {
         self.given.get(option).map(String::as_str)
     }
 
-    /// A duration: a whole number above zero and `ms`, `s`, `m` or `h`.
+    /// A duration above zero, as [`duration::parse`] reads it.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl<'a> Options<'a> {
         let Some(text) = self.text(option) else { return Ok(None) };
         match duration::parse(text).filter(|duration| !duration.is_zero()) {
             Some(duration) => Ok(Some(duration)),
-            None => Err(invalid(option, text, "expected a number with ms, s, m or h, as in 15s")),
+            None => Err(invalid(option, text, duration::FORM)),
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) fn is_host(host: &str) -> bool {
     match name.strip_prefix('[') {
         Some(address) => address.ends_with(']') && address.contains(':'),
         None => {
-            !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "[]#:@".contains(c))
+            !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "[]#:@%".contains(c))
         }
     }
 }

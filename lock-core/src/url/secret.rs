@@ -43,7 +43,7 @@ impl Secret {
         Self(Source::File(path.into()))
     }
 
-    /// The value of an environment variable of this process.
+    /// The value of an environment variable of this process, without the line end after it.
     pub fn env(variable: impl Into<String>) -> Self {
         Self(Source::Env(variable.into()))
     }

@@ -27,32 +27,29 @@ impl Part {
 }
 
 impl Source {
-    /// Reads the text, which may have changed.
+    /// Reads the text, which may have changed, without the line end after it.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidOption`](crate::Error::InvalidOption), with the option of `part`, if the
     /// file or the variable cannot be read, or is empty.
     pub(super) fn read(&self, part: &Part) -> Result<String> {
-        match self {
-            Self::Text(text) => Ok(text.clone()),
-            Self::File(path) => match fs::read_to_string(path) {
-                Ok(text) => match text.trim_end_matches(['\r', '\n']) {
-                    // It may be written just now.
-                    "" => Err(invalid(part.file, path.display().to_string(), "it is empty")),
-                    text => Ok(text.to_owned()),
-                },
-                Err(error) => {
-                    let allowed = format!("not readable: {error}");
-                    Err(invalid(part.file, path.display().to_string(), &allowed))
-                }
-            },
-            Self::Env(variable) => {
-                env::var(variable).ok().filter(|text| !text.is_empty()).ok_or_else(|| {
-                    let allowed = "the variable is not set, empty, or no text";
-                    invalid(part.env, variable.clone(), allowed)
-                })
+        let (option, place, text) = match self {
+            Self::Text(text) => return Ok(text.clone()),
+            Self::File(path) => {
+                let text = fs::read_to_string(path).map_err(|why| format!("not readable: {why}"));
+                (part.file, path.display().to_string(), text)
             }
+            Self::Env(variable) => {
+                let text = env::var(variable).map_err(|_| "not set, or no text".to_owned());
+                (part.env, variable.clone(), text)
+            }
+        };
+        match text.as_deref().map(|text| text.trim_end_matches(['\r', '\n'])) {
+            // A file may be written just now.
+            Ok("") => Err(invalid(option, place, "it is empty")),
+            Ok(text) => Ok(text.to_owned()),
+            Err(why) => Err(invalid(option, place, why)),
         }
     }
 

@@ -30,6 +30,14 @@ fn a_bad_url_is_refused_with_the_reason() {
         ("etcd://fe80::1", "fe80::1"),
         ("redis://me:12/x@h", "escaped"),
         ("redis://h?password=x", "before the host"),
+        ("sqlite:/a.db\r", "line end"),
+        ("sqlite:/a.db ", "blank at the end"),
+        ("sqlite:/a\u{1b}.db", "control character"),
+        ("etcd://a,,b", "a host is empty"),
+        ("etcd://a,", "a host is empty"),
+        ("redis://me@/0", "a host is empty"),
+        ("postgres://%2Frun%2Fpostgresql/app", "socket"),
+        ("postgres://me@%2Frun%2Fpostgresql:5432/app", "socket"),
     ] {
         let error = StoreUrl::parse(url).unwrap_err().to_string();
         assert!(error.contains(expected), "{url}: {error}");
@@ -45,6 +53,8 @@ fn options_are_typed_and_unknown_ones_refused() {
     assert!(options.number("n", 1..=6).unwrap_err().to_string().contains("1 to 6"));
     assert_eq!(options.choice("mode", &[("a", 1), ("b", 2)]).unwrap(), Some(2));
     options.finish().unwrap();
+    let long = StoreUrl::parse("etcd://h?ttl=1m30s").unwrap();
+    assert_eq!(long.options().duration("ttl").unwrap(), Some(Duration::from_secs(90)));
     let mut options = url.options();
     options.text("n");
     let error = options.finish().unwrap_err().to_string();

@@ -158,7 +158,7 @@ impl OwnEntry {
 /// The error of a waiter whose entry is gone. The deletion may arrive before the news that the
 /// lease has ended; the caller's next step is the same.
 pub(crate) fn vanished() -> Error {
-    Error::PlaceLost { store: STORE }
+    Error::place_lost(STORE)
 }
 
 /// Removes the entry that an attempt left: at once if its caller has left, else in the background.

@@ -119,7 +119,7 @@ impl Session {
     pub(crate) fn ended(&self, end: End) -> Error {
         match end {
             End::Closed => Error::closed("memory"),
-            End::Gone | End::Unreachable => Error::PlaceLost { store: "memory" },
+            End::Gone | End::Unreachable => Error::place_lost("memory"),
         }
     }
 

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{
     Clock,
     keep::{due, poison::lock},
-    trace,
 };
 
 use super::Session;
@@ -35,22 +34,23 @@ impl Session {
         });
         match answer.await {
             Err(error) => {
-                trace::renewal_failed("memory", &error);
+                self.reach.renewal_failed("memory", &error);
                 // Renewals that became due while there was no answer are skipped, too: the session
                 // may end.
                 drop(lock(&self.book).take_due(Clock::Tokio.now()));
             }
             Ok(renewed) => {
+                let mut held = 0;
                 for (attempt, alive) in due.iter().zip(renewed) {
                     match alive {
-                        true => attempt.renewed(&self.client.store, sent),
+                        true => {
+                            attempt.renewed(&self.client.store, sent);
+                            held += usize::from(attempt.is_held());
+                        }
                         false => self.gone(attempt),
                     }
                 }
-                let held = due.iter().filter(|attempt| attempt.is_held()).count();
-                if held > 0 {
-                    trace::renewed("memory", held);
-                }
+                self.reach.renewed("memory", held);
             }
         }
     }

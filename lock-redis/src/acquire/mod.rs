@@ -80,7 +80,7 @@ async fn confirmed(
         Ok(Some(renewed)) => Ok(renewed),
         Ok(None) => {
             session.clean_up(attempt);
-            Err(Error::PlaceLost { store: STORE })
+            Err(Error::place_lost(STORE))
         }
         Err(error) => Err(undone(session, slice::from_ref(attempt), error).await),
     }

@@ -78,7 +78,7 @@ fn granted(
     });
     let granted = granted.collect::<Option<_>>().ok_or_else(|| {
         session.remove_later(attempts.to_vec());
-        Error::PlaceLost { store: session.dialect().store() }
+        Error::place_lost(session.dialect().store())
     });
     granted.map(Some)
 }

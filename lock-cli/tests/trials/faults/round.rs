@@ -167,9 +167,8 @@ async fn recover(fault: Fault, holder: &mut Holder) -> Result<Option<i32>, Strin
 
 fn expected(fault: Fault) -> &'static [Option<i32>] {
     match fault {
-        Fault::HolderKilled => &[None],
-        // The command's own end.
-        Fault::HolderTerminated => &[Some(143)],
+        // By its signal; the other one has ended the command as well.
+        Fault::HolderKilled | Fault::HolderTerminated => &[None],
         Fault::SupervisorKilled => &[Some(71)],
         _ => &[Some(79)],
     }

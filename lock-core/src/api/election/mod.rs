@@ -8,7 +8,7 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 use self::observer::Observer;
 use crate::{
     BoxFuture, Error, Held, Kind, Leader, Lock, LockGuard, LockKind, LockName, Owner, Result,
-    api::{client::Client, options::options},
+    api::{client::Client, lock::check_length, options::options},
     machine::finish::Finishing,
 };
 
@@ -121,7 +121,9 @@ impl Election {
             let first =
                 async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
             let leader = self.lock.answer(LEADER_LIMIT, first, "leader").await;
-            leader.map_err(|error| self.lock.client.told("leader", error))
+            let told =
+                |error| self.lock.client.told("leader", error).about(&self.lock.request.name);
+            leader.map_err(told)
         })
     }
 
@@ -138,9 +140,10 @@ impl Election {
     pub fn observe(&self) -> BoxFuture<'_, Result<Observer>> {
         Box::pin(async move {
             let (client, name) = (&self.lock.client, self.lock.request.name.clone());
-            let driver = client.driver.clone();
-            let changes = client.home.clone().ask(async move { driver.observe(&name).await }).await;
-            let changes = changes.map_err(|error| client.told("observe", error))?;
+            let (driver, asked) = (client.driver.clone(), name.clone());
+            let changes = async move { driver.observe(&asked).await };
+            let changes = client.home.clone().ask(changes).await;
+            let changes = changes.map_err(|error| client.told("observe", error).about(&name))?;
             Ok(Observer::new(changes, client.home.clone()))
         })
     }
@@ -235,6 +238,7 @@ impl Held {
         Box::pin(async move {
             let hold = self.0.clone();
             hold.check_all()?;
+            check_length("value", &value)?;
             let home = hold.client.home.clone();
             let publish = async move {
                 // In order, also if an earlier caller has left.
@@ -248,9 +252,7 @@ impl Held {
     /// [`publish`](Self::publish), with errors as its caller sees them.
     fn proclaim(&self, value: Arc<[u8]>) -> BoxFuture<'_, Result<()>> {
         let published = self.publish(value);
-        Box::pin(
-            async move { published.await.map_err(|error| self.0.client.told("proclaim", error)) },
-        )
+        Box::pin(async move { published.await.map_err(|error| self.0.told("proclaim", error)) })
     }
 }
 

@@ -21,7 +21,10 @@ impl Lock {
     ///   renewed in time.
     /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for
     ///   the exclusive one.
-    /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
+    /// - [`Error::Denied`], [`Error::Misconfigured`], [`Error::Rejected`].
+    /// - [`Error::Closed`] by a [close](crate::Locks::close) when that has ended, and by a
+    ///   [drain](crate::Locks::drain) when this attempt has left the queue, at most 5 s later. So a
+    ///   program that ends with this error leaves nothing behind.
     ///
     /// # Cancel safety
     ///
@@ -45,12 +48,12 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            let client = lock.client.clone();
+            let (client, name) = (lock.client.clone(), lock.request.name.clone());
             let granted = match lock.owner.clone() {
                 None => lock.wait_alone().await,
                 Some(owner) => lock.acquire_as(owner).await,
             };
-            granted.map_err(|error| client.told("acquire", error))
+            granted.map_err(|error| client.told("acquire", error).about(&name))
         }
     }
 
@@ -69,12 +72,12 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            let client = lock.client.clone();
+            let (client, name) = (lock.client.clone(), lock.request.name.clone());
             let granted = match lock.owner.clone() {
                 None => lock.try_alone().await,
                 Some(owner) => lock.try_acquire_as(owner).await,
             };
-            granted.map_err(|error| client.told("try_acquire", error))
+            granted.map_err(|error| client.told("try_acquire", error).about(&name))
         }
     }
 

@@ -5,11 +5,16 @@ use std::{future::Future, sync::Arc, time::Duration};
 use tracing::{Instrument, Span};
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Instant, Lock, LockGuard, Request, Result, Wait,
+    Attempt, DistributedLock, Error, Held, Instant, Kind, Lease, Lock, LockGuard, Request, Result,
+    Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{duration::shown, trace},
+    keep::backoff::Backoff,
     machine::{ended_waits::Found, finish::Finishing},
 };
+
+/// The pauses of a waiter while others use another number of permits.
+const OTHER_PERMITS: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// The longest time that [`Lock::try_acquire`] takes.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -42,8 +47,8 @@ impl Lock {
     async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
         let store = self.client.driver.guarantees().store;
         let span = trace::attempt(&self.request.name, store, attempt.id());
-        let owned = || self.granting(wait, attempt, span);
-        let guard = self.client.unless_drained(owned).await?;
+        let owned = || self.granting(wait, attempt.clone(), span);
+        let guard = self.client.unless_drained(Some(&attempt), owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
         // Only once the caller has it: a grant for a caller that has left is given back at once.
@@ -145,16 +150,41 @@ impl Lock {
     }
 }
 
+/// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
+/// waiter asks again and again until they are gone: the store has no line of both.
+async fn ask(client: &Client, request: Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
+    let waits = request.wait == Wait::Queue && matches!(request.kind, Kind::Permit { .. });
+    let again = waits.then(|| request.clone());
+    let mut answer = client.driver.acquire(request, attempt.clone()).await;
+    let Some(request) = again else { return answer };
+    if let Err(error @ Error::InvalidOption { .. }) = &answer {
+        trace::permits_differ(&request.name, error);
+    }
+    let mut pause = OTHER_PERMITS;
+    while matches!(answer, Err(Error::InvalidOption { .. })) {
+        client.heard.hear();
+        tokio::select! {
+            () = attempt.cancelled() => return answer,
+            // The driver says so.
+            () = client.closed.cancelled() => {}
+            () = pause.wait() => {}
+        }
+        *attempt = attempt.another();
+        answer = client.driver.acquire(request.clone(), attempt.clone()).await;
+    }
+    answer
+}
+
 async fn grant(
     client: Arc<Client>,
     request: Request,
-    attempt: Attempt,
+    mut attempt: Attempt,
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
     let started = client.clock.now();
     let (name, kind) = (request.name.clone(), request.kind);
     let (ttl, term) = (request.ttl, request.term);
-    let answer = client.driver.acquire(request, attempt.clone()).await;
+    let answer = ask(&client, request, &mut attempt).await;
     // A cancelled attempt ends without an answer of the store.
     if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
         client.heard.hear();
@@ -166,10 +196,11 @@ async fn grant(
             let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
             // If the caller has left, the guard is dropped with the result: the lock is released at
             // once.
-            LockGuard::new(Held::begin(client, name, kind, lease, ttl, term, cap))
+            LockGuard::of_grant(Held::begin(client, name, kind, lease, ttl, term, cap)).await
         }
         Err(error) => {
             trace::refused(&name, attempt.id(), &error);
+            client.after_close().await;
             Err(error)
         }
     }

@@ -13,6 +13,10 @@ use crate::{
     driver::duration::shown,
 };
 
+/// The most bytes of a holder's description, and of a leader's value: 64 KiB. The smallest limit of a
+/// store is ZooKeeper's, 1 MB for a request, and a leader's value goes to each observer.
+const LONGEST: usize = 65_536;
+
 /// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
 ///
 /// ```no_run
@@ -78,9 +82,11 @@ impl Lock {
     /// [`Error::InvalidOption`] for the first option that does not fit, [`Error::Closed`] if the
     /// client's runtime has ended.
     pub(crate) fn check(&self) -> Result<()> {
-        self.client.home.check()?;
+        self.client.home.check_process()?;
         let Request { ttl, term, .. } = self.request;
         self.client.driver.guarantees().check_ttl(ttl)?;
+        check_length("holder", self.request.holder.as_bytes())?;
+        check_length("value", self.request.value.as_deref().unwrap_or_default())?;
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {
             return Err(invalid("max_hold", Duration::ZERO, "more than nothing".to_owned()));
         }
@@ -96,6 +102,22 @@ impl Lock {
             }
             false => Ok(()),
         }
+    }
+}
+
+/// Refuses a text that a store may not take, before it is sent.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`] for `option`.
+pub(crate) fn check_length(option: &str, text: &[u8]) -> Result<()> {
+    match text.len() {
+        0..=LONGEST => Ok(()),
+        length => Err(Error::InvalidOption {
+            option: option.to_owned(),
+            value: format!("{length} bytes"),
+            allowed: format!("up to {LONGEST} bytes"),
+        }),
     }
 }
 

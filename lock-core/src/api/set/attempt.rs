@@ -2,6 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use tracing::Instrument;
 
 use crate::{
@@ -36,7 +37,7 @@ impl LockSet {
                 None => Ok(None),
             })
         };
-        let held = self.lock.client.unless_drained(owned).await?;
+        let held = self.lock.client.unless_drained(None, owned).await?;
         if let Some(held) = &held {
             held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;
             held.keep_for(self.lock.at_least);
@@ -150,6 +151,7 @@ async fn grant_all(
                 trace::refused(&request.name, attempt.id(), &error);
             };
             wishes.iter().for_each(refused);
+            client.after_close().await;
             return Err(error);
         }
     };
@@ -158,10 +160,10 @@ async fn grant_all(
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
         let Request { name, kind, ttl, term, .. } = request;
         trace::granted(&name, attempt.id(), lease.token(), now.since(started));
-        LockGuard::new(Held::begin(client.clone(), name, kind, lease, ttl, term, cap))
+        LockGuard::of_grant(Held::begin(client.clone(), name, kind, lease, ttl, term, cap))
     };
     // If the caller has left, the guards are dropped with the result: released at once. All guards
     // are made before one of them is checked: a lease without a guard would not be given back.
-    let guards: Vec<_> = wishes.into_iter().zip(leases).map(guard).collect();
+    let guards = join_all(wishes.into_iter().zip(leases).map(guard)).await;
     Ok(Step::Taken(LockSetGuard { guards: guards.into_iter().collect::<Result<_>>()? }))
 }

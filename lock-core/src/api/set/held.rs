@@ -56,6 +56,13 @@ impl HeldSet {
         async move { select_all(losses).await.0 }
     }
 
+    /// Waits for the end of a close that has begun.
+    pub(crate) async fn after_close(&self) {
+        if let Some(held) = self.0.first() {
+            held.0.client.after_close().await;
+        }
+    }
+
     /// # Errors
     ///
     /// [`Error::Lost`] for the first lock that is not held any more.

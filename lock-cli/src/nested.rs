@@ -1,0 +1,79 @@
+//! Locks that this program already holds for the command in which it runs.
+//!
+//! `distlock run n -- distlock run n -- true` would wait for itself: the outer one holds the lock
+//! until its command has ended. So each `run` and `elect` lists its lock in a variable for its
+//! command, beside those of the processes above it.
+
+use std::env;
+
+use distlock::LockKind;
+use rustix::process::{Pid, getpid};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    choice::{Choice, HELD},
+    exit::{Code, Failure},
+    opt::Terms,
+    supervise::is_ancestor,
+};
+
+/// A lock, and the process that holds it.
+#[derive(Deserialize, Serialize)]
+struct Outer {
+    process: i32,
+    store: String,
+    name: String,
+    kind: LockKind,
+}
+
+impl Outer {
+    /// Whether a request for the lock would wait until this one is released. Readers, and holders
+    /// of permits, are let in beside each other.
+    fn excludes(&self, store: &str, name: &str, kind: LockKind) -> bool {
+        let both = self.store == store && self.name == name;
+        both && (self.kind != kind || !matches!(kind, LockKind::Shared | LockKind::Permits))
+    }
+
+    /// Whether the process waits for this one. The variable may have come another way, as by `at`.
+    fn is_above(&self) -> bool {
+        Pid::from_raw(self.process.max(0)).is_some_and(is_ancestor)
+    }
+}
+
+/// The locks of the variable, which has them as JSON. Another program's text has none.
+fn outer() -> Vec<Outer> {
+    let text = env::var(HELD).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Refuses to wait for a lock that a process above this one holds until this one has ended.
+///
+/// # Errors
+///
+/// If it would wait for itself.
+pub(crate) fn refuse_own(
+    store: &Choice,
+    name: &str,
+    kind: LockKind,
+    terms: &Terms,
+) -> Result<(), Failure> {
+    let store = store.public();
+    let excludes = |outer: &Outer| outer.excludes(&store, name, kind) && outer.is_above();
+    let Some(outer) = outer().into_iter().find(|outer| !terms.no_wait && excludes(outer)) else {
+        return Ok(());
+    };
+    let why = format!(
+        "lock {name} is held by process {}, the distlock in whose command this one runs: it would \
+         wait for itself; --no-wait tells that it is busy",
+        outer.process
+    );
+    Err(Failure::new(Code::Usage, why))
+}
+
+/// The variable's text for the command of this process, which holds this lock, too.
+pub(crate) fn with(store: &Choice, name: &str, kind: LockKind) -> String {
+    let (process, name) = (getpid().as_raw_pid(), name.to_owned());
+    let mut held = outer();
+    held.push(Outer { process, store: store.public(), name, kind });
+    serde_json::to_string(&held).unwrap_or_default()
+}
