@@ -163,9 +163,10 @@
 //! ## SQLite
 //!
 //! Linux only. There is no server's clock, so the machine's boot clock counts. It cannot be set,
-//! and it counts a suspend. The file says which boot of the machine and which time namespace it
-//! belongs to: rows of another boot are removed, and a process in another namespace is refused.
-//! Network file systems are refused, since SQLite cannot keep two machines apart there.
+//! and it counts a suspend. The file says which time namespace it belongs to, and a process in
+//! another one is refused. An entry that would live for longer than its TTL is of an earlier boot of
+//! the machine: the next connect removes it. Network file systems are refused, since SQLite cannot
+//! keep two machines apart there.
 //!
 //! The file stays open until the last handle is dropped, also after `close`. A separate thread
 //! closes it. Up to a second after the last drop, of blocking locks too, SQLite's log (`-wal`, some
@@ -173,9 +174,10 @@
 //! them there, as short tools mostly do. That is harmless: the next client of the file uses them.
 //!
 //! The journal is a write-ahead log with `synchronous=NORMAL`: a kill -9 loses nothing. A power cut
-//! may undo the last transactions. But then the machine boots, all locks are over, and tokens jump
-//! by 2^32, so they rise all the same. A write takes a fraction of a millisecond. A process that is
-//! stopped (SIGSTOP) in the middle of one keeps all others out until it goes on.
+//! may undo the last transactions. But then the machine boots, all holders are gone, and tokens jump
+//! by 2^32 when a boot id is new, so they rise all the same. A write takes a fraction of a
+//! millisecond. A process that is stopped (SIGSTOP) in the middle of one keeps all others out until
+//! it goes on.
 //!
 //! ## Servers
 //!
@@ -312,7 +314,7 @@
 //! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one; row -1 holds what the [token floor](lock_core::TokenFloor) was raised to, which the counters are above |
 //! | `distlock_v1_entries` | the holders and waiters: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version`, `granted` |
 //! | `distlock_v1_values` | earlier values of leaders, for a minute |
-//! | `distlock_v1_meta` | SQLite: the boot and the time namespace of the file's clock |
+//! | `distlock_v1_meta` | SQLite: the last hundred boots that have used the file, and the time namespace of its clock |
 //!
 //! `granted` is when the lock was granted, for operators. A lock that is granted at once has it
 //! from its first request. An attempt that has waited learns of the grant by a read. So its client

@@ -26,6 +26,19 @@ pub struct Other {
 pub fn start(part: &str, argument: &str, change: impl FnOnce(&mut Command)) -> Other {
     let mut command = Command::new(env::current_exe().unwrap());
     change(&mut command);
+    play_by(command, part, argument)
+}
+
+/// Starts a process that plays a part with mounts of its own, which a line of the shell makes.
+pub fn start_behind(mount: &str, part: &str, argument: &str) -> Other {
+    // A user that is not root becomes the root of a namespace.
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    command.arg(format!("{mount} && exec \"$@\"")).arg("sh").arg(env::current_exe().unwrap());
+    play_by(command, part, argument)
+}
+
+fn play_by(mut command: Command, part: &str, argument: &str) -> Other {
     command.args(["--exact", "file::child::play", "--nocapture", "--test-threads=1"]);
     command.env(PART, part).env(ARGUMENT, argument);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -34,7 +34,7 @@ use crate::{
         limit::Limit,
         link::Link,
         own_client::{self, Way},
-        sqlite::{file::Location, line::SEATS},
+        sqlite::{clock::Here, file::Location, line::SEATS},
         turns::{Rank, Turn, Turns},
     },
 };
@@ -47,6 +47,9 @@ const OPEN_LIMIT: Duration = Duration::from_secs(4);
 
 /// Identifies the connection of a `data_version`: the numbers of two connections are unrelated.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
+
+/// Asks for the time namespace of a file.
+const CLOCK: &str = "SELECT clock FROM distlock_v1_meta LIMIT 1";
 
 /// A script that only needs a connection.
 const PROBE: &str = "SELECT 1";
@@ -232,29 +235,23 @@ impl Database for Sqlite {
 impl Link for SqliteConnection {
     const DIALECT: Dialect = Dialect::Sqlite;
 
-    /// Also makes sure that the tables are there and belong to this boot of the machine.
+    /// Also makes sure that the tables are there, and that their clock is this process's.
     async fn make(options: &SqliteConnectOptions) -> Result<Self, Failure> {
-        let settled = clock::settled().map_err(Failure::Barred)?;
-        let settle = clock::settle().map_err(Failure::Barred)?;
+        let here = Here::now().map_err(Failure::Barred)?;
         let connect = async {
             let mut connection = SqliteConnection::connect_with(options).await?;
-            let settled = sqlx::query_scalar(AssertSqlSafe(settled));
+            let settled = sqlx::query_scalar(AssertSqlSafe(here.settled()));
             // Mostly it was done before, and there is nothing to write.
             let clock: String = match settled.fetch_optional(&mut connection).await {
                 Ok(Some(clock)) => clock,
-                _ => {
-                    set_up(&mut connection, settle).await?;
-                    let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");
-                    clock.fetch_one(&mut connection).await?
-                }
+                _ => set_up(&mut connection, &here).await?,
             };
             raw_sql(SETUP).execute(&mut connection).await?;
             Ok((connection, clock))
         };
         match connect.await {
-            Ok((connection, clock)) => {
-                clock::check(&clock).map(|()| connection).map_err(Failure::Barred)
-            }
+            Ok((connection, clock)) if here.has(&clock) => Ok(connection),
+            Ok((_, clock)) => Err(Failure::Barred(here.other(&clock))),
             Err(why) if is_final(Dialect::Sqlite, &why) => {
                 Err(Failure::Barred(refused(options.get_filename(), why)))
             }
@@ -267,18 +264,22 @@ impl Link for SqliteConnection {
     }
 }
 
-async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(), sqlx::Error> {
+/// Makes the tables, and settles them in this boot. Returns the time namespace of the file.
+async fn set_up(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<String> {
     // The jump of the tokens at a boot must outlive the next power cut.
     raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
-    if let Err(why) = make_tables(connection, settle).await {
-        raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
-        return Err(why);
-    }
+    let clock = match make_tables(connection, here).await {
+        Ok(clock) => clock,
+        Err(why) => {
+            raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
+            return Err(why);
+        }
+    };
     raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await?;
-    Ok(())
+    Ok(clock)
 }
 
-async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx::Result<()> {
+async fn make_tables(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<String> {
     let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
     raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
     // The tables may be from an earlier version.
@@ -291,9 +292,15 @@ async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx:
         0 => schema::add_granted(Dialect::Sqlite).unwrap_or_default(),
         _ => String::new(),
     };
+    let theirs: Option<String> = sqlx::query_scalar(CLOCK).fetch_optional(&mut *connection).await?;
+    // By another clock, no entry can be judged.
+    let settle = match &theirs {
+        Some(theirs) if !here.has(theirs) => String::new(),
+        _ => here.settle(),
+    };
     let finish = format!("{add} {settle} COMMIT;");
-    raw_sql(AssertSqlSafe(finish)).execute(connection).await?;
-    Ok(())
+    raw_sql(AssertSqlSafe(finish)).execute(&mut *connection).await?;
+    sqlx::query_scalar(CLOCK).fetch_one(connection).await
 }
 
 fn refused(path: &Path, why: sqlx::Error) -> Error {
