@@ -76,10 +76,10 @@
 //!   its TTL at the most. A fixed term is not renewed: its holder learns it at the end of the term.
 //! - If a SQLite file is deleted or replaced while it is in use, its locks are gone, and tokens
 //!   start anew. Holders learn it from their next renewal, and until then two may hold one lock.
-//!   The file's `-wal` and `-shm` must go with it. If they stay, SQLite may apply the old log to
-//!   the new file. Then it is not known which locks are in it, and whether holders are told. Or the
-//!   new file cannot be used (`Unavailable`) until all clients of the old one have noticed, by
-//!   their next request.
+//!   The same if a copy is restored in the file's place and the log (`-wal`, `-shm`) is deleted.
+//!   The log must go with its file. If it stays, SQLite may apply the old log to the new file. Then
+//!   it is not known which locks are in it, and whether holders are told. Or the new file cannot be
+//!   used (`Unavailable`) until all clients of the old one have noticed, by their next request.
 //! - PostgreSQL finds the tables by its `search_path`: users with separate schemas have separate
 //!   locks.
 //! - A queue is read as a whole: an attempt that enters a queue of a thousand gets a thousand rows.
@@ -165,8 +165,12 @@
 //! Linux only. There is no server's clock, so the machine's boot clock counts. It cannot be set,
 //! and it counts a suspend. The file says which time namespace it belongs to, and a process in
 //! another one is refused. An entry that would live for longer than its TTL is of an earlier boot of
-//! the machine: the next connect removes it. Network file systems are refused, since SQLite cannot
-//! keep two machines apart there.
+//! the machine: the next connect removes it.
+//!
+//! Network file systems are refused, since SQLite cannot keep two machines apart there. A file
+//! system that is not known is one of the [`cautions`](lock_core::Guarantees::cautions). A file with
+//! a second name, by a hard link or a mount of the file alone, is refused: SQLite would have another
+//! log for each name. Symbolic links and mounts of its folder are not.
 //!
 //! The file stays open until the last handle is dropped, also after `close`. A separate thread
 //! closes it. Up to a second after the last drop, of blocking locks too, SQLite's log (`-wal`, some

@@ -74,7 +74,7 @@ impl SqlLock {
                 guarantees.fencing = Fencing::BestEffort(FORGETFUL);
             }
             guarantees.cautions = Doubt::cautions(doubts, is_managed);
-            guarantees.cautions.extend(config.caution());
+            guarantees.cautions.extend(config.caution().or_else(|| session.database.caution()));
             Ok(Self { session, guarantees })
         })
     }

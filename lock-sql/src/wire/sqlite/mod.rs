@@ -3,6 +3,7 @@
 mod clock;
 mod file;
 mod line;
+mod shared;
 
 use std::{
     path::{Path, PathBuf},
@@ -51,6 +52,11 @@ const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) A
 /// Asks for the time namespace of a file.
 const CLOCK: &str = "SELECT clock FROM distlock_v1_meta LIMIT 1";
 
+/// Why there is no connection to a file whose log was deleted, until all connections to it are
+/// closed.
+const FORMER_LOG: &str = "its log (-wal and -shm) was deleted while it was in use, and this process still \
+    has it open: the other clients in this process leave it with their next request";
+
 /// A script that only needs a connection.
 const PROBE: &str = "SELECT 1";
 
@@ -66,9 +72,15 @@ pub(crate) struct Sqlite {
     faults: crate::wire::faults::Faults,
 }
 
-/// The file that was found at the path. Later another file may be there.
+/// The file that was found at the path. Later another file may be there, or another log.
 struct File {
     identity: String,
+    /// Its path, which SQLite's log has, too.
+    real: String,
+    /// The log that its connections use, once there are some.
+    log: Option<[u64; 2]>,
+    /// Whether it is known that this process does not have it open with another log.
+    checked: bool,
     connections: Arc<Connections<SqliteConnection>>,
 }
 
@@ -80,7 +92,14 @@ impl File {
         let identity = location.make()?;
         let (path, way) = (location.path.clone(), way.clone());
         let way = Arc::new(move || Ok(way()?.filename(&path)));
-        Ok(Self { identity, connections: Connections::new(Arc::new(Hosts::one(way)), SEATS) })
+        let connections = Connections::new(Arc::new(Hosts::one(way)), SEATS);
+        Ok(Self { identity, real: location.real()?, log: None, checked: false, connections })
+    }
+
+    /// Whether it is at the path, with the log that its connections use.
+    fn is_there(&self, location: &Location) -> bool {
+        location.identity().is_ok_and(|there| there == self.identity)
+            && self.log.is_none_or(|log| shared::log(&self.real) == Some(log))
     }
 }
 
@@ -134,10 +153,13 @@ impl Sqlite {
     }
 
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
-        let file = File::at(&location, &way)?;
+        let mut file = File::at(&location, &way)?;
         let real = location.real()?;
+        let turns = line::turns(&real);
+        // The first client of this process has nothing to look for.
+        file.checked = Arc::strong_count(&turns) == 1;
         let sqlite = Self {
-            turns: line::turns(&real),
+            turns,
             real,
             location,
             file: Mutex::new(file),
@@ -164,16 +186,29 @@ impl Sqlite {
     }
 
     /// Returns the connections to the file that is there now. A file that was deleted or replaced
-    /// is left with all its connections: only its own clients would see it for ever. The locks in
-    /// it are lost, and their holders find that out at their next renewal.
-    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
+    /// is left with all its connections, and so is one whose log was deleted, as when a copy was
+    /// restored in its place: only its own clients would see it for ever. The locks in it are lost,
+    /// and their holders find that out at their next renewal.
+    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>, Failure> {
         let mut file = lock(&self.file);
-        let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
         // A closed client follows no new file.
-        if !is_there && !file.connections.is_refusing() {
-            *file = File::at(&self.location, &self.way)?;
+        if !file.is_there(&self.location) && !file.connections.is_refusing() {
+            *file = File::at(&self.location, &self.way).map_err(Failure::Barred)?;
         }
+        if !file.checked && shared::has_former_log(&file.real) {
+            return Err(Failure::down(FORMER_LOG));
+        }
+        file.checked = true;
         Ok(file.connections.clone())
+    }
+
+    /// Notes which log these connections use.
+    fn note_log(&self, connections: &Arc<Connections<SqliteConnection>>) {
+        let mut file = lock(&self.file);
+        if file.log.is_none() && Arc::ptr_eq(&file.connections, connections) {
+            // No file has the number 0: a log that was deleted at once is noticed, too.
+            file.log = Some(shared::log(&file.real).unwrap_or_default());
+        }
     }
 }
 
@@ -205,8 +240,11 @@ impl Database for Sqlite {
                 self.turns.take(rank, limit.whole()).await?
             }
         };
-        let connections = self.connections().map_err(Failure::Barred)?;
+        let connections = self.connections()?;
         let answer = connections.run(script, limit, turn, caller).await;
+        if answer.is_ok() {
+            self.note_log(&connections);
+        }
         #[cfg(feature = "properties")]
         self.faults.reply(limit).await?;
         answer
@@ -224,6 +262,10 @@ impl Database for Sqlite {
 
     fn path(&self) -> Option<&Path> {
         Some(&self.location.path)
+    }
+
+    fn caution(&self) -> Option<String> {
+        shared::caution(&self.location.path)
     }
 
     #[cfg(feature = "properties")]
