@@ -80,6 +80,9 @@
 //!   The log must go with its file. If it stays, SQLite may apply the old log to the new file. Then
 //!   it is not known which locks are in it, and whether holders are told. Or the new file cannot be
 //!   used (`Unavailable`) until all clients of the old one have noticed, by their next request.
+//! - If the counters are emptied (`TRUNCATE distlock_v1_slots`), they begin anew above the tokens of
+//!   all entries, so no attempt passes a holder. But tokens of locks that were released may come
+//!   again: raise the [token floor](lock_core::TokenFloor).
 //! - PostgreSQL finds the tables by its `search_path`: users with separate schemas have separate
 //!   locks.
 //! - A queue is read as a whole: an attempt that enters a queue of a thousand gets a thousand rows.

@@ -3,6 +3,7 @@
 mod boot;
 mod burst;
 mod child;
+mod counters;
 #[cfg(feature = "properties")]
 mod expiry;
 mod floor;

@@ -4,6 +4,7 @@ mod burst;
 mod cautions;
 mod closing;
 mod costs;
+mod counters;
 mod database;
 mod environment;
 mod fenced;

@@ -2,6 +2,7 @@
 
 pub mod burst;
 pub mod contend;
+pub mod counters;
 pub mod floor;
 pub mod grants;
 mod turn;
