@@ -2,6 +2,7 @@
 
 mod burst;
 mod cautions;
+mod certificates;
 mod closing;
 mod costs;
 mod counters;
@@ -21,6 +22,7 @@ mod replies;
 mod rights;
 mod rotation;
 mod server_name;
+mod session;
 mod stall;
 mod storm;
 mod tls;
