@@ -262,6 +262,7 @@
 //!
 //! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the
 //! others, where only the renewal tells a holder that its lock was revoked.
+//! On a server it leaves out the rows that another transaction has locked, so none waits for them.
 //!
 //! ## What goes first
 //!

@@ -1,5 +1,6 @@
 //! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
 
+mod blocked;
 mod burst;
 mod cautions;
 mod certificates;
