@@ -63,6 +63,7 @@ impl Grants for Session {
         token: u64,
     ) -> Result<Box<dyn Lease>, End> {
         let kept = Kept::new(attempt, token, attempt.hold(sent, ())?);
+        self.listen();
         Ok(Box::new(SqlLease { session: self.clone(), attempt: attempt.clone(), kept }))
     }
 

@@ -230,7 +230,11 @@
 //! `max_statement_time` or, for statements that only read, `max_execution_time`). A request that
 //! has given up before keeps its connection until then, and there are at most ten more such
 //! connections. So a stalled server sees at most 21 connections of a client, however many locks
-//! it asks for and however often.
+//! it asks for and however often. None of these limits ends a commit of PostgreSQL that waits for a
+//! standby (`synchronous_standby_names`). So its connection counts as long as the server says that
+//! commits wait.
+//!
+//! Connections that no request has used for 20 s end, except for one.
 //!
 //! # Implementation
 //!
@@ -291,10 +295,11 @@
 //! ## Waiters
 //!
 //! PostgreSQL tells the waiters that are let in by `NOTIFY`, and besides them at most a writer
-//! behind readers. Each client has one more connection for that. So an attempt that leaves has the
-//! name's counter to itself until its transaction ends. A look every 2.5 to 5 s, and one after each
-//! reconnect, makes up for a lost push. With each renewal the client checks the connection for
-//! pushes: one that has died in silence is replaced within a third of a TTL and 2 s.
+//! behind readers. Each client has one more connection for that, from its first lock, wait or
+//! observer on. An attempt that leaves has the name's counter to itself until its transaction ends.
+//! A look every 2.5 to 5 s, and one after each reconnect, makes up for a lost push. With each
+//! renewal the client checks the connection for pushes: one that has died in silence is replaced
+//! within a third of a TTL and 2 s.
 //!
 //! The others poll: one query per client for all queues that are due, however many of its attempts
 //! wait for a name. A client whose first attempt is at place *n* of a queue waits between half and

@@ -73,6 +73,7 @@ pub(crate) async fn acquire(
     attempt.waits(sent, queue[at].token);
     let look = next_look(session.dialect(), place, blocked_for(&queue, at));
     session.wait(attempt, look, rings);
+    session.listen();
     let granted = wait(session, attempt, caller).await?;
     session.date(attempt);
     session.entered(attempt);

@@ -5,6 +5,7 @@ mod burst;
 mod cautions;
 mod certificates;
 mod closing;
+mod connections;
 mod costs;
 mod counters;
 mod database;
