@@ -95,6 +95,7 @@ async fn play() {
         "hurry" => hurry(Path::new(&argument)).await,
         "hold" => hold(&argument).await,
         "try" => try_it(&argument).await,
+        "fill" => fill(Path::new(&argument)).await,
         "open" => match connect(&argument).await {
             Ok(driver) => say(driver.path().unwrap().display()),
             Err(error) => say(error),
@@ -148,6 +149,18 @@ async fn hold(url: &str) {
     guard.release().await.unwrap();
     say("released");
     until_told();
+}
+
+/// Tries on a disk that it has filled, and again when there is room.
+async fn fill(folder: &Path) {
+    let (locks, filler) = (locks(&folder.join("locks.db")).await, folder.join("filler"));
+    let lock = locks.lock("a").unwrap().ttl(Duration::from_secs(2));
+    lock.acquire().await.unwrap().release().await.unwrap();
+    // Until there is no room.
+    std::fs::write(&filler, vec![0; 1 << 24]).unwrap_err();
+    say(lock.acquire().await.unwrap_err());
+    std::fs::remove_file(filler).unwrap();
+    say(lock.acquire().await.unwrap().token());
 }
 
 /// Tries once, and again for each order.

@@ -7,6 +7,7 @@ mod counters;
 #[cfg(feature = "properties")]
 mod expiry;
 mod floor;
+mod full;
 mod grants;
 mod killed;
 mod own_client;

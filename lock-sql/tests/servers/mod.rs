@@ -20,6 +20,7 @@ mod logins;
 mod own_client;
 mod pushes;
 mod read_only;
+mod refusals;
 mod replies;
 mod rights;
 mod rotation;
