@@ -46,14 +46,14 @@ impl SqlLock {
     /// # Errors
     /// Within 4 s, or a bit more than twice a `connect_timeout` above 2 s:
     ///
-    /// - [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be reached or
-    ///   the file's directory is not there.
+    /// - [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be reached.
     /// - [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the tables are
     ///   missing and the user may not create them (see [`schema`](crate::schema)), or if the file
     ///   may not be written.
-    /// - [`Error::Rejected`](lock_core::Error::Rejected) if the file is on a network file system or
-    ///   in another time namespace, or if the server cannot keep locks as it is set up (see the
-    ///   crate's documentation).
+    /// - [`Error::Rejected`](lock_core::Error::Rejected) if there is no such database or no directory
+    ///   for the file, if the file is on a network file system, has a second name, or is in another
+    ///   time namespace, or if the server cannot keep locks as it is set up (see the crate's
+    ///   documentation).
     /// - [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
     ///
     /// # Cancel safety

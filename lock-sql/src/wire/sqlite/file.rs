@@ -60,9 +60,9 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if its directory is not there, or the path is a directory.
-    /// [`Error::Denied`] if the file cannot be created, or not be written. [`Error::Rejected`] on a
-    /// network file system, and if the file has another name.
+    /// [`Error::Rejected`] if its directory is not there, if the path is a directory, on a network
+    /// file system, and if the file has another name. [`Error::Denied`] if the file cannot be
+    /// created, or not be written.
     pub(super) fn make(&self) -> Result<String> {
         let path = &self.path;
         if path.is_dir() {
@@ -146,9 +146,9 @@ fn not_made(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// The error for a path where there can be no file at present.
+/// The error for a path where there can be no file.
 fn no_file(path: &Path, why: impl Display) -> Error {
-    errors::unavailable("sqlite", "connect", Effect::None, format!("{}: {why}", path.display()))
+    errors::rejected("sqlite", "connect", Effect::None, format!("{}: {why}", path.display()))
 }
 
 fn denied(path: &Path, error: io::Error) -> Error {
