@@ -23,10 +23,7 @@ use lock_core::{
         limits, poison::lock,
     },
 };
-use tokio::{
-    sync::{Notify, OwnedRwLockReadGuard, RwLock},
-    time::timeout,
-};
+use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use uuid::Uuid;
 
 use self::{
@@ -236,7 +233,7 @@ impl Session {
         let attempts = self.book().close();
         attempts.iter().for_each(|attempt| attempt.closed());
         // A request that is under way may still enter its queue.
-        let busy = timeout(deadline.since(Clock::Boot.now()), self.busy.write()).await;
+        let busy = Clock::Boot.timeout(limits::CLOSE, self.busy.write()).await;
         let mut result = Ok(());
         for attempts in attempts.chunks(CHUNK) {
             result = result.and(self.leave("close", attempts, true, deadline).await);
