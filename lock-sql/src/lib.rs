@@ -90,8 +90,9 @@
 //! - A queue is read as a whole: an attempt that enters a queue of a thousand gets a thousand rows.
 //!   When one of a thousand permits is released, PostgreSQL adds up the others, for some
 //!   milliseconds.
-//! - On MySQL, `max_allowed_packet` limits the statements that carry a lock's name, value and
-//!   holder.
+//! - A leader's value has at most 1 MiB, and a holder's description 64 KiB: longer ones are refused
+//!   before they are sent. MySQL takes a set of a hundred such descriptions if `max_allowed_packet`
+//!   is 16 MB.
 //!
 //! ## A fenced write in the same database
 //!

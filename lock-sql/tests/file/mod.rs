@@ -16,6 +16,7 @@ mod processes;
 mod replaced;
 #[cfg(feature = "properties")]
 mod replies;
+mod sizes;
 mod users;
 mod vain;
 

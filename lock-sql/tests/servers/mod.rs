@@ -26,6 +26,7 @@ mod rights;
 mod rotation;
 mod server_name;
 mod session;
+mod sizes;
 mod stall;
 mod storm;
 mod tls;

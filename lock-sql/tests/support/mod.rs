@@ -5,6 +5,7 @@ pub mod contend;
 pub mod counters;
 pub mod floor;
 pub mod grants;
+pub mod sizes;
 mod turn;
 pub mod vain;
 
