@@ -4,11 +4,13 @@
 //! |---|---|---|
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`; SQLite 10: the server ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
-//! | MySQL 1040, 1203, 1205, 1213, 1226, 1969, 3024, 4031; PostgreSQL `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
+//! | MySQL 1023, 1026, 1030, 1053, 1152, 1158 to 1161, 1180, 1184, 1317, 1927, 3169; PostgreSQL `08...`, `25P03`, `25P04`, `40003`, `57P01`, `57P02`, `57P04`, `58000`, `58030`; SQLite 10: the server ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
+//! | MySQL 1040, 1129, 1135, 1203, 1205, 1206, 1213, 1226, 1969, 3024, 3032, 3168, 4031; PostgreSQL `40001`, `40P01`, `53300`, `55000`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6, 15, 17: the database is busy, is being maintained, or takes no more connections | `Unavailable` | none |
+//! | MySQL 1021, 1037, 1038, 1041, 1114; PostgreSQL `53...`; SQLite 7, 13: no room on the disk or in memory | `Unavailable` | none |
 //! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: the server takes no writes any more. The client ends its connections to it, and resolves the address anew | `Unavailable` | none |
-//! | MySQL 1044, 1045, 1049, 1142, 1227, 1698, 1862, 3118, 3955; MariaDB 4150, 4151; PostgreSQL `28...`, `3D000`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
-//! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
+//! | MySQL 1044, 1045, 1130, 1142, 1143, 1227, 1251, 1524, 1698, 1820, 1862, 3118, 3955; MariaDB 4150, 4151; PostgreSQL `28...`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
+//! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open, a login method that the client library lacks | `Denied` | none |
+//! | MySQL 1049; PostgreSQL `3D000`: there is no such database | `Rejected` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
 use lock_core::{
@@ -17,9 +19,9 @@ use lock_core::{
 };
 use sqlx::error::DatabaseError;
 
-use crate::layout::dialect::Dialect;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use crate::wire::tls_error;
+use crate::{layout::dialect::Dialect, wire::method};
 
 /// Why a database refuses a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,6 +34,8 @@ pub(crate) enum Refusal {
     ReadOnly,
     /// A retry does not help.
     Denied,
+    /// The database is missing.
+    NoDatabase,
     /// A table is missing.
     NoTable,
     /// A column is missing.
@@ -54,7 +58,7 @@ impl Refusal {
     /// Extended codes have the plain one in their lowest byte.
     fn of_sqlite(code: i32, message: &str) -> Self {
         match code & 0xff {
-            5 | 6 => Self::Passing,
+            5 | 6 | 7 | 13 | 15 | 17 => Self::Passing,
             10 => Self::Ended,
             3 | 8 | 14 | 23 => Self::Denied,
             1 if message.contains("no such table") => Self::NoTable,
@@ -67,24 +71,33 @@ impl Refusal {
     fn of_postgres(code: &str) -> Self {
         match code {
             "25006" => Self::ReadOnly,
-            "40001" | "40P01" | "53300" | "55P03" | "57014" | "57P03" | "57P05" => Self::Passing,
-            "25P04" | "57P01" | "57P02" => Self::Ended,
-            code if code.starts_with("08") => Self::Ended,
-            "3D000" | "3F000" | "42501" => Self::Denied,
+            "40001" | "40P01" | "55000" | "55P03" | "57014" | "57P03" | "57P05" => Self::Passing,
+            "25P03" | "25P04" | "40003" | "57P01" | "57P02" | "57P04" => Self::Ended,
+            "58000" | "58030" => Self::Ended,
+            "3D000" => Self::NoDatabase,
+            "3F000" | "42501" => Self::Denied,
             "42P01" => Self::NoTable,
             "42703" => Self::NoColumn,
             "42701" => Self::SameColumn,
-            code if code.starts_with("28") => Self::Denied,
-            _ => Self::Else,
+            code => match code.get(..2) {
+                Some("08") => Self::Ended,
+                Some("28") => Self::Denied,
+                Some("53") => Self::Passing,
+                _ => Self::Else,
+            },
         }
     }
 
     fn of_mysql(number: u16) -> Self {
         match number {
-            1040 | 1203 | 1205 | 1213 | 1226 | 1969 | 3024 | 4031 => Self::Passing,
+            1040 | 1129 | 1135 | 1203 | 1205 | 1206 | 1213 | 1226 | 1969 => Self::Passing,
+            1021 | 1037 | 1038 | 1041 | 1114 => Self::Passing,
+            3024 | 3032 | 3168 | 4031 => Self::Passing,
             1290 | 1792 | 1836 => Self::ReadOnly,
-            1053 | 1317 | 1927 | 3169 => Self::Ended,
-            1044 | 1049 | 1142 | 1227 => Self::Denied,
+            1023 | 1026 | 1030 | 1053 | 1152 | 1158..=1161 | 1180 | 1184 => Self::Ended,
+            1317 | 1927 | 3169 => Self::Ended,
+            1049 => Self::NoDatabase,
+            1044 | 1130 | 1142 | 1143 | 1227 | 1251 | 1524 => Self::Denied,
             number if MYSQL_LOGINS.contains(&number) => Self::Denied,
             1146 => Self::NoTable,
             1054 => Self::NoColumn,
@@ -106,8 +119,11 @@ fn mysql_number(_: &dyn DatabaseError) -> u16 {
 }
 
 /// MySQL's and MariaDB's numbers for a login that is refused: it is wrong (1045, 1698), its password
-/// has expired (1862), or the account is locked (3118, 3955, 4150, 4151).
-const MYSQL_LOGINS: [u16; 7] = [1045, 1698, 1862, 3118, 3955, 4150, 4151];
+/// has expired (1820, 1862), or the account is locked (3118, 3955, 4150, 4151).
+const MYSQL_LOGINS: [u16; 8] = [1045, 1698, 1820, 1862, 3118, 3955, 4150, 4151];
+
+/// MySQL's number for a database that the user may not use. Of one that is missing, it says the same.
+const NO_RIGHT: u16 = 1044;
 
 /// The refusal of a login in other words, or of one that is not sent again so soon.
 #[derive(Debug, thiserror::Error)]
@@ -143,12 +159,13 @@ pub(crate) fn refused_login(dialect: Dialect, error: &Error) -> Option<String> {
 pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
     let store = dialect.store();
     let refusal = error.as_database_error().map(|error| Refusal::of(dialect, error));
-    let (is_distrust, is_nonsense) = (is_distrust(&error), is_nonsense(&error));
+    let (is_distrust, is_nonsense) = (is_distrust(dialect, &error), is_nonsense(&error));
     let source = told(dialect, error);
     match refusal {
         Some(Refusal::Passing | Refusal::ReadOnly) => unavailable(store, op, Effect::None, source),
         Some(Refusal::Ended) => unavailable(store, op, Effect::Unknown, source),
         Some(Refusal::Denied) => denied(store, op, source),
+        Some(Refusal::NoDatabase) => rejected(store, op, Effect::None, source),
         None if is_distrust => denied(store, op, source),
         None if !is_nonsense => unavailable(store, op, Effect::Unknown, source),
         _ => rejected(store, op, Effect::Unknown, source),
@@ -176,10 +193,21 @@ pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
     if let Some(text) = tls_error::explained(&error) {
         return Told { text, source: error }.into();
     }
+    if let Some(text) = method::lacking(dialect, &error) {
+        return Told { text, source: error }.into();
+    }
     let text = match &error {
+        sqlx::Error::Database(said) if is_no_database(dialect, &**said) => {
+            let (said, code) = (said.message(), said.code().unwrap_or_default());
+            format!("{said} ({code}): create it (CREATE DATABASE), or name another one")
+        }
         sqlx::Error::Database(said) if dialect == Dialect::Postgres => {
             format!("{} ({})", said.message(), said.code().unwrap_or_default())
         }
+        sqlx::Error::Database(said) if mysql_number(&**said) == NO_RIGHT => format!(
+            "{}: there is none of this name, or the user has no right to it",
+            said.message()
+        ),
         sqlx::Error::Configuration(why) if why.to_string().contains("mysql-rsa") => {
             "the server wants the password encrypted, and the connection has no TLS: switch it on \
              at the server, and use tls=verify"
@@ -188,6 +216,10 @@ pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
         _ => return error.into(),
     };
     Told { text, source: error }.into()
+}
+
+fn is_no_database(dialect: Dialect, said: &dyn DatabaseError) -> bool {
+    Refusal::of(dialect, said) == Refusal::NoDatabase
 }
 
 /// Same as [`convert`], for a request that was not sent.
@@ -253,16 +285,18 @@ pub(crate) fn may_have_run(dialect: Dialect, error: &sqlx::Error) -> bool {
 /// Whether a retry does not help against this error.
 pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
     is_nonsense(error)
-        || is_distrust(error)
+        || is_distrust(dialect, error)
         || error.as_database_error().is_some() && !is_passing(dialect, error)
 }
 
-/// Whether the server did not prove its identity, or the client would not send it the password.
-fn is_distrust(error: &sqlx::Error) -> bool {
+/// Whether the server did not prove its identity, the client would not send it the password, or it
+/// has no way to log in.
+fn is_distrust(dialect: Dialect, error: &sqlx::Error) -> bool {
     match error {
         #[cfg(any(feature = "mysql", feature = "postgres"))]
         sqlx::Error::Io(error) => tls_error::is_distrust(error),
-        error => matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Configuration(_)),
+        sqlx::Error::Tls(_) | sqlx::Error::Configuration(_) => true,
+        error => method::lacking(dialect, error).is_some(),
     }
 }
 
@@ -290,35 +324,43 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table() {
-        use Refusal::{Denied, Else, Ended, NoColumn, NoTable, Passing, ReadOnly};
-        for (code, expected) in
-            [(5, Passing), (517, Passing), (6, Passing), (522, Ended), (8, Denied), (13, Else)]
-        {
-            assert_eq!(Refusal::of_sqlite(code, ""), expected, "{code}");
+        use Refusal::{Denied, Else, Ended, NoColumn, NoDatabase, NoTable, Passing, ReadOnly};
+        let sqlite: [(&[i32], _); 4] = [
+            (&[5, 517, 6, 7, 13, 15], Passing),
+            (&[10, 522], Ended),
+            (&[8, 14], Denied),
+            (&[11, 26], Else),
+        ];
+        for (codes, expected) in sqlite {
+            codes
+                .iter()
+                .for_each(|code| assert_eq!(Refusal::of_sqlite(*code, ""), expected, "{code}"));
         }
         assert_eq!(Refusal::of_sqlite(1, "no such table: x"), NoTable);
         assert_eq!(Refusal::of_sqlite(1, "no such column: x"), NoColumn);
         assert_eq!(Refusal::of_sqlite(1, "table x has no column named y"), NoColumn);
-        let postgres: [(&[&str], _); 6] = [
-            (&["40001", "40P01", "57P03", "57P05"], Passing),
+        let postgres: [(&[&str], _); 7] = [
+            (&["40001", "40P01", "53100", "53200", "53300", "55000", "57P03", "57P05"], Passing),
             (&["25006"], ReadOnly),
-            (&["57P01", "08006"], Ended),
-            (&["28P01", "42501", "3D000"], Denied),
+            (&["57P01", "57P04", "08006", "58030"], Ended),
+            (&["28P01", "42501"], Denied),
+            (&["3D000"], NoDatabase),
             (&["42P01"], NoTable),
-            (&["23505"], Else),
+            (&["23505", "54000", "XX001"], Else),
         ];
         for (codes, expected) in postgres {
             codes
                 .iter()
                 .for_each(|code| assert_eq!(Refusal::of_postgres(code), expected, "{code}"));
         }
-        let mysql: [(&[u16], _); 6] = [
-            (&[1213, 1205, 3024], Passing),
+        let mysql: [(&[u16], _); 7] = [
+            (&[1021, 1040, 1114, 1129, 1213, 1205, 3024, 3032], Passing),
             (&[1290, 1836], ReadOnly),
-            (&[1317, 1927], Ended),
-            (&[1045, 1049, 1862, 3118, 3955, 4150, 4151], Denied),
+            (&[1030, 1180, 1317, 1927], Ended),
+            (&[1049], NoDatabase),
+            (&[1045, 1130, 1251, 1820, 1862, 3118, 3955, 4150, 4151], Denied),
             (&[1146], NoTable),
-            (&[1062], Else),
+            (&[1062, 1153], Else),
         ];
         for (numbers, expected) in mysql {
             numbers.iter().for_each(|n| assert_eq!(Refusal::of_mysql(*n), expected, "{n}"));

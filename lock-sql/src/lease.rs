@@ -11,7 +11,7 @@ use lock_core::{
 use crate::{
     acquire::detach,
     error,
-    layout::row::Row,
+    layout::{row::Row, sizes},
     session::{Session, attempt::Attempt},
     wire::{script::Script, turns::Rank},
 };
@@ -63,6 +63,7 @@ impl Grants for Session {
         token: u64,
     ) -> Result<Box<dyn Lease>, End> {
         let kept = Kept::new(attempt, token, attempt.hold(sent, ())?);
+        self.listen();
         Ok(Box::new(SqlLease { session: self.clone(), attempt: attempt.clone(), kept }))
     }
 
@@ -106,6 +107,7 @@ impl Lease for SqlLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
+        sizes::check_value(value)?;
         let (name, id, version) = (&self.attempt.name, self.attempt.id, self.kept.next_version());
         let publish = |script: Script| script.publish(name, id, version, value);
         self.change("publish", publish).await.map(drop)

@@ -70,23 +70,29 @@
 //! - If a server's clock jumps forward, locks and waiting attempts end early. Their owners learn it
 //!   from their next renewal, and until then two may hold one lock. Only tokens help against that.
 //!   If a server's clock is set back, a dead holder's lock stays for as much longer.
+//!   A failover is a jump by the difference of the two servers' clocks. A clock that is slewed by
+//!   more than 5 % ends the lock of a holder that is cut off before the holder stops.
 //! - A request that a stalled server or a broken connection left behind may run later: the entry
 //!   that it makes ends with its TTL.
 //! - On SQLite and MySQL a holder learns of a revoked lock by its next renewal: after an eighth of
 //!   its TTL at the most. A fixed term is not renewed: its holder learns it at the end of the term.
 //! - If a SQLite file is deleted or replaced while it is in use, its locks are gone, and tokens
 //!   start anew. Holders learn it from their next renewal, and until then two may hold one lock.
-//!   The file's `-wal` and `-shm` must go with it. If they stay, SQLite may apply the old log to
-//!   the new file. Then it is not known which locks are in it, and whether holders are told. Or the
-//!   new file cannot be used (`Unavailable`) until all clients of the old one have noticed, by
-//!   their next request.
+//!   The same if a copy is restored in the file's place and the log (`-wal`, `-shm`) is deleted.
+//!   The log must go with its file. If it stays, SQLite may apply the old log to the new file. Then
+//!   it is not known which locks are in it, and whether holders are told. Or the new file cannot be
+//!   used (`Unavailable`) until all clients of the old one have noticed, by their next request.
+//! - If the counters are emptied (`TRUNCATE distlock_v1_slots`), they begin anew above the tokens of
+//!   all entries, so no attempt passes a holder. But tokens of locks that were released may come
+//!   again: raise the [token floor](lock_core::TokenFloor).
 //! - PostgreSQL finds the tables by its `search_path`: users with separate schemas have separate
 //!   locks.
 //! - A queue is read as a whole: an attempt that enters a queue of a thousand gets a thousand rows.
 //!   When one of a thousand permits is released, PostgreSQL adds up the others, for some
 //!   milliseconds.
-//! - On MySQL, `max_allowed_packet` limits the statements that carry a lock's name, value and
-//!   holder.
+//! - A leader's value has at most 1 MiB, and a holder's description 64 KiB: longer ones are refused
+//!   before they are sent. MySQL takes a set of a hundred such descriptions if `max_allowed_packet`
+//!   is 16 MB.
 //!
 //! ## A fenced write in the same database
 //!
@@ -115,7 +121,7 @@
 //! | `password_file` | of a server: a file with the password | none | a path |
 //! | `password_env` | of a server: the environment variable with the password | none | a name |
 //! | `connect_timeout` | longest time until one server is reached and logged in to | that of the request, at least `1s`; with several hosts `1s` | `100ms` to `1m` |
-//! | `request_timeout` | longest wait for the answer to one request, which is then sent again | a third of the TTL, at most `2s`; while connecting `3.5s`. The server itself ends a request after `3s` | `100ms` to `1m` |
+//! | `request_timeout` | longest wait for the answer to one request, which is then sent again | a third of the TTL, at most `2s`, or `4s` for a release; while connecting `3.5s`. The server itself ends a request after `3s` | `100ms` to `1m` |
 //! | `failover` | `managed`: another server may take over, and somebody else fences the former primary | none | `managed` |
 //!
 //! SQLite's path may be relative, as in `sqlite:locks.db`: to the working directory at the time of
@@ -163,9 +169,14 @@
 //! ## SQLite
 //!
 //! Linux only. There is no server's clock, so the machine's boot clock counts. It cannot be set,
-//! and it counts a suspend. The file says which boot of the machine and which time namespace it
-//! belongs to: rows of another boot are removed, and a process in another namespace is refused.
-//! Network file systems are refused, since SQLite cannot keep two machines apart there.
+//! and it counts a suspend. The file says which time namespace it belongs to, and a process in
+//! another one is refused. An entry that would live for longer than its TTL is of an earlier boot of
+//! the machine: the next connect removes it.
+//!
+//! Network file systems are refused, since SQLite cannot keep two machines apart there. A file
+//! system that is not known is one of the [`cautions`](lock_core::Guarantees::cautions). A file with
+//! a second name, by a hard link or a mount of the file alone, is refused: SQLite would have another
+//! log for each name. Symbolic links and mounts of its folder are not.
 //!
 //! The file stays open until the last handle is dropped, also after `close`. A separate thread
 //! closes it. Up to a second after the last drop, of blocking locks too, SQLite's log (`-wal`, some
@@ -173,9 +184,10 @@
 //! them there, as short tools mostly do. That is harmless: the next client of the file uses them.
 //!
 //! The journal is a write-ahead log with `synchronous=NORMAL`: a kill -9 loses nothing. A power cut
-//! may undo the last transactions. But then the machine boots, all locks are over, and tokens jump
-//! by 2^32, so they rise all the same. A write takes a fraction of a millisecond. A process that is
-//! stopped (SIGSTOP) in the middle of one keeps all others out until it goes on.
+//! may undo the last transactions. But then the machine boots, all holders are gone, and tokens jump
+//! by 2^32 when a boot id is new, so they rise all the same. A write takes a fraction of a
+//! millisecond. A process that is stopped (SIGSTOP) in the middle of one keeps all others out until
+//! it goes on.
 //!
 //! ## Servers
 //!
@@ -221,7 +233,11 @@
 //! `max_statement_time` or, for statements that only read, `max_execution_time`). A request that
 //! has given up before keeps its connection until then, and there are at most ten more such
 //! connections. So a stalled server sees at most 21 connections of a client, however many locks
-//! it asks for and however often.
+//! it asks for and however often. None of these limits ends a commit of PostgreSQL that waits for a
+//! standby (`synchronous_standby_names`). So its connection counts as long as the server says that
+//! commits wait.
+//!
+//! Connections that no request has used for 20 s end, except for one.
 //!
 //! # Implementation
 //!
@@ -253,6 +269,7 @@
 //!
 //! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the
 //! others, where only the renewal tells a holder that its lock was revoked.
+//! On a server it leaves out the rows that another transaction has locked, so none waits for them.
 //!
 //! ## What goes first
 //!
@@ -281,10 +298,11 @@
 //! ## Waiters
 //!
 //! PostgreSQL tells the waiters that are let in by `NOTIFY`, and besides them at most a writer
-//! behind readers. Each client has one more connection for that. So an attempt that leaves has the
-//! name's counter to itself until its transaction ends. A look every 2.5 to 5 s, and one after each
-//! reconnect, makes up for a lost push. With each renewal the client checks the connection for
-//! pushes: one that has died in silence is replaced within a third of a TTL and 2 s.
+//! behind readers. Each client has one more connection for that, from its first lock, wait or
+//! observer on. An attempt that leaves has the name's counter to itself until its transaction ends.
+//! A look every 2.5 to 5 s, and one after each reconnect, makes up for a lost push. With each
+//! renewal the client checks the connection for pushes: one that has died in silence is replaced
+//! within a third of a TTL and 2 s.
 //!
 //! The others poll: one query per client for all queues that are due, however many of its attempts
 //! wait for a name. A client whose first attempt is at place *n* of a queue waits between half and
@@ -312,7 +330,7 @@
 //! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one; row -1 holds what the [token floor](lock_core::TokenFloor) was raised to, which the counters are above |
 //! | `distlock_v1_entries` | the holders and waiters: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version`, `granted` |
 //! | `distlock_v1_values` | earlier values of leaders, for a minute |
-//! | `distlock_v1_meta` | SQLite: the boot and the time namespace of the file's clock |
+//! | `distlock_v1_meta` | SQLite: the last hundred boots that have used the file, and the time namespace of its clock |
 //!
 //! `granted` is when the lock was granted, for operators. A lock that is granted at once has it
 //! from its first request. An attempt that has waited learns of the grant by a read. So its client

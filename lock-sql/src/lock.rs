@@ -17,7 +17,7 @@ use crate::{
     acquire::{self, detach, set},
     config::{SqlConfig, TTL},
     election::observe,
-    layout::dialect::Dialect,
+    layout::{dialect::Dialect, sizes},
     session::{Session, attempt::Attempt},
     wire::own_client::OwnPool,
 };
@@ -46,14 +46,14 @@ impl SqlLock {
     /// # Errors
     /// Within 4 s, or a bit more than twice a `connect_timeout` above 2 s:
     ///
-    /// - [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be reached or
-    ///   the file's directory is not there.
+    /// - [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be reached.
     /// - [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the tables are
     ///   missing and the user may not create them (see [`schema`](crate::schema)), or if the file
     ///   may not be written.
-    /// - [`Error::Rejected`](lock_core::Error::Rejected) if the file is on a network file system or
-    ///   in another time namespace, or if the server cannot keep locks as it is set up (see the
-    ///   crate's documentation).
+    /// - [`Error::Rejected`](lock_core::Error::Rejected) if there is no such database or no directory
+    ///   for the file, if the file is on a network file system, has a second name, or is in another
+    ///   time namespace, or if the server cannot keep locks as it is set up (see the crate's
+    ///   documentation).
     /// - [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
     ///
     /// # Cancel safety
@@ -74,7 +74,7 @@ impl SqlLock {
                 guarantees.fencing = Fencing::BestEffort(FORGETFUL);
             }
             guarantees.cautions = Doubt::cautions(doubts, is_managed);
-            guarantees.cautions.extend(config.caution());
+            guarantees.cautions.extend(config.caution().or_else(|| session.database.caution()));
             Ok(Self { session, guarantees })
         })
     }
@@ -110,6 +110,15 @@ impl SqlLock {
     /// The file that the locks are in; `None` if they are on a server.
     pub fn path(&self) -> Option<&Path> {
         self.session.database.path()
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the value or the holder's
+    /// description is too long.
+    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Result<Arc<Attempt>> {
+        sizes::check(request)?;
+        Ok(Attempt::new(self.session.dialect(), request, caller))
     }
 
     /// Returns the faults that break this client's way to the file.
@@ -163,15 +172,14 @@ impl DistributedLock for SqlLock {
         request: Request,
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = Attempt::new(self.session.dialect(), &request, &caller);
+        let attempt = self.attempt(&request, &caller)?;
         let granted = acquire::acquire(&self.session, &attempt, &request, &caller);
         lease(&self.session, &attempt, granted).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        let dialect = self.session.dialect();
-        let attempt = |(request, caller): &Wish| Attempt::new(dialect, request, caller);
-        let attempts: Vec<_> = wishes.iter().map(attempt).collect();
+        let attempt = |(request, caller): &Wish| self.attempt(request, caller);
+        let attempts = wishes.iter().map(attempt).collect::<Result<Vec<_>>>()?;
         leases(&self.session, &attempts, set::acquire(&self.session, &attempts, &wishes)).await
     }
 
@@ -181,7 +189,7 @@ impl DistributedLock for SqlLock {
         caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = Attempt::new(self.session.dialect(), &request, &caller);
+        let attempt = self.attempt(&request, &caller)?;
         let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket);
         lease(&self.session, &attempt, adopted).await
     }

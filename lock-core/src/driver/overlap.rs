@@ -30,7 +30,9 @@ pub enum Overlap {
     Restart,
     /// Another node takes over without the newest writes.
     Failover,
-    /// The clock that the server uses to end holds jumps forward.
+    /// The clock that the server uses to end holds jumps forward, or another server takes over whose
+    /// clock is ahead. A clock that is slewed by more than a twentieth does the same to a holder
+    /// that is cut off.
     ClockJump,
     /// The cluster's leader stalls while it is cut off from the other nodes, and then confirms a
     /// renewal of a session that they have ended.

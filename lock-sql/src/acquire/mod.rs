@@ -13,7 +13,10 @@ use lock_core::{
 };
 
 use crate::{
-    layout::row::{Row, Rows},
+    layout::{
+        row::{Row, Rows},
+        schema,
+    },
     queue::schedule::{blocked_for, next_look},
     session::{Session, attempt::Attempt},
     wire::{script::Script, turns::Rank},
@@ -43,10 +46,10 @@ pub(crate) async fn acquire(
     if caller.is_cancelled() {
         return Err(Error::Contended { name: attempt.name.clone() });
     }
-    let (own, deadline) = (slice::from_ref(attempt), Clock::Boot.now() + limit);
-    let enter = |script: Script| script.acquire(request, attempt.id, session.id);
-    let (sent, queue) = ask(session, own, ("acquire", Rank::Ask), enter, deadline, caller).await?;
+    let deadline = Clock::Boot.now() + limit;
+    let (sent, queue) = enter(session, attempt, request, deadline, caller).await?;
     if caller.is_cancelled() {
+        let own = slice::from_ref(attempt);
         session.remove(own, true, Clock::Boot.now() + attempt.ttl).await?;
         return Err(Error::Contended { name: attempt.name.clone() });
     }
@@ -70,10 +73,35 @@ pub(crate) async fn acquire(
     attempt.waits(sent, queue[at].token);
     let look = next_look(session.dialect(), place, blocked_for(&queue, at));
     session.wait(attempt, look, rings);
+    session.listen();
     let granted = wait(session, attempt, caller).await?;
     session.date(attempt);
     session.entered(attempt);
     Ok(granted)
+}
+
+/// Enters the queue, and returns when the answered request was sent, and the queue.
+///
+/// # Errors
+///
+/// Same as [`ask`].
+async fn enter(
+    session: &Arc<Session>,
+    attempt: &Arc<Attempt>,
+    request: &Request,
+    deadline: Instant,
+    caller: &lock_core::Attempt,
+) -> Result<(Instant, Rows)> {
+    let (own, op) = (slice::from_ref(attempt), ("acquire", Rank::Ask));
+    let enter = |script: Script| script.acquire(request, attempt.id, session.id);
+    let answer = ask(session, own, op, enter, deadline, caller).await?;
+    if caller.is_cancelled() || !is_left_out(attempt, request, &answer.1) {
+        return Ok(answer);
+    }
+    // Its counter is gone, or what was in the way has left meanwhile.
+    let fill = |script: Script| schema::fill(script.0);
+    session.insist(op, fill, attempt.patience(), deadline, Some(caller)).await?;
+    ask(session, own, op, enter, deadline, caller).await
 }
 
 /// Sends a request that gives these attempts their entries until the database answers. If it fails,
@@ -93,6 +121,16 @@ async fn ask(
         session.remove_later(attempts.to_vec());
     }
     answer
+}
+
+/// Whether the attempt is not in the queue, and nothing there is the reason.
+fn is_left_out(attempt: &Attempt, request: &Request, queue: &[Row]) -> bool {
+    let kinds: Vec<_> = queue.iter().map(|row| row.kind).collect();
+    let is_welcome = match request.wait {
+        Wait::Try => judge(&kinds, request.kind) == Verdict::Admitted,
+        _ => other_limit(kinds, request.kind).is_none(),
+    };
+    is_welcome && queue.iter().all(|row| row.attempt != attempt.id)
 }
 
 /// Why the attempt is not in the queue.

@@ -48,6 +48,7 @@ pub(crate) async fn observe(
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
     let bell = session.waiters.observers.add(name);
+    session.listen();
     let mut observer = Observer {
         session: Arc::downgrade(session),
         dialect: session.dialect(),

@@ -1,8 +1,8 @@
 //! The differences between the databases.
 
-use std::fmt::Write;
-
 use lock_core::Instant;
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Stands for the time at which a script is sent.
 const SENT: &str = "$SENT";
@@ -65,8 +65,7 @@ impl Dialect {
         let mut hex = String::with_capacity(bytes.len() * 2 + 16);
         hex.push_str(if self == Self::Postgres { "decode('" } else { "x'" });
         for byte in bytes {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
+            hex.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
         }
         hex.push_str(if self == Self::Postgres { "', 'hex')" } else { "'" });
         hex

@@ -3,3 +3,4 @@
 pub(crate) mod dialect;
 pub(crate) mod row;
 pub(crate) mod schema;
+pub(crate) mod sizes;

@@ -119,12 +119,25 @@ pub(crate) fn add_granted(dialect: Dialect) -> Option<String> {
     }
 }
 
-/// Statements that add the counters that are missing.
+/// A statement that adds the counters that are missing. They begin above every token that is left:
+/// with a smaller one, a new attempt would come before a holder.
 pub(crate) fn fill(dialect: Dialect) -> String {
-    let rows: Vec<_> = (0..dialect.slots()).map(|slot| format!("({slot}, 0)")).collect();
-    let rows = rows.join(", ");
-    match dialect {
-        Dialect::MySql => format!("INSERT IGNORE INTO distlock_v1_slots VALUES {rows};\n"),
-        _ => format!("INSERT INTO distlock_v1_slots VALUES {rows} ON CONFLICT DO NOTHING;\n"),
-    }
+    let slots: Vec<_> = (0..dialect.slots()).map(|slot| format!("SELECT {slot} AS slot")).collect();
+    let (slots, newest) = (slots.join(" UNION ALL "), newest());
+    let (insert, unless) = match dialect {
+        Dialect::MySql => ("INSERT IGNORE", ""),
+        Dialect::Sqlite | Dialect::Postgres => ("INSERT", " ON CONFLICT DO NOTHING"),
+    };
+    format!(
+        "{insert} INTO distlock_v1_slots (slot, token) SELECT wanted.slot, {newest} \
+         FROM ({slots}) AS wanted WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_slots AS present \
+         WHERE present.slot = wanted.slot){unless};\n"
+    )
+}
+
+/// The greatest token that the tables show, as an expression for a statement.
+fn newest() -> String {
+    let of = |table| format!("SELECT MAX(token) AS token FROM distlock_v1_{table}");
+    let all = ["slots", "entries", "values"].map(of).join(" UNION ALL ");
+    format!("(SELECT COALESCE(MAX(token), 0) FROM ({all}) AS present)")
 }

@@ -23,10 +23,7 @@ use lock_core::{
         limits, poison::lock,
     },
 };
-use tokio::{
-    sync::{Notify, OwnedRwLockReadGuard, RwLock},
-    time::timeout,
-};
+use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use uuid::Uuid;
 
 use self::{
@@ -49,6 +46,10 @@ use crate::{
 
 /// Pause between sendings of the same script.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(250));
+/// How long a removal waits for its answer. The longest is longer than the server's own limit, so
+/// that a server that works has answered.
+const SHORTEST_REMOVAL: Duration = Duration::from_millis(100);
+const LONGEST_REMOVAL: Duration = Duration::from_secs(4);
 /// Most attempts that one statement names.
 const CHUNK: usize = 500;
 
@@ -219,7 +220,10 @@ impl Session {
         doubtful: bool,
         deadline: Instant,
     ) -> Result<()> {
-        let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
+        let ttl = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default();
+        // A removal that is sent again makes a slow server slower.
+        let half = deadline.since(Clock::Boot.now()) / 2;
+        let patience = (ttl / 3).min(half).clamp(SHORTEST_REMOVAL, LONGEST_REMOVAL);
         let leave = |script: Script| script.leave(attempts, doubtful, self.id);
         let left = self.insist((op, Rank::HandOver), leave, patience, deadline, None).await;
         attempts.iter().for_each(|attempt| self.changed(&attempt.name));
@@ -236,7 +240,7 @@ impl Session {
         let attempts = self.book().close();
         attempts.iter().for_each(|attempt| attempt.closed());
         // A request that is under way may still enter its queue.
-        let busy = timeout(deadline.since(Clock::Boot.now()), self.busy.write()).await;
+        let busy = Clock::Boot.timeout(limits::CLOSE, self.busy.write()).await;
         let mut result = Ok(());
         for attempts in attempts.chunks(CHUNK) {
             result = result.and(self.leave("close", attempts, true, deadline).await);

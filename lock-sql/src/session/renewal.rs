@@ -1,6 +1,12 @@
 //! Renewal: one script keeps all locks and all waiting attempts of a client alive.
 
-use std::{collections::HashSet, fmt::Display, slice, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Display,
+    slice,
+    sync::Arc,
+    time::Duration,
+};
 
 use lock_core::{Clock, Instant, Result, keep::wait::Waits, trace};
 
@@ -18,7 +24,7 @@ impl Waits for Session {
 
     async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         let deadline = Clock::Boot.now() + attempt.ttl / 2;
-        let renew = |script: Script| script.renew([attempt.id]);
+        let renew = |script: Script| script.renew(attempt.id);
         let (sent, rows) =
             self.insist(("renew", Rank::Renew), renew, attempt.patience(), deadline, None).await?;
         Ok((!rows.is_empty()).then_some(sent))
@@ -42,12 +48,15 @@ impl Session {
             pushes.doubts.silent.notify_one();
         }
         attempts.retain(|attempt| attempt.is_renewed(now));
+        let mut held = 0;
         for attempts in attempts.chunks(CHUNK) {
-            if let Err(failure) = self.renew_chunk(attempts).await {
-                return self.renewal_failed(&failure);
+            match self.renew_chunk(attempts).await {
+                Ok(renewed) => held += renewed,
+                // The server answers: it may have refused this request alone.
+                Err(failure @ Failure::Refused(_)) => self.renewal_failed(&failure),
+                Err(failure) => return self.renewal_failed(&failure),
             }
         }
-        let held = attempts.iter().filter(|attempt| attempt.is_held()).count();
         if held > 0 {
             trace::renewed(self.dialect().store(), held);
         }
@@ -59,18 +68,30 @@ impl Session {
         }
     }
 
-    async fn renew_chunk(&self, attempts: &[Arc<Attempt>]) -> Result<(), Failure> {
+    /// Returns how many held locks were renewed.
+    async fn renew_chunk(&self, attempts: &[Arc<Attempt>]) -> Result<usize, Failure> {
         let limit = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
-        let renew = |script: Script| script.renew(attempts.iter().map(|attempt| attempt.id));
+        let renew = |script: Script| script.renew_all(attempts.iter().map(|attempt| attempt.id));
         let (sent, rows) = self.run(Rank::Renew, renew, limit).await?;
-        let alive: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
+        let alive: HashMap<_, _> = rows.iter().map(|row| (row.attempt, row)).collect();
+        let (mut held, mut locked) = (0, 0);
         for attempt in attempts {
-            match alive.contains(&attempt.id) {
-                true => attempt.renewed(sent),
-                false => self.gone(attempt),
+            let Some(row) = alive.get(&attempt.id) else {
+                self.gone(attempt);
+                continue;
+            };
+            let confirmed = row.confirmed(sent, attempt.ttl);
+            attempt.renewed(confirmed);
+            match sent.since(confirmed) < attempt.period / 2 {
+                true => held += usize::from(attempt.is_held()),
+                // Another transaction has locked the row.
+                false => locked += 1,
             }
         }
-        Ok(())
+        if locked > 0 {
+            self.book().attempts.try_soon(Clock::Boot.now());
+        }
+        Ok(held)
     }
 
     /// Finds the held locks that were revoked while the client did not listen to pushes, or that a

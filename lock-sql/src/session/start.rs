@@ -69,6 +69,11 @@ impl Session {
         if let Some(moved) = self.database.moved() {
             tokio::spawn(moves::run(Arc::downgrade(self), moved));
         }
+    }
+
+    /// Listens to pushes from now on. A client that neither waits nor holds needs no connection for
+    /// that. What came before is caught up when it listens.
+    pub(crate) fn listen(self: &Arc<Self>) {
         #[cfg(feature = "postgres")]
         if let Some(pushes) = self.database.pushes() {
             pushes.task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());

@@ -2,21 +2,25 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard, Weak,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
 use lock_core::{Clock, Instant, keep::poison::lock};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
 
 use crate::{
     error::{is_passing, refused_login},
     wire::{
         failure::Failure,
         hosts::Hosts,
-        limit::Limit,
+        limit::{GOODBYE, Limit},
         link::Link,
         turns::{Rank, Turns},
     },
@@ -24,6 +28,9 @@ use crate::{
 
 /// Shortest time limit for making a connection, even if the script that wants it waits for less.
 const MAKING: Duration = Duration::from_secs(1);
+
+/// How long a connection stays that no script needs. One stays for ever.
+const IDLE: Duration = Duration::from_secs(20);
 
 /// Connections that are made when they are needed, and used by one script at a time. Not the
 /// library's pool: after each use it asks the server whether the connection is still there, which
@@ -44,6 +51,10 @@ pub(crate) struct Connections<C: Link> {
     /// One seat for each connection, also while it is being made.
     seats: Arc<Semaphore>,
     most: usize,
+    /// When the server was asked whether commits hang, and whether they do.
+    hang: tokio::sync::Mutex<(Instant, bool)>,
+    /// The task that ends what no script needs, while there is more than one connection.
+    sweeper: Mutex<Option<AbortHandle>>,
     /// For scripts that the server still executes, though their callers have given up. They do not
     /// keep others from their turns, as long as there are few of them.
     pub(super) stragglers: Turns,
@@ -111,6 +122,7 @@ impl<C: Link> Connections<C> {
             let answered = Clock::Boot.now();
             let _alive = connections.count();
             connections.put_back(Made { connection, began, answered, seat, moves, _alive });
+            connections.sweep_later();
             Ok(())
         });
         match making.await {
@@ -138,12 +150,59 @@ impl<C: Link> Connections<C> {
             alive: Arc::default(),
             seats: Arc::new(Semaphore::new(most)),
             most,
+            hang: tokio::sync::Mutex::default(),
+            sweeper: Mutex::default(),
             stragglers: Turns::new(seats),
         })
     }
 
     pub(super) fn hosts(&self) -> &Hosts<C> {
         &self.hosts
+    }
+
+    /// Whether the server says that commits of this user wait for a standby. It is asked on a
+    /// connection of its own, and not again for a while.
+    pub(super) async fn commits_hang(&self, a_while: Duration) -> bool {
+        let Some(ask) = C::HUNG_COMMITS else { return false };
+        let mut known = self.hang.lock().await;
+        if Clock::Boot.now().since(known.0) >= a_while {
+            known.1 = false;
+            if let Ok((mut connection, _)) = self.hosts.make(MAKING).await {
+                let asked = timeout(MAKING, connection.fetch(ask.to_owned())).await;
+                let rows = asked.ok().and_then(Result::ok).and_then(Result::ok);
+                known.1 = rows.is_some_and(|rows| rows.number(0) > Some(0));
+                let _ = timeout(GOODBYE, connection.close()).await;
+            }
+            known.0 = Clock::Boot.now();
+        }
+        known.1
+    }
+
+    /// Starts the task that ends unused connections, unless it runs or there is one connection.
+    fn sweep_later(self: &Arc<Self>) {
+        let mut sweeper = lock(&self.sweeper);
+        let runs = sweeper.as_ref().is_some_and(|task| !task.is_finished());
+        if self.alive.load(Relaxed) > 1 && !runs && !self.is_refusing() {
+            *sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
+        }
+    }
+
+    /// Ends the connections that no script has used for [`IDLE`], but for one.
+    fn sweep(&self) {
+        let old = Clock::Boot.now() - IDLE;
+        let mut unneeded = Vec::new();
+        if let Some(idle) = &mut *lock(&self.idle) {
+            // The one that was used last is the next one to be used.
+            let newest = idle.pop();
+            unneeded.extend(idle.extract_if(.., |made| made.answered <= old));
+            if newest.is_some() {
+                unneeded.extend(self.reserved().take_if(|made| made.answered <= old));
+            }
+            idle.extend(newest);
+        }
+        for made in unneeded {
+            tokio::spawn(made.connection.close());
+        }
     }
 
     fn has_others(&self) -> bool {
@@ -250,6 +309,9 @@ impl<C: Link> Connections<C> {
     /// Refuses all further scripts.
     pub(crate) fn refuse(&self) {
         self.seats.close();
+        if let Some(task) = lock(&self.sweeper).take() {
+            task.abort();
+        }
     }
 
     pub(crate) fn is_refusing(&self) -> bool {
@@ -268,6 +330,18 @@ impl<C: Link> Connections<C> {
             }
         };
         // A server that does not read in time finds them closed.
-        let _ = tokio::time::timeout(crate::wire::limit::GOODBYE, quits).await;
+        let _ = timeout(GOODBYE, quits).await;
+    }
+}
+
+/// Ends unused connections until there is one.
+async fn sweep<C: Link>(connections: Weak<Connections<C>>) {
+    loop {
+        sleep(IDLE).await;
+        let Some(connections) = connections.upgrade() else { return };
+        connections.sweep();
+        if connections.alive.load(Relaxed) <= 1 {
+            return;
+        }
     }
 }

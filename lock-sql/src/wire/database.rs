@@ -73,6 +73,11 @@ pub(crate) trait Database: Send + Sync {
         None
     }
 
+    /// What weakens locks in this place.
+    fn caution(&self) -> Option<String> {
+        None
+    }
+
     #[cfg(all(feature = "properties", feature = "sqlite"))]
     fn faults(&self) -> super::faults::Faults {
         super::faults::Faults::default()

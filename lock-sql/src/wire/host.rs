@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::Instant;
+use lock_core::{Clock, Instant};
+#[cfg(feature = "postgres")]
 use tokio::time::timeout;
 
 #[cfg(feature = "postgres")]
@@ -109,16 +110,16 @@ impl<C: Link> Host<C> {
             let before = self.unseen.count();
             let routed = self.routed(&options)?;
             let connected = match part.take() {
-                Some(part) => timeout(part, connect(routed)).await,
-                None => Ok(connect(routed).await),
+                Some(part) => Clock::Boot.timeout(part, connect(routed)).await,
+                None => Some(connect(routed).await),
             };
             last = match connected {
-                Ok(Ok(connected)) => {
+                Some(Ok(connected)) => {
                     login.accepted(&options);
                     return Ok(connected);
                 }
-                Ok(Err(failure)) => self.unseen.cause(before, failure),
-                Err(_) => {
+                Some(Err(failure)) => self.unseen.cause(before, failure),
+                None => {
                     login.unanswered(limit.whole());
                     continue;
                 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, Timeouts, keep::poison::lock, trace};
-use tokio::{sync::Notify, task::JoinSet, time::timeout};
+use tokio::{sync::Notify, task::JoinSet};
 
 use crate::wire::{
     failure::Failure,
@@ -179,8 +179,10 @@ impl<C: Link> Hosts<C> {
         }
         let (mut found, mut failed) = (Vec::new(), Vec::new());
         let mut end = Clock::Boot.now() + each * 2;
-        while let Ok(Some(probed)) = timeout(end.since(Clock::Boot.now()), probes.join_next()).await
-        {
+        loop {
+            let left = end.since(Clock::Boot.now());
+            let probed = Clock::Boot.timeout(left, probes.join_next()).await.flatten();
+            let Some(probed) = probed else { break };
             match probed {
                 Ok((at, Ok(probe))) => {
                     end = end.min(Clock::Boot.now() + OTHERS);

@@ -3,7 +3,6 @@
 use std::{io, time::Duration};
 
 use lock_core::{Clock, Instant, duration::shown};
-use tokio::time::timeout;
 
 /// Time limit for ending a connection properly. No server answers that.
 pub(crate) const GOODBYE: Duration = Duration::from_millis(200);
@@ -51,7 +50,8 @@ impl Limit {
     ///
     /// If the time is over.
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
-        timeout(self.end.since(Clock::Boot.now()), work).await.map_err(|_| self.over())
+        let left = self.end.since(Clock::Boot.now());
+        Clock::Boot.timeout(left, work).await.ok_or_else(|| self.over())
     }
 }
 
@@ -59,4 +59,20 @@ impl Limit {
 pub(crate) fn over(whole: Duration) -> sqlx::Error {
     let why = format!("no answer within {}", shown(whole));
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    /// Tokio's clock stands still while the machine is suspended. Here it is ahead.
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_counts_by_one_clock() {
+        let limit = Limit::new(Duration::from_millis(100));
+        limit.keep(tokio::time::sleep(Duration::from_secs(3600))).await.unwrap();
+        limit.keep(pending::<()>()).await.unwrap_err();
+        assert!(limit.is_short() && limit.half().is_zero());
+    }
 }

@@ -11,6 +11,9 @@ use crate::{
 pub(crate) trait Link: Connection + Sized + 'static {
     const DIALECT: Dialect;
 
+    /// Asks how many commits wait for a standby, where no time limit of the server ends that.
+    const HUNG_COMMITS: Option<&str> = None;
+
     /// Makes a connection with the settings that scripts need.
     ///
     /// # Errors

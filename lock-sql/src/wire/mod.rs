@@ -11,6 +11,7 @@ pub(crate) mod hosts;
 mod limit;
 mod link;
 mod logins;
+pub(crate) mod method;
 #[cfg(feature = "mysql")]
 mod mysql;
 pub(crate) mod open;

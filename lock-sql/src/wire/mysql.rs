@@ -24,9 +24,12 @@ use crate::{
 
 /// A statement must see the data that is there when it runs, and must not wait for others for long.
 /// It ends by itself when its client has given up; MySQL and MariaDB have different settings for
-/// that.
+/// that. Others may be set for the whole server: a statement must read and change all the rows that
+/// it names, and a commit must not begin another transaction.
 const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-    SET SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 2, SESSION autocommit = 1 \
+    SET SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 2, SESSION autocommit = 1, \
+    SESSION sql_select_limit = 18446744073709551615, SESSION sql_safe_updates = 0, \
+    SESSION sql_big_selects = 1, SESSION completion_type = 0, SESSION unique_checks = 1 \
     /*M! , SESSION max_statement_time = 3 */ /*!50708 , SESSION max_execution_time = 3000 */; \
     SHOW VARIABLES WHERE variable_name IN ('read_only', 'innodb_read_only', 'log_bin', \
     'binlog_format', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name', \

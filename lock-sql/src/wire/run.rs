@@ -1,9 +1,11 @@
 //! Runs scripts: each in its turn, on a connection that it has for itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use lock_core::{Attempt, Clock, keep::cancel::unless_cancelled};
-use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
@@ -22,7 +24,6 @@ use crate::{
 /// Longest time that a server executes a script after its caller has given up: longer than the
 /// server's own limits, which the settings of a connection say.
 const STALL: Duration = Duration::from_secs(4);
-
 impl dyn Database + '_ {
     /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
     /// database of `patience` ends the wait: a turn in this process is no outage.
@@ -222,19 +223,36 @@ impl<C: Link> Drop for Busy<C> {
         let (Some((made, turn)), Ok(runtime)) = (self.made.take(), Handle::try_current()) else {
             return;
         };
-        let Made { connection, seat, .. } = made;
+        let Made { connection, seat, moves, .. } = made;
+        let connections = Arc::downgrade(&self.connections);
         match self.connections.stragglers.try_take(turn.rank) {
-            Some(held) => drop(runtime.spawn(end(connection, held))),
-            None => drop(runtime.spawn(end(connection, (turn, seat)))),
+            Some(held) => drop(runtime.spawn(end(connection, moves, connections, held))),
+            None => drop(runtime.spawn(end(connection, moves, connections, (turn, seat)))),
         }
     }
 }
 
 /// Waits until the server has ended the script, which it does by itself after a while, and ends the
-/// connection.
-async fn end<C: Connection>(mut connection: C, held: impl Send) {
-    if let Ok(Ok(())) = timeout(STALL, connection.ping()).await {
-        let _ = timeout(GOODBYE, connection.close()).await;
+/// connection. A commit that hangs keeps its place for as long as the server says that some do: its
+/// connection would stay there all the same.
+async fn end<C: Link>(
+    mut connection: C,
+    moves: u64,
+    connections: Weak<Connections<C>>,
+    held: impl Send,
+) {
+    let ended = async move {
+        if connection.ping().await.is_ok() {
+            let _ = timeout(GOODBYE, connection.close()).await;
+        }
+    };
+    tokio::pin!(ended);
+    while timeout(STALL, &mut ended).await.is_err() {
+        let Some(connections) = connections.upgrade() else { break };
+        let is_left = connections.is_refusing() || connections.hosts().moves() != moves;
+        if is_left || !connections.commits_hang(STALL / 2).await {
+            break;
+        }
     }
     drop(held);
 }

@@ -63,12 +63,28 @@ fn wrong(bad: &Bad) -> &'static str {
     match bad {
         Bad::Expired | Bad::ExpiredContext { .. } => "has expired",
         Bad::NotValidYet | Bad::NotValidYetContext { .. } => "is not valid yet",
-        Bad::UnknownIssuer => "is of an authority that is not trusted: option ca",
+        Bad::UnknownIssuer => {
+            "is signed by itself, or of an authority that is not trusted: option ca"
+        }
+        Bad::NotValidForNameContext { presented, .. } if presented.is_empty() => {
+            "names no host: it needs a subjectAltName, since its subject does not count"
+        }
         Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
             "is for another host name: name the host as in the certificate, or option server_name"
         }
         Bad::BadSignature => "is not signed by the authority that it names: option ca",
         Bad::Revoked => "was revoked",
+        Bad::Other(why) => match why.to_string().as_str() {
+            "CaUsedAsEndEntity" => {
+                "is one of an authority (CA:TRUE), as of a server that signs for itself: make one for \
+                 the server that the authority signs, or one with CA:FALSE"
+            }
+            "UnsupportedCertVersion" => {
+                "is one of X.509 version 1, which this client cannot take, also where it is not \
+                 checked: make one of version 3"
+            }
+            _ => "is not valid",
+        },
         _ => "is not valid",
     }
 }
@@ -104,7 +120,7 @@ mod tests {
     fn each_cause_is_named() {
         for (error, expected) in [
             (Tls::InvalidCertificate(Bad::Expired), "has expired"),
-            (Tls::InvalidCertificate(Bad::UnknownIssuer), "option ca"),
+            (Tls::InvalidCertificate(Bad::UnknownIssuer), "signed by itself"),
             (Tls::InvalidCertificate(Bad::NotValidForName), "another host name"),
             (Tls::AlertReceived(Alert::CertificateRequired), "options cert and key"),
         ] {

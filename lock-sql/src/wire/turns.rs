@@ -6,10 +6,7 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, Reach, keep::poison::lock};
-use tokio::{
-    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::wire::{failure::Failure, limit};
 
@@ -101,7 +98,8 @@ impl Turns {
         let start = Clock::Boot.now();
         loop {
             let end = self.answered().max(start) + patience;
-            if let Ok(done) = timeout(end.since(Clock::Boot.now()), &mut wait).await {
+            let left = end.since(Clock::Boot.now());
+            if let Some(done) = Clock::Boot.timeout(left, &mut wait).await {
                 return Ok(done);
             }
             if self.answered() + patience <= Clock::Boot.now() {

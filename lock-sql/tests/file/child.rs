@@ -26,6 +26,19 @@ pub struct Other {
 pub fn start(part: &str, argument: &str, change: impl FnOnce(&mut Command)) -> Other {
     let mut command = Command::new(env::current_exe().unwrap());
     change(&mut command);
+    play_by(command, part, argument)
+}
+
+/// Starts a process that plays a part with mounts of its own, which a line of the shell makes.
+pub fn start_behind(mount: &str, part: &str, argument: &str) -> Other {
+    // A user that is not root becomes the root of a namespace.
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    command.arg(format!("{mount} && exec \"$@\"")).arg("sh").arg(env::current_exe().unwrap());
+    play_by(command, part, argument)
+}
+
+fn play_by(mut command: Command, part: &str, argument: &str) -> Other {
     command.args(["--exact", "file::child::play", "--nocapture", "--test-threads=1"]);
     command.env(PART, part).env(ARGUMENT, argument);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -82,6 +95,7 @@ async fn play() {
         "hurry" => hurry(Path::new(&argument)).await,
         "hold" => hold(&argument).await,
         "try" => try_it(&argument).await,
+        "fill" => fill(Path::new(&argument)).await,
         "open" => match connect(&argument).await {
             Ok(driver) => say(driver.path().unwrap().display()),
             Err(error) => say(error),
@@ -135,6 +149,18 @@ async fn hold(url: &str) {
     guard.release().await.unwrap();
     say("released");
     until_told();
+}
+
+/// Tries on a disk that it has filled, and again when there is room.
+async fn fill(folder: &Path) {
+    let (locks, filler) = (locks(&folder.join("locks.db")).await, folder.join("filler"));
+    let lock = locks.lock("a").unwrap().ttl(Duration::from_secs(2));
+    lock.acquire().await.unwrap().release().await.unwrap();
+    // Until there is no room.
+    std::fs::write(&filler, vec![0; 1 << 24]).unwrap_err();
+    say(lock.acquire().await.unwrap_err());
+    std::fs::remove_file(filler).unwrap();
+    say(lock.acquire().await.unwrap().token());
 }
 
 /// Tries once, and again for each order.

@@ -3,9 +3,11 @@
 mod boot;
 mod burst;
 mod child;
+mod counters;
 #[cfg(feature = "properties")]
 mod expiry;
 mod floor;
+mod full;
 mod grants;
 mod killed;
 mod own_client;
@@ -14,6 +16,7 @@ mod processes;
 mod replaced;
 #[cfg(feature = "properties")]
 mod replies;
+mod sizes;
 mod users;
 mod vain;
 

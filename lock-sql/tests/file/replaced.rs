@@ -8,6 +8,7 @@ use std::{
 };
 
 use lock_core::{Error, LossReason};
+use lock_sql::client::{self, AssertSqlSafe, Connection, SqliteConnection};
 
 use crate::file::{child, driver, eventually, locks, users::mode};
 
@@ -99,4 +100,47 @@ fn the_users_own_file_is_made_again() {
         assert_eq!((mode(&folder), mode(&folder.join("locks.db"))), (0o700, 0o600));
     }
     other.ends();
+}
+
+/// Makes a copy of the locks as they are now.
+async fn back_up(file: &Path, copy: &Path) {
+    let mut raw = SqliteConnection::connect(&format!("sqlite:{}", file.display())).await.unwrap();
+    let into = AssertSqlSafe(format!("VACUUM INTO '{}'", copy.display()));
+    client::query(into).execute(&mut raw).await.unwrap();
+    raw.close().await.unwrap();
+}
+
+/// The file keeps its number, so only its log shows it. Without the log, the former clients and the
+/// new ones would never see each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_holder_is_told_of_a_copy_that_is_restored_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("db"), folder.path().join("copy"));
+    let (first, beside) = (locks(&file).await, locks(&file).await);
+    back_up(&file, &copy).await;
+    let ttl = Duration::from_secs(4);
+    let guard = first.lock("shared").unwrap().ttl(ttl).acquire().await.unwrap();
+    // Another client of this process, which has to close the former log, too.
+    let other = beside.lock("other").unwrap().ttl(ttl).acquire().await.unwrap();
+    let number = fs::metadata(&file).unwrap().ino();
+    fs::write(&file, fs::read(&copy).unwrap()).unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().ino(), number);
+    for log in ["db-wal", "db-shm"] {
+        fs::remove_file(folder.path().join(log)).unwrap();
+    }
+    let url = format!("sqlite:{}", file.display());
+    let mut next = child::start("hold", &url, |_| {});
+    next.says();
+    for lost in [guard.lost(), other.lost()] {
+        let lost = tokio::time::timeout(ttl, lost).await;
+        assert_eq!(lost.expect("told within the TTL"), LossReason::EntryGone);
+    }
+    // Both go on with the new log.
+    for client in [&first, &beside] {
+        assert!(client.lock("shared").unwrap().try_acquire().await.unwrap().is_none());
+    }
+    next.go();
+    assert_eq!(next.says(), "released");
+    first.lock("shared").unwrap().acquire().await.unwrap().release().await.unwrap();
+    next.ends();
 }

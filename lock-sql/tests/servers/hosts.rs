@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, Error, LossReason};
-use lock_lab::{Postgres, Server};
+use lock_core::{Clock, Error, LossReason, Overlap};
+use lock_lab::{Postgres, Server, Shift};
 use lock_sql::Dialect;
 
 use crate::servers::{Database, connect, eventually, locks, logins, on_both};
@@ -97,4 +97,26 @@ async fn a_lock_that_the_standby_lacks_is_lost_and_told() {
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     assert!(error.to_string().contains("former primary"), "{error}");
     drop(next);
+}
+
+/// The standby has the lock, which nobody renews, and its clock is past the lock's end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_to_a_clock_that_is_ahead_ends_locks_early() {
+    let primary = Postgres::start().await.unwrap();
+    let first = locks(&primary.url()).await;
+    assert!(first.guarantees().overlaps.contains(&Overlap::ClockJump));
+    let start = Clock::Boot.now();
+    let held = first.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    let ticket = held.detach().await.unwrap();
+    let standby = primary.lagging_standby().await.unwrap();
+    primary.kill();
+    standby.move_clocks(Shift::ahead(TTL * 2), Shift::NONE).unwrap();
+    standby.promote().await.unwrap();
+    let second = locks(&url(&primary.url(), &[&standby, &primary])).await;
+    let next = second.lock("a").unwrap().ttl(TTL).try_acquire().await.unwrap();
+    assert!(next.is_some(), "the clocks agree");
+    let took = Clock::Boot.now().since(start);
+    assert!(took < TTL, "{took:?}");
+    let refused = second.adopt(&ticket).await.unwrap_err();
+    assert!(refused.is_lost(), "{refused:?}");
 }

@@ -59,6 +59,7 @@ async fn a_burst_meets_a_changed_password_once(dialect: Dialect) {
 async fn the_connection_for_pushes_does_not_hammer_a_changed_password() {
     let server = Database::start_for_everyone(Dialect::Postgres).await;
     let locks = locks(&server.url_as("plain:plain")).await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
     let listening = "FROM pg_stat_activity WHERE usename = 'plain' AND query ~ '^LISTEN'";
     eventually("it listens", async || {
         server.sql(&format!("SELECT count(*) {listening}")).await.trim() == "1"

@@ -1,9 +1,13 @@
 //! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
 
+mod blocked;
 mod burst;
 mod cautions;
+mod certificates;
 mod closing;
+mod connections;
 mod costs;
+mod counters;
 mod database;
 mod environment;
 mod fenced;
@@ -16,10 +20,13 @@ mod logins;
 mod own_client;
 mod pushes;
 mod read_only;
+mod refusals;
 mod replies;
 mod rights;
 mod rotation;
 mod server_name;
+mod session;
+mod sizes;
 mod stall;
 mod storm;
 mod tls;

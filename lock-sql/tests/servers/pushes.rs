@@ -113,6 +113,7 @@ async fn readers_and_writers_wake_each_other() {
 async fn a_silent_connection_for_pushes_is_replaced() {
     let server = Database::start(Dialect::Postgres).await;
     let locks = locks(&server.url()).await;
+    locks.lock("b").unwrap().acquire().await.unwrap().release().await.unwrap();
     // The last query of a connection for pushes, before its first check and after it.
     let listening = |query: &str| {
         format!(
@@ -228,6 +229,9 @@ async fn pushes_come_over_a_slow_network_with_a_longer_limit() {
     let near = locks(&server.url()).await;
     network.delay(Duration::from_millis(300));
     let far = locks(&(server.url_via(&network) + "?connect_timeout=15s")).await;
+    for (client, name) in [(&near, "near"), (&far, "far")] {
+        client.lock(name).unwrap().acquire().await.unwrap().release().await.unwrap();
+    }
     // The other one listens at once.
     let listening = "SELECT count(*) FROM pg_stat_activity WHERE query ~ '^LISTEN .*values'";
     eventually("both listen", async || server.sql(listening).await.trim() == "2").await;

@@ -1,6 +1,6 @@
 //! A user that may not create tables.
 
-use lock_core::Error;
+use lock_core::{Effect, Error};
 use lock_sql::{Dialect, schema};
 
 use crate::servers::{Database, connect, locks, on_both};
@@ -8,7 +8,7 @@ use crate::servers::{Database, connect, locks, on_both};
 on_both!(
     tables_made_by_a_migration_are_used,
     no_password_is_printed,
-    a_missing_database_is_denied,
+    a_missing_database_is_a_mistake,
     a_lock_whose_release_is_denied_is_free_after_its_ttl,
 );
 
@@ -51,14 +51,24 @@ async fn tables_made_by_a_migration_are_used(dialect: Dialect) {
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
-async fn a_missing_database_is_denied(dialect: Dialect) {
+async fn a_missing_database_is_a_mistake(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let url = server.url();
     let (server_only, _) = url.rsplit_once('/').unwrap();
-    let refused = connect(&format!("{server_only}/nodb")).await.unwrap_err();
-    assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+    let missing = format!("{server_only}/nodb");
+    let as_admin = missing.replace("//lab:", "//admin:");
+    let told = if dialect == Dialect::Postgres { &missing } else { &as_admin };
+    let refused = connect(told).await.unwrap_err();
+    assert!(matches!(refused, Error::Rejected { effect: Effect::None, .. }), "{refused:?}");
     let shown = refused.to_string();
-    assert!(shown.contains("nodb") && !shown.contains("at line"), "{shown}");
+    assert!(shown.contains("nodb") && shown.contains("create it"), "{shown}");
+    assert!(!shown.contains("at line"), "{shown}");
+    if dialect == Dialect::MySql {
+        // It does not tell every user which databases there are.
+        let refused = connect(&missing).await.unwrap_err();
+        assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+        assert!(refused.to_string().contains("there is none of this name"), "{refused}");
+    }
 }
 
 async fn no_password_is_printed(dialect: Dialect) {

@@ -16,6 +16,7 @@ on_both!(
     in one thread:
     lost_locks_are_removed_together,
     locks_that_are_dropped_together_are_removed_together,
+    a_slow_removal_is_not_sent_again,
 );
 
 const TTL: Duration = Duration::from_secs(10);
@@ -81,4 +82,18 @@ async fn locks_that_are_dropped_together_are_removed_together(dialect: Dialect) 
     let since = server.counters().await.unwrap().since(&before);
     println!("{dialect:?}: {since}");
     assert!(deletes(&since) <= requests() + MORE, "{since}");
+}
+
+/// Sent again, it would make a busy server slower.
+async fn a_slow_removal_is_not_sent_again(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let locks = locks(&server.url_via(&proxy)).await;
+    let guard = locks.lock("a").unwrap().ttl(TTL * 6).acquire().await.unwrap();
+    let before = server.counters().await.unwrap();
+    // More than the 2 s that other requests wait for.
+    proxy.delay(Duration::from_millis(1200));
+    guard.release().await.unwrap();
+    let since = server.counters().await.unwrap().since(&before);
+    assert_eq!(since.get("cmd.delete"), 1, "{since}");
 }

@@ -110,7 +110,7 @@ pub fn old_entry(dialect: Dialect, attempt: &str) -> String {
     let (holder, slot) = (bytes("6f6c64"), if dialect == Dialect::Sqlite { 0 } else { A });
     format!(
         "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, expires, \
-         since, holder, value, version) SELECT {name}, token, {attempt}, {client}, 0, 0, 0, 15000000, \
+         since, holder, value, version) SELECT {name}, token, {attempt}, {client}, 0, 0, 0, 4000000000000000, \
          4000000000000000, 1700000000000000, {holder}, NULL, 0 FROM distlock_v1_slots WHERE slot = {slot}"
     )
 }

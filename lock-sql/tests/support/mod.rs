@@ -2,8 +2,10 @@
 
 pub mod burst;
 pub mod contend;
+pub mod counters;
 pub mod floor;
 pub mod grants;
+pub mod sizes;
 mod turn;
 pub mod vain;
 

@@ -82,6 +82,11 @@ impl Postgres {
 impl Link for PgConnection {
     const DIALECT: Dialect = Dialect::Postgres;
 
+    const HUNG_COMMITS: Option<&str> = Some(
+        "SELECT ''::bytea AS attempt, count(*) AS number FROM pg_stat_activity \
+         WHERE usename = current_user AND wait_event = 'SyncRep'",
+    );
+
     async fn make(options: &PgConnectOptions) -> Result<Self, Failure> {
         let connect = async {
             let mut connection = PgConnection::connect_with(options).await?;

@@ -3,16 +3,51 @@
 use uuid::Uuid;
 
 use super::{Script, publish::KEPT};
+use crate::layout::dialect::Dialect;
 
 impl Script {
-    /// Renews the entries that are still alive, and returns them.
-    pub(crate) fn renew(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
-        let (ids, now) = (self.ids(attempts), self.0.now());
-        let columns = self.columns(false);
-        format!(
+    /// Renews the entry of an attempt if it is still alive, and returns it.
+    pub(crate) fn renew(self, attempt: Uuid) -> String {
+        let (id, now) = (self.id(attempt), self.0.now());
+        let renew = format!(
             "UPDATE distlock_v1_entries SET expires = {now} + ttl \
-             WHERE attempt IN ({ids}) AND expires > {now}; \
-             SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids}) AND expires > {now};"
+             WHERE attempt IN ({id}) AND expires > {now}; "
+        );
+        renew + &self.alive(&id)
+    }
+
+    /// Renews entries that are still alive, and returns all that are alive. One that another
+    /// transaction has locked is left as it is: the others must not wait for it.
+    pub(crate) fn renew_all(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
+        let (ids, now) = (self.ids(attempts), self.0.now());
+        let alive = format!(
+            "SELECT attempt FROM distlock_v1_entries WHERE attempt IN ({ids}) AND expires > {now}"
+        );
+        let renew = match self.0 {
+            // One write at a time.
+            Dialect::Sqlite => format!(
+                "UPDATE distlock_v1_entries SET expires = {now} + ttl \
+                 WHERE attempt IN ({ids}) AND expires > {now}; "
+            ),
+            // In this order, or it would lock all rows to find these.
+            Dialect::MySql => format!(
+                "UPDATE ({alive} FOR UPDATE SKIP LOCKED) AS free STRAIGHT_JOIN \
+                 distlock_v1_entries AS renewed ON renewed.attempt = free.attempt \
+                 SET renewed.expires = {now} + renewed.ttl; "
+            ),
+            Dialect::Postgres => format!(
+                "UPDATE distlock_v1_entries AS renewed SET expires = {now} + ttl \
+                 FROM ({alive} FOR NO KEY UPDATE SKIP LOCKED) AS free \
+                 WHERE renewed.attempt = free.attempt; "
+            ),
+        };
+        renew + &self.alive(&ids)
+    }
+
+    fn alive(self, ids: &str) -> String {
+        let (columns, now) = (self.columns(false), self.0.now());
+        format!(
+            "SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids}) AND expires > {now};"
         )
     }
 

@@ -12,22 +12,7 @@ use std::{
 use lock_core::{Effect, Error, Result, keep::errors};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-/// Network file systems by their magic numbers (statfs(2)). Their locks and their shared memory do
-/// not reach other machines, or not always.
-const NETWORK: [(u32, &str); 12] = [
-    (0x0000_6969, "NFS"),
-    (0xff53_4d42, "CIFS"),
-    (0xfe53_4d42, "SMB2"),
-    (0x0000_517b, "SMB"),
-    (0x6573_5546, "FUSE (sshfs and others)"),
-    (0x0102_1997, "9P"),
-    (0x00c3_6400, "Ceph"),
-    (0x0bd0_0bd0, "Lustre"),
-    (0x5346_414f, "AFS"),
-    (0x7375_7245, "Coda"),
-    (0x4750_4653, "GPFS"),
-    (0x7461_636f, "OCFS2"),
-];
+use super::shared;
 
 /// The place of a file. It stays the same when the environment changes.
 #[derive(Debug)]
@@ -75,9 +60,9 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if its directory is not there, or the path is a directory.
-    /// [`Error::Denied`] if the file cannot be created, or not be written. [`Error::Rejected`] on a
-    /// network file system.
+    /// [`Error::Rejected`] if its directory is not there, if the path is a directory, on a network
+    /// file system, and if the file has another name. [`Error::Denied`] if the file cannot be
+    /// created, or not be written.
     pub(super) fn make(&self) -> Result<String> {
         let path = &self.path;
         if path.is_dir() {
@@ -89,8 +74,8 @@ impl Location {
         // only.
         let both = Access::READ_OK | Access::WRITE_OK;
         accessat(CWD, path, both, AtFlags::EACCESS).map_err(|error| denied(path, error.into()))?;
-        check(path)?;
-        self.identity()
+        let refusal = shared::refusal(path).map_err(|error| denied(path, error))?;
+        refusal.map_or_else(|| self.identity(), Err)
     }
 
     /// Creates the file. SQLite's companion files get its rights.
@@ -143,23 +128,6 @@ fn own() -> Result<PathBuf> {
     Ok(state.join("distlock/locks.db"))
 }
 
-fn check(path: &Path) -> Result<()> {
-    let found = rustix::fs::statfs(path).map_err(|error| denied(path, error.into()))?;
-    // A magic number has 32 bits, whatever the type of the field.
-    let magic = found.f_type as u32;
-    match NETWORK.iter().find(|(network, _)| *network == magic) {
-        None => Ok(()),
-        Some((_, name)) => {
-            let why = format!(
-                "{} is on a network file system ({name}), where SQLite cannot keep machines apart: \
-                 use a file of this machine, or a server",
-                path.display()
-            );
-            Err(errors::rejected("sqlite", "connect", Effect::None, why))
-        }
-    }
-}
-
 fn not_made(path: &Path, error: io::Error) -> Error {
     let missing = path.parent().filter(|directory| !directory.exists());
     let there = path.ancestors().skip(1).find(|above| above.exists());
@@ -178,9 +146,9 @@ fn not_made(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// The error for a path where there can be no file at present.
+/// The error for a path where there can be no file.
 fn no_file(path: &Path, why: impl Display) -> Error {
-    errors::unavailable("sqlite", "connect", Effect::None, format!("{}: {why}", path.display()))
+    errors::rejected("sqlite", "connect", Effect::None, format!("{}: {why}", path.display()))
 }
 
 fn denied(path: &Path, error: io::Error) -> Error {

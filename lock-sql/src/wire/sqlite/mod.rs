@@ -3,6 +3,7 @@
 mod clock;
 mod file;
 mod line;
+mod shared;
 
 use std::{
     path::{Path, PathBuf},
@@ -34,7 +35,7 @@ use crate::{
         limit::Limit,
         link::Link,
         own_client::{self, Way},
-        sqlite::{file::Location, line::SEATS},
+        sqlite::{clock::Here, file::Location, line::SEATS},
         turns::{Rank, Turn, Turns},
     },
 };
@@ -47,6 +48,14 @@ const OPEN_LIMIT: Duration = Duration::from_secs(4);
 
 /// Identifies the connection of a `data_version`: the numbers of two connections are unrelated.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
+
+/// Asks for the time namespace of a file.
+const CLOCK: &str = "SELECT clock FROM distlock_v1_meta LIMIT 1";
+
+/// Why there is no connection to a file whose log was deleted, until all connections to it are
+/// closed.
+const FORMER_LOG: &str = "its log (-wal and -shm) was deleted while it was in use, and this process still \
+    has it open: the other clients in this process leave it with their next request";
 
 /// A script that only needs a connection.
 const PROBE: &str = "SELECT 1";
@@ -63,9 +72,15 @@ pub(crate) struct Sqlite {
     faults: crate::wire::faults::Faults,
 }
 
-/// The file that was found at the path. Later another file may be there.
+/// The file that was found at the path. Later another file may be there, or another log.
 struct File {
     identity: String,
+    /// Its path, which SQLite's log has, too.
+    real: String,
+    /// The log that its connections use, once there are some.
+    log: Option<[u64; 2]>,
+    /// Whether it is known that this process does not have it open with another log.
+    checked: bool,
     connections: Arc<Connections<SqliteConnection>>,
 }
 
@@ -77,7 +92,14 @@ impl File {
         let identity = location.make()?;
         let (path, way) = (location.path.clone(), way.clone());
         let way = Arc::new(move || Ok(way()?.filename(&path)));
-        Ok(Self { identity, connections: Connections::new(Arc::new(Hosts::one(way)), SEATS) })
+        let connections = Connections::new(Arc::new(Hosts::one(way)), SEATS);
+        Ok(Self { identity, real: location.real()?, log: None, checked: false, connections })
+    }
+
+    /// Whether it is at the path, with the log that its connections use.
+    fn is_there(&self, location: &Location) -> bool {
+        location.identity().is_ok_and(|there| there == self.identity)
+            && self.log.is_none_or(|log| shared::log(&self.real) == Some(log))
     }
 }
 
@@ -131,10 +153,13 @@ impl Sqlite {
     }
 
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
-        let file = File::at(&location, &way)?;
+        let mut file = File::at(&location, &way)?;
         let real = location.real()?;
+        let turns = line::turns(&real);
+        // The first client of this process has nothing to look for.
+        file.checked = Arc::strong_count(&turns) == 1;
         let sqlite = Self {
-            turns: line::turns(&real),
+            turns,
             real,
             location,
             file: Mutex::new(file),
@@ -161,16 +186,29 @@ impl Sqlite {
     }
 
     /// Returns the connections to the file that is there now. A file that was deleted or replaced
-    /// is left with all its connections: only its own clients would see it for ever. The locks in
-    /// it are lost, and their holders find that out at their next renewal.
-    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
+    /// is left with all its connections, and so is one whose log was deleted, as when a copy was
+    /// restored in its place: only its own clients would see it for ever. The locks in it are lost,
+    /// and their holders find that out at their next renewal.
+    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>, Failure> {
         let mut file = lock(&self.file);
-        let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
         // A closed client follows no new file.
-        if !is_there && !file.connections.is_refusing() {
-            *file = File::at(&self.location, &self.way)?;
+        if !file.is_there(&self.location) && !file.connections.is_refusing() {
+            *file = File::at(&self.location, &self.way).map_err(Failure::Barred)?;
         }
+        if !file.checked && shared::has_former_log(&file.real) {
+            return Err(Failure::down(FORMER_LOG));
+        }
+        file.checked = true;
         Ok(file.connections.clone())
+    }
+
+    /// Notes which log these connections use.
+    fn note_log(&self, connections: &Arc<Connections<SqliteConnection>>) {
+        let mut file = lock(&self.file);
+        if file.log.is_none() && Arc::ptr_eq(&file.connections, connections) {
+            // No file has the number 0: a log that was deleted at once is noticed, too.
+            file.log = Some(shared::log(&file.real).unwrap_or_default());
+        }
     }
 }
 
@@ -202,8 +240,11 @@ impl Database for Sqlite {
                 self.turns.take(rank, limit.whole()).await?
             }
         };
-        let connections = self.connections().map_err(Failure::Barred)?;
+        let connections = self.connections()?;
         let answer = connections.run(script, limit, turn, caller).await;
+        if answer.is_ok() {
+            self.note_log(&connections);
+        }
         #[cfg(feature = "properties")]
         self.faults.reply(limit).await?;
         answer
@@ -223,6 +264,10 @@ impl Database for Sqlite {
         Some(&self.location.path)
     }
 
+    fn caution(&self) -> Option<String> {
+        shared::caution(&self.location.path)
+    }
+
     #[cfg(feature = "properties")]
     fn faults(&self) -> crate::wire::faults::Faults {
         self.faults.clone()
@@ -232,29 +277,23 @@ impl Database for Sqlite {
 impl Link for SqliteConnection {
     const DIALECT: Dialect = Dialect::Sqlite;
 
-    /// Also makes sure that the tables are there and belong to this boot of the machine.
+    /// Also makes sure that the tables are there, and that their clock is this process's.
     async fn make(options: &SqliteConnectOptions) -> Result<Self, Failure> {
-        let settled = clock::settled().map_err(Failure::Barred)?;
-        let settle = clock::settle().map_err(Failure::Barred)?;
+        let here = Here::now().map_err(Failure::Barred)?;
         let connect = async {
             let mut connection = SqliteConnection::connect_with(options).await?;
-            let settled = sqlx::query_scalar(AssertSqlSafe(settled));
+            let settled = sqlx::query_scalar(AssertSqlSafe(here.settled()));
             // Mostly it was done before, and there is nothing to write.
             let clock: String = match settled.fetch_optional(&mut connection).await {
                 Ok(Some(clock)) => clock,
-                _ => {
-                    set_up(&mut connection, settle).await?;
-                    let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");
-                    clock.fetch_one(&mut connection).await?
-                }
+                _ => set_up(&mut connection, &here).await?,
             };
             raw_sql(SETUP).execute(&mut connection).await?;
             Ok((connection, clock))
         };
         match connect.await {
-            Ok((connection, clock)) => {
-                clock::check(&clock).map(|()| connection).map_err(Failure::Barred)
-            }
+            Ok((connection, clock)) if here.has(&clock) => Ok(connection),
+            Ok((_, clock)) => Err(Failure::Barred(here.other(&clock))),
             Err(why) if is_final(Dialect::Sqlite, &why) => {
                 Err(Failure::Barred(refused(options.get_filename(), why)))
             }
@@ -267,18 +306,22 @@ impl Link for SqliteConnection {
     }
 }
 
-async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(), sqlx::Error> {
+/// Makes the tables, and settles them in this boot. Returns the time namespace of the file.
+async fn set_up(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<String> {
     // The jump of the tokens at a boot must outlive the next power cut.
     raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
-    if let Err(why) = make_tables(connection, settle).await {
-        raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
-        return Err(why);
-    }
+    let clock = match make_tables(connection, here).await {
+        Ok(clock) => clock,
+        Err(why) => {
+            raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
+            return Err(why);
+        }
+    };
     raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await?;
-    Ok(())
+    Ok(clock)
 }
 
-async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx::Result<()> {
+async fn make_tables(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<String> {
     let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
     raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
     // The tables may be from an earlier version.
@@ -291,9 +334,15 @@ async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx:
         0 => schema::add_granted(Dialect::Sqlite).unwrap_or_default(),
         _ => String::new(),
     };
+    let theirs: Option<String> = sqlx::query_scalar(CLOCK).fetch_optional(&mut *connection).await?;
+    // By another clock, no entry can be judged.
+    let settle = match &theirs {
+        Some(theirs) if !here.has(theirs) => String::new(),
+        _ => here.settle(),
+    };
     let finish = format!("{add} {settle} COMMIT;");
-    raw_sql(AssertSqlSafe(finish)).execute(connection).await?;
-    Ok(())
+    raw_sql(AssertSqlSafe(finish)).execute(&mut *connection).await?;
+    sqlx::query_scalar(CLOCK).fetch_one(connection).await
 }
 
 fn refused(path: &Path, why: sqlx::Error) -> Error {

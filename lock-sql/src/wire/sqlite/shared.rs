@@ -1,0 +1,164 @@
+//! Whether all processes that open a file come to the same file and the same log.
+
+use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
+
+use lock_core::{Effect, Error, keep::errors};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statfs, statx};
+
+/// File systems that several machines may have, by their magic numbers (statfs(2)). Their locks and
+/// their shared memory do not reach other machines, or not always.
+const NETWORK: [(u32, &str); 20] = [
+    (0x0000_6969, "NFS"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB2"),
+    (0x0000_517b, "SMB"),
+    (0x6573_5546, "FUSE (sshfs, virtiofs and others)"),
+    (0x0102_1997, "9P"),
+    (0x00c3_6400, "Ceph"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x5346_414f, "AFS"),
+    (0x6b41_4653, "AFS"),
+    (0x7375_7245, "Coda"),
+    (0x4750_4653, "GPFS"),
+    (0x7461_636f, "OCFS2"),
+    (0x0116_1970, "GFS2"),
+    (0x1983_0326, "BeeGFS"),
+    (0x2003_0528, "OrangeFS"),
+    (0xaad7_aaea, "PanFS"),
+    (0x786f_4256, "vboxsf"),
+    (0xbacb_acbc, "hgfs"),
+    (0x7c7c_6673, "prl_fs"),
+];
+
+/// File systems of one machine.
+const LOCAL: [u32; 18] = [
+    0x0000_ef53, // ext2 to ext4
+    0x5846_5342, // XFS
+    0x9123_683e, // Btrfs
+    0x0102_1994, // tmpfs
+    0x8584_58f6, // ramfs
+    0x794c_7630, // overlayfs, which has its writes on one of the others
+    0x2fc1_2fc1, // ZFS
+    0xf2f5_2010, // F2FS
+    0xca45_1a4e, // bcachefs
+    0x3153_464a, // JFS
+    0x5265_4973, // ReiserFS
+    0x0000_3434, // NILFS2
+    0x0000_f15f, // eCryptfs
+    0x2405_1905, // UBIFS
+    0x0000_72b6, // JFFS2
+    0x7366_746e, // NTFS
+    0x2011_bab0, // exFAT
+    0x0000_4d44, // FAT
+];
+
+/// What is known of a file system.
+#[derive(Debug, Eq, PartialEq)]
+enum Kind {
+    Local,
+    Network(&'static str),
+    Unknown,
+}
+
+fn kind(magic: u32) -> Kind {
+    match NETWORK.iter().find(|(network, _)| *network == magic) {
+        Some((_, name)) => Kind::Network(name),
+        None if LOCAL.contains(&magic) => Kind::Local,
+        None => Kind::Unknown,
+    }
+}
+
+fn magic(path: &Path) -> io::Result<u32> {
+    // A magic number has 32 bits, whatever the type of the field.
+    Ok(statfs(path)?.f_type as u32)
+}
+
+/// Returns the error for a file that another process may find with another log, or none.
+///
+/// # Errors
+///
+/// If the file cannot be seen.
+pub(super) fn refusal(path: &Path) -> io::Result<Option<Error>> {
+    let why = match kind(magic(path)?) {
+        Kind::Network(name) => Some(format!(
+            "is on a network file system ({name}), where SQLite cannot keep machines apart: use a \
+             file of this machine, or a server"
+        )),
+        _ => other_name(path)?,
+    };
+    let refused = |why| {
+        let why = format!("{} {why}", path.display());
+        errors::rejected("sqlite", "connect", Effect::None, why)
+    };
+    Ok(why.map(refused))
+}
+
+/// Says why the file has another name, under which SQLite would have another log. Then neither of
+/// two processes would see the other's locks.
+fn other_name(path: &Path) -> io::Result<Option<String>> {
+    let links = fs::metadata(path)?.nlink();
+    if links > 1 {
+        return Ok(Some(format!(
+            "has {links} names (hard links), and SQLite has another log for each of them: remove \
+             all but one"
+        )));
+    }
+    let real = fs::canonicalize(path)?;
+    let mount = |path: &Path| {
+        let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+        // Linux 5.8 tells.
+        let tells = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+        tells.then_some(found.stx_mnt_id)
+    };
+    let is_mounted = real.parent().is_some_and(|folder| mount(folder) != mount(&real));
+    Ok(is_mounted.then(|| {
+        "is a mount of its own, and SQLite has another log beside its other name: mount the folder \
+         that it is in"
+            .to_owned()
+    }))
+}
+
+/// Says that a file system is not known, if it is not.
+pub(super) fn caution(path: &Path) -> Option<String> {
+    let magic = magic(path).ok()?;
+    (kind(magic) == Kind::Unknown).then(|| {
+        format!(
+            "{} is on a file system that is not known ({magic:#x}): if several machines have it, \
+             each of them has locks of its own; use a file of this machine, or a server",
+            path.display()
+        )
+    })
+}
+
+/// The identity of SQLite's log and of its index; `None` if one of them is not there. No other file
+/// has it while the log is open.
+pub(super) fn log(real: &str) -> Option<[u64; 2]> {
+    let number = |end| fs::metadata(format!("{real}{end}")).ok().map(|file| file.ino());
+    Some([number(LOG)?, number(INDEX)?])
+}
+
+/// Whether this process has a file open with a log that is not there any more. A further connection
+/// would use its index for another log.
+pub(super) fn has_former_log(real: &str) -> bool {
+    let Ok(open) = fs::read_dir("/proc/self/fd") else { return false };
+    let open: Vec<_> = open.filter_map(|link| fs::read_link(link.ok()?.path()).ok()).collect();
+    let has = |name: &str| open.iter().any(|target| target.as_os_str() == name);
+    let is_former = |end| has(&format!("{real}{end} (deleted)")) && !has(&format!("{real}{end}"));
+    has(real) && (is_former(LOG) || is_former(INDEX))
+}
+
+const LOG: &str = "-wal";
+const INDEX: &str = "-shm";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_are_told_apart() {
+        assert_eq!(kind(0x0000_ef53), Kind::Local);
+        assert_eq!(kind(0x0116_1970), Kind::Network("GFS2"));
+        assert_eq!(kind(0x1234_5678), Kind::Unknown);
+        assert!(NETWORK.iter().all(|(magic, _)| !LOCAL.contains(magic)));
+    }
+}
