@@ -87,6 +87,12 @@
 //! - etcd does not end a session if the login may not write one of its keys any more. Its other
 //!   entries are then removed by key when the client closes or the session has expired. That key,
 //!   and the entry of a request that arrives only then, end with the lease, at most a TTL later.
+//! - If the store goes back to an earlier state (an older backup is restored, or confirmed writes
+//!   are lost), all sessions of the client end as soon as it hears of it: holders lose their locks
+//!   for [`LossReason::Restored`](lock_core::LossReason::Restored), waiters end with `PlaceLost`,
+//!   observers read anew. An answer of the whole cluster with a revision below an earlier one shows
+//!   it. A member by itself may lag: the client asks the cluster once if a member's revision is too
+//!   low in the answer to a keep-alive or to a new watch.
 //! - An error says that nothing was done only if etcd says so. An answer of more than 4 MB is not
 //!   accepted. An acquire does not list the queue in pages, so one behind some 40,000 others is
 //!   refused, and leaves nothing.
@@ -237,6 +243,7 @@
 //! | a wait or try in vain | 1 local read of one key and 1 of the history, for all waits of a name that end together; for a try etcd reads the whole queue, and sends its beginning |
 //! | a hold of more than 50 ms | 1 watch of its name, and 1 local list a minute for up to 64 such names, or for each if one of them is denied or etcd is older than 3.4.23 or 3.5.7 (it crashes at such lists) |
 //! | a watch that etcd refuses | 1 read; 1 login and 1 stream for all of them if it is allowed |
+//! | a member that lags behind what the client has seen | 1 read, when a watch begins or a keep-alive is answered |
 //! | connecting | 4 requests in one round, and 1 beside what comes next |
 //! | the first use of a TTL | 1 request for all callers that ask at once |
 //! | idle | 1 keep-alive per TTL/3 and session, however many locks |

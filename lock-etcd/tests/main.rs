@@ -22,6 +22,7 @@ mod own_client;
 mod queue;
 mod refused;
 mod removals;
+mod restored;
 mod sets;
 mod support;
 mod timeouts;

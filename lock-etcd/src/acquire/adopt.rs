@@ -100,7 +100,7 @@ fn hold(
         // The entry has gone with the session.
         entry.abandon(None);
         entry.store.sessions.check_open()?;
-        return Err(lost(request, LossReason::SessionEnded));
+        return Err(lost(request, entry.session.loss().unwrap_or(LossReason::SessionEnded)));
     };
     let hold = Hold::adopted(entry, token, modified);
     hold.watch(&validity);

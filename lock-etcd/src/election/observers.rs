@@ -96,6 +96,15 @@ impl Side for All {
 }
 
 impl All {
+    /// Has all observers read their queues anew: the revisions that they watch from are of a state
+    /// of the store that is gone.
+    pub(crate) fn begin_anew(&mut self) {
+        for (_, tell) in self.tell.drain() {
+            // One with too much to read finds out when it looks.
+            _ = tell.try_send(News::Gone);
+        }
+    }
+
     fn cancelled(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
         self.watches.ended(id);
         // It began, or fell behind, at a revision that is compacted.

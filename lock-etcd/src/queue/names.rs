@@ -204,6 +204,14 @@ impl Names {
         }
     }
 
+    /// Forgets all queues: what is known of them is of a state of the store that is gone. Waiters
+    /// and holders learn it from their sessions.
+    pub(crate) fn forget_all(&mut self) {
+        let queues: Vec<_> = self.watched.keys().cloned().collect();
+        queues.iter().for_each(|queue| self.close(queue));
+        self.young.clear();
+    }
+
     pub(super) fn set_due(&mut self, queue: &Arc<str>, at: Option<Instant>) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         if watched.due == at {

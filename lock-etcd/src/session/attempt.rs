@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Error, Kind, Result};
+use lock_core::{Attempt, Error, Kind, LossReason, Result};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -147,6 +147,7 @@ impl OwnEntry {
         match self.store.sessions.check_open() {
             Err(closed) => closed,
             Ok(()) if self.session.is_gone() => vanished(),
+            Ok(()) if self.session.loss() == Some(LossReason::Restored) => vanished(),
             Ok(()) => {
                 let silent = "the session in which the attempt waited could not be renewed in time";
                 Failure::new(FailureKind::LeaseGone, silent).into_error("acquire", false)

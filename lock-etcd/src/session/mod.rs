@@ -92,6 +92,8 @@ struct State {
     alone: bool,
     /// By attempt.
     grants: HashMap<Uuid, Grant>,
+    /// Why it has ended, if it has.
+    loss: Option<LossReason>,
 }
 
 #[derive(Debug)]
@@ -113,6 +115,7 @@ impl Session {
                 hurry: false,
                 alone: false,
                 grants: HashMap::new(),
+                loss: None,
             }),
             ended: CancellationToken::new(),
             gone: AtomicBool::new(false),
@@ -183,6 +186,11 @@ impl Session {
         self.gone.store(true, Ordering::Release);
     }
 
+    /// Why it has ended, if it has.
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        self.state().loss
+    }
+
     /// Registers the grant of an attempt; `None` if the session has ended. A fixed term counts from
     /// `granted_at`.
     pub(crate) fn grant(
@@ -228,10 +236,11 @@ impl Session {
     /// Ends the session: all its locks are lost, and all its waiters fail. Returns whether this was
     /// the first end.
     pub(crate) fn end(&self, reason: LossReason) -> bool {
-        let state = self.state();
+        let mut state = self.state();
         if self.ended.is_cancelled() {
             return false;
         }
+        state.loss = Some(reason);
         for hold in state.grants.values() {
             hold.validity.lose(reason);
         }

@@ -205,6 +205,13 @@ impl Sessions {
         self.end(session, LossReason::SessionEnded);
     }
 
+    /// Ends all sessions: the store has gone back to an earlier state.
+    pub(crate) fn restored(&self) {
+        for session in self.all() {
+            self.end(&session, LossReason::Restored);
+        }
+    }
+
     /// Ends the sessions whose deadline has passed.
     pub(crate) fn expire(&self, now: Instant) {
         for session in self.all() {

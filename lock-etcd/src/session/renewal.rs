@@ -12,6 +12,8 @@ use crate::{
     wire::{
         connection::{BACKOFF, Word},
         member::ANSWER_LIMIT,
+        reads,
+        revisions::Mark,
     },
 };
 
@@ -27,7 +29,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
         let first = wait_for_first(&sessions).await;
         let mut changes = connection.changes();
         changes.mark_unchanged();
-        let generation = connection.member().generation;
+        let (generation, seen) = (connection.member().generation, connection.revisions.mark());
         let failure = match open(&sessions, &first).await {
             Ok((keeper, replies)) => {
                 pause = BACKOFF;
@@ -36,7 +38,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
                 drop(first);
                 connection.works(Word::Leader);
                 tokio::select! {
-                    failure = pump(&sessions, keeper, replies) => failure,
+                    failure = pump(&sessions, keeper, replies, seen) => failure,
                     // On another member from now on.
                     _ = changes.changed() => None,
                 }
@@ -190,11 +192,13 @@ async fn open(
     }
 }
 
-/// Sends due keep-alives and takes the answers until something fails. `None` is no failure.
+/// Sends due keep-alives and takes the answers until something fails. `None` is no failure. Before
+/// the stream was opened, the client had seen `mark`.
 async fn pump(
     sessions: &Sessions,
     keeper: LeaseKeeper,
     mut replies: LeaseKeepAliveStream,
+    mark: Mark,
 ) -> Option<Failure> {
     loop {
         let wake = match ping_due(sessions, &keeper).await {
@@ -203,7 +207,10 @@ async fn pump(
         };
         tokio::select! {
             reply = replies.message() => match reply {
-                Ok(Some(reply)) => take(sessions, &reply),
+                Ok(Some(reply)) => {
+                    reads::doubt(&sessions.connection, mark, reply.header());
+                    take(sessions, &reply);
+                }
                 Ok(None) => return Some(Failure::new(FailureKind::Broken, "the keep-alives ended")),
                 Err(error) => return Some(Failure::of_stream(error)),
             },

@@ -29,6 +29,7 @@ use crate::{
         endpoints::Endpoints,
         limits::Limits,
         member::Member,
+        revisions::{Revisions, Stamped},
         tls_error,
         turns::{Turn, Turns, unsent},
     },
@@ -65,6 +66,7 @@ pub(crate) struct Connection {
     /// Cancelled when the client is closed: nothing is tried again.
     pub(super) closed: CancellationToken,
     pub(crate) turns: Turns,
+    pub(crate) revisions: Revisions,
 }
 
 /// The authority behind an answer.
@@ -139,6 +141,7 @@ impl Connection {
             reads_alone: false,
             closed: CancellationToken::new(),
             turns: Turns::new(),
+            revisions: Revisions::default(),
         }
     }
 
@@ -166,7 +169,7 @@ impl Connection {
 
     /// Sends a request that needs the leader. Without a retry, unless all that it needed was a new
     /// login.
-    pub(crate) async fn call<T, F: Future<Output = Answer<T>>>(
+    pub(crate) async fn call<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
@@ -176,7 +179,7 @@ impl Connection {
 
     /// Sends a request that only reads, when its turn has come. Without a retry, unless all that
     /// it needed was a new login.
-    pub(crate) async fn look<T, F: Future<Output = Answer<T>>>(
+    pub(crate) async fn look<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         send: impl Fn(&Member) -> F,
@@ -187,7 +190,7 @@ impl Connection {
     }
 
     /// Sends a request, and once more if its login had expired: it was not carried out.
-    async fn send_with_login<T, F: Future<Output = Answer<T>>>(
+    async fn send_with_login<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         room: Option<Turn<'_>>,
@@ -202,18 +205,21 @@ impl Connection {
         }
     }
 
-    async fn send<T, F: Future<Output = Answer<T>>>(
+    async fn send<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         room: Option<Turn<'_>>,
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure> {
-        let member = self.member();
+        let (member, seen) = (self.member(), self.revisions.mark());
         let answer = timeout(self.limits.request, send(&member)).await;
         drop(room);
         let failure = match answer {
             Ok(Ok(answer)) => {
                 self.works(word);
+                if let (Word::Leader, Some(revision)) = (word, answer.revision()) {
+                    self.revisions.answered(seen, revision);
+                }
                 return Ok(answer);
             }
             Ok(Err(error)) => self.judge(member.generation, Failure::of_stream(error)),
@@ -228,7 +234,7 @@ impl Connection {
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
     /// returns true. Sets `in_doubt` if a sending was not answered, and may still be carried out.
-    pub(crate) async fn insist<T, F: Future<Output = Answer<T>>>(
+    pub(crate) async fn insist<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         in_doubt: &mut bool,
         give_up: GiveUp<'_>,

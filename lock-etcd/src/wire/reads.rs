@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use etcd_client::{GetOptions, GetResponse, Txn, TxnOp, TxnResponse};
+use etcd_client::{GetOptions, GetResponse, ResponseHeader, Txn, TxnOp, TxnResponse};
 use futures_util::future::{join_all, try_join_all};
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
         connection::{Connection, GiveUp, Word},
         member::Member,
         requests::{Entered, send_txn},
+        revisions::Mark,
     },
 };
 
@@ -226,6 +227,23 @@ pub(super) async fn insist(
 ) -> Result<GetResponse, Failure> {
     let send = |member: &Member| send_get(member, key.as_bytes(), options);
     connection.insist(&mut false, give_up, send).await
+}
+
+/// Asks the whole cluster if a member's revision is below what the client had seen before: the
+/// member lags, or the answer shows that the store has gone back.
+pub(crate) fn doubt(connection: &Arc<Connection>, mark: Mark, member: Option<&ResponseHeader>) {
+    let is_below = |header: &ResponseHeader| mark.is_above(header.revision());
+    if !member.is_some_and(is_below) {
+        return;
+    }
+    let connection = connection.clone();
+    tokio::spawn(async move {
+        let Some(key) = connection.revisions.begin_doubt() else { return };
+        let options = GetOptions::new().with_keys_only();
+        // The connection takes the revision of the answer.
+        drop(insist(&connection, key, &options, &|| false).await);
+        connection.revisions.end_doubt();
+    });
 }
 
 fn send_get(

@@ -19,6 +19,7 @@ use crate::{
     wire::{
         connection::{BACKOFF, Connection, Word},
         reads,
+        revisions::Mark,
         watches::{About, Open, Watches},
     },
 };
@@ -96,6 +97,7 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
         let mut changes = connection.changes();
         changes.mark_unchanged();
         let (began, generation) = (Clock::Boot.now(), connection.member().generation);
+        let seen = connection.revisions.mark();
         stream.side().watches().generation = generation;
         let failure = match open::<S>(connection, first).await {
             Ok(opened) => {
@@ -105,7 +107,7 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
                 tokio::select! {
                     // Messages are read before requests are sent.
                     biased;
-                    failure = read(stream, messages) => Some(failure),
+                    failure = read(stream, messages, seen) => Some(failure),
                     failure = feed(stream, requests) => Some(failure),
                     // On another member from now on.
                     _ = changes.changed() => None,
@@ -189,10 +191,20 @@ async fn feed_all<S: Side>(
     }
 }
 
-async fn read<S: Side>(stream: &Stream<S>, mut messages: WatchResponseStream) -> Failure {
+/// Reads messages until the stream fails. Before it was opened, the client had seen `mark`.
+async fn read<S: Side>(
+    stream: &Stream<S>,
+    mut messages: WatchResponseStream,
+    mark: Mark,
+) -> Failure {
     loop {
         let read = match messages.message().await {
-            Ok(Some(message)) => stream.side().message(&message),
+            Ok(Some(message)) => {
+                if message.created() {
+                    reads::doubt(&stream.connection, mark, message.header());
+                }
+                stream.side().message(&message)
+            }
             Ok(None) => Err(Failure::new(FailureKind::Broken, "the watch stream ended")),
             Err(error) => Err(error.into()),
         };
