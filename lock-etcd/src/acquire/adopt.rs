@@ -40,8 +40,8 @@ pub(crate) async fn adopt(
         if !session.is_live() || session.is_retired() {
             continue;
         }
-        let mut entry =
-            OwnEntry::new(store, session.clone(), queue.clone(), Role::Ours(Kind::Exclusive));
+        let role = Role::Ours(Kind::Exclusive);
+        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
         entry.key = key.clone();
         let Some(token) = floor.revision(ticket.token()) else {
             // The known floor may be old, or may come from a time that a backup has undone.

@@ -199,7 +199,10 @@ impl OwnEntry {
         let Stake::Doubtful(_) = self.stake else { return Ok(Err(found)) };
         let Self { store, queue, key, .. } = &*self;
         let give_up = || patience.is_over();
-        let standing = reads::standing(&store.connection, queue, key, &give_up);
+        let standing = async {
+            let Some(revision) = self.find(&give_up).await? else { return Ok(None) };
+            reads::standing(&store.connection, queue, (key, revision), &give_up).await
+        };
         let Some(entered) = patience.wait_for(standing).await?? else {
             self.set_stake(Stake::Nothing);
             return Ok(Err(found));

@@ -165,7 +165,7 @@ impl Hold {
         }
         let doubted = self.doubtful.is_some();
         let OwnEntry { store, session, queue, .. } = &self.entry;
-        let role = Role::Ours(Kind::Exclusive);
+        let role = (Role::Ours(Kind::Exclusive), attempt);
         let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
         let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);

@@ -42,8 +42,10 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
             continue;
         }
         let role = Role::Ours(Kind::Exclusive);
-        let entry = |queue: &Arc<str>| OwnEntry::new(store, session.clone(), queue.clone(), role);
-        let mut entries: Vec<_> = queues.iter().map(entry).collect();
+        let entry = |(queue, (_, attempt)): (&Arc<str>, &Wish)| {
+            OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()))
+        };
+        let mut entries: Vec<_> = queues.iter().zip(wishes).map(entry).collect();
         let asked = Clock::Boot.now();
         let entered = enter(&mut entries, wishes, &session, began).await;
         drop(turn);

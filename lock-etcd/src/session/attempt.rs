@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use lock_core::{Attempt, Error, Kind, LossReason, Result};
 
+use uuid::Uuid;
+
 use crate::{
     error::{Failure, FailureKind, STORE},
     layout::{
@@ -17,7 +19,11 @@ use crate::{
         leftover::{Leftover, Stake},
         store::Store,
     },
-    wire::{answer::Header, connection::Connection, reads},
+    wire::{
+        answer::Header,
+        connection::{Connection, GiveUp},
+        reads,
+    },
 };
 
 /// One attempt's entry, made or not yet made.
@@ -27,6 +33,8 @@ pub(crate) struct OwnEntry {
     pub(crate) session: Arc<Session>,
     pub(crate) queue: Arc<str>,
     pub(crate) key: Arc<str>,
+    /// The attempt, which its note names.
+    attempt: Uuid,
     slot: Arc<Slot>,
     /// `None` once the attempt is over.
     user: Option<User>,
@@ -55,13 +63,13 @@ impl OwnEntry {
         store: &Arc<Store>,
         session: Arc<Session>,
         queue: Arc<str>,
-        role: Role,
+        (role, attempt): (Role, Uuid),
     ) -> Self {
         let slot = Arc::new(store.slots.take(&queue));
         let key = keys::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
         let (form, stake, header) = (Form::Made, Stake::Nothing, Header::default());
-        Self { store, session, queue, key, slot, user, form, stake, header, floor: 0 }
+        Self { store, session, queue, key, attempt, slot, user, form, stake, header, floor: 0 }
     }
 
     fn role(&self) -> Role {
@@ -96,6 +104,15 @@ impl OwnEntry {
 
     pub(crate) fn janitor(&self) -> Janitor<'_> {
         Janitor { store: &self.store, session: &self.session }
+    }
+
+    /// Returns the create revision of the entry, if it stands.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`reads::entry_of`].
+    pub(crate) async fn find(&self, give_up: GiveUp<'_>) -> Result<Option<i64>, Failure> {
+        reads::entry_of(&self.store.connection, &self.key, self.attempt, give_up).await
     }
 
     /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
@@ -139,7 +156,9 @@ impl OwnEntry {
         let (key, _slot) = (self.key.clone(), self.slot.clone());
         let belongs = self.form != Form::Made || self.is_candidate();
         let then = then.map(Box::new);
-        (stake != Stake::Nothing).then_some(Leftover { key, _slot, stake, belongs, then })
+        let attempt = self.attempt;
+        let leftover = Leftover { key, attempt, _slot, stake, belongs, then };
+        (stake != Stake::Nothing).then_some(leftover)
     }
 
     /// The error of a waiter whose session has ended.

@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use futures_util::future::try_join_all;
 use lock_core::{Clock, Instant, Result};
 
 use crate::{
@@ -195,8 +196,11 @@ async fn find(
     if doubtful.is_empty() {
         return Ok(());
     }
-    let keys = doubtful.iter().map(|leftover| &*leftover.key).collect::<Vec<_>>();
-    let found = reads::created(connection, &keys, give_up).await?;
+    let find = |leftover: &&mut Leftover| {
+        let (key, attempt) = (leftover.key.clone(), leftover.attempt);
+        async move { reads::entry_of(connection, &key, attempt, give_up).await }
+    };
+    let found = try_join_all(doubtful.iter().map(find).collect::<Vec<_>>()).await?;
     for (leftover, created) in doubtful.iter_mut().zip(found) {
         leftover.stake = created.map_or(Stake::Nothing, Stake::Entry);
     }

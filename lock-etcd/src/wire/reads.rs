@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use etcd_client::{GetOptions, GetResponse, ResponseHeader, Txn, TxnOp, TxnResponse};
 use futures_util::future::{join_all, try_join_all};
+use uuid::Uuid;
 
 use crate::{
     error::Failure,
     layout::{
         floor::{Floor, Record},
-        keys::{self, Role, end_of_prefix},
+        keys::{self, Role, end_of_prefix, role},
         listing::{self, QueueEntry, Standing, queue_entries},
+        note,
     },
     wire::{
         answer::{Answer, Header, ranges, revision},
@@ -172,19 +174,39 @@ pub(crate) async fn page(
     Ok((queue_entries(page.0.kvs), next))
 }
 
-/// Returns an attempt's entry, if an earlier sending has made it.
+/// Returns the create revision of an attempt's entry, if it stands. Another entry may have its key;
+/// the note says whose it is.
+pub(crate) async fn entry_of(
+    connection: &Connection,
+    key: &str,
+    attempt: Uuid,
+    give_up: GiveUp<'_>,
+) -> Result<Option<i64>, Failure> {
+    // A candidate's note is written with its entry.
+    let (note, is_candidate) = match role(key.as_bytes()) {
+        Role::Candidate => (keys::note(key), true),
+        _ => (key.to_owned(), false),
+    };
+    let found = insist(connection, &note, &GetOptions::new(), give_up).await?;
+    let own = found.kvs().first().filter(|kv| note::attempt(kv.value()) == Some(attempt));
+    Ok(own.map(|kv| if is_candidate { kv.mod_revision() } else { kv.create_revision() }))
+}
+
+/// Returns an attempt's entry with this create revision, if it stands, and the entries before it.
 pub(crate) async fn standing(
     connection: &Connection,
     queue: &Arc<str>,
-    key: &str,
+    (key, revision): (&str, i64),
     give_up: GiveUp<'_>,
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();
     let answer = insist(connection, queue, &options, give_up).await?;
     let header = Header::of(answer.header());
     let all = queue_entries(answer.0.kvs);
-    let own = all.iter().find(|entry| entry.key == key.as_bytes());
-    let Some(revision) = own.map(|entry| entry.revision) else { return Ok(None) };
+    let is_own = |entry: &QueueEntry| entry.revision == revision && entry.key == key.as_bytes();
+    if !all.iter().any(is_own) {
+        return Ok(None);
+    }
     let before = all.into_iter().filter(|entry| entry.revision < revision).collect();
     Ok(Some(Entered { header, revision, before }))
 }
