@@ -228,7 +228,7 @@
 //! | .. and was given up | that transaction, 1 read of its key, and 1 transaction for up to 50 of them |
 //! | downgrade | 1 transaction, 1 in the background, and 1 list for each client that watches the name |
 //! | try_upgrade | 1 transaction, and a new watch if the lock is held for more than 50 ms after it |
-//! | acquire of a set of up to 128 names | 1 transaction if all are free; otherwise one for each name as well |
+//! | acquire of a set of up to 126 names | 1 transaction if all are free; otherwise one for each name as well |
 //! | inspect; revoke | 1 range for each 500 entries, 1 request for each lease that holds it, and 1 local read of the history for each of up to 16 holders; such a range + 1 transaction |
 //! | the loss of a session, with any number of locks | at most 1 revocation; if etcd denies that, 1 transaction for each 50 entries, and more for the entries that it denies |
 //! | names | 1 range for each 2,000 keys that start with `prefix` and the escaped start of the names |

@@ -101,10 +101,15 @@ async fn dropped_at_any_moment_it_leaves_nothing() {
 async fn more_names_than_a_transaction_has_room_for_are_acquired() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
-    for count in [128, 129] {
+    let at_once = locks.guarantees().names_at_once;
+    for count in [at_once, at_once + 1, 128, 129] {
         let names: Vec<_> = (0..count).map(|n| format!("job{n}")).collect();
         let held = soon(locks.all(&names).unwrap().acquire()).await.unwrap();
         assert_eq!(etcd.keys().await.unwrap().len(), count);
+        // One transaction, or one for each.
+        let mut tokens: Vec<_> = held.tokens().map(|(_, token)| token).collect();
+        tokens.dedup();
+        assert_eq!(tokens.len(), if count > at_once { count } else { 1 });
         held.release().await.unwrap();
         until_clean(&etcd).await;
     }

@@ -19,8 +19,9 @@ use crate::{
     wire::requests::{self, Entered, NewEntry, Terms},
 };
 
-/// Longest transaction that etcd takes by default (`--max-txn-ops`).
-pub(crate) const MOST: usize = 128;
+/// Most names of a set. etcd counts the comparisons of a transaction, too, and takes 128 by default
+/// (`--max-txn-ops`); two of them are not about a name.
+pub(crate) const MOST: usize = 126;
 
 /// Takes all locks if all queues are empty.
 ///
