@@ -60,6 +60,24 @@ async fn a_lost_reply_is_asked_for_again() {
     until_clean(&etcd).await;
 }
 
+/// One of its entries is deleted before the client has asked again.
+#[tokio::test]
+async fn a_set_that_was_made_and_lost_a_part_since_is_not_held_and_leaves_nothing() {
+    for gone in NAMES {
+        let etcd = etcd().await;
+        let (locks, proxy) = behind_proxy(&etcd, "?ttl=60s").await;
+        locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+        proxy.half_open();
+        let trying = tokio::spawn(locks.all(NAMES).unwrap().try_acquire());
+        until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 3 }).await;
+        assert_eq!(etcd.delete_prefix(format!("{gone}/").as_bytes()).await.unwrap(), 1);
+        proxy.reset();
+        proxy.heal();
+        assert!(soon(trying).await.unwrap().unwrap().is_none());
+        until_clean(&etcd).await;
+    }
+}
+
 #[tokio::test]
 async fn given_up_while_its_reply_is_lost_it_leaves_nothing() {
     let etcd = etcd().await;

@@ -203,7 +203,9 @@ impl OwnEntry {
             let Some(revision) = self.find(&give_up).await? else { return Ok(None) };
             reads::standing(&store.connection, queue, (key, revision), &give_up).await
         };
-        let Some(entered) = patience.wait_for(standing).await?? else {
+        let standing = patience.wait_for(standing).await??;
+        self.looked_up = true;
+        let Some(entered) = standing else {
             self.set_stake(Stake::Nothing);
             return Ok(Err(found));
         };

@@ -41,6 +41,8 @@ pub(crate) struct OwnEntry {
     pub(crate) form: Form,
     /// Changed by [`set_stake`](Self::set_stake).
     pub(crate) stake: Stake,
+    /// Whether a read has shown what an unanswered request did.
+    pub(crate) looked_up: bool,
     /// The header of the answer that reported the entry.
     pub(crate) header: Header,
     /// The token floor that the entry counts from.
@@ -68,8 +70,20 @@ impl OwnEntry {
         let slot = Arc::new(store.slots.take(&queue));
         let key = keys::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
-        let (form, stake, header) = (Form::Made, Stake::Nothing, Header::default());
-        Self { store, session, queue, key, attempt, slot, user, form, stake, header, floor: 0 }
+        Self {
+            store,
+            session,
+            queue,
+            key,
+            attempt,
+            slot,
+            user,
+            form: Form::Made,
+            stake: Stake::Nothing,
+            looked_up: false,
+            header: Header::default(),
+            floor: 0,
+        }
     }
 
     fn role(&self) -> Role {
