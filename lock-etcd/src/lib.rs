@@ -84,6 +84,7 @@
 //! - A removal that etcd refuses because a right was taken away is tried again after 1 s, and then
 //!   every 2 to 30 s, and with each new login at once. Other grants of the session go on. No
 //!   attempt begins in the session any more, and the entry goes with its last grant.
+//!   An adoption that was not answered, and that cannot be undone, ends in the same way.
 //! - etcd does not end a session if the login may not write one of its keys any more. Its other
 //!   entries are then removed by key when the client closes or the session has expired. That key,
 //!   and the entry of a request that arrives only then, end with the lease, at most a TTL later.

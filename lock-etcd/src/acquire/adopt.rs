@@ -118,14 +118,16 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
 }
 
 /// Undoes an unanswered adoption in the background, so that no entry lives as long as the session.
+/// If etcd refuses, the session ends with its last attempt, and the entry with it.
 fn undo(mut entry: OwnEntry, rewrite: Rewrite) {
     // Until it is undone, the session's end must take it along.
     entry.set_stake(Stake::Doubtful(None));
     entry.store.runtime.clone().spawn(async move {
         let give_up = || entry.session.ended.is_cancelled();
-        rewrite.undo(&entry.store, &give_up).await;
-        if !give_up() {
-            entry.set_stake(Stake::Nothing);
+        match rewrite.undo(&entry.store, &give_up).await {
+            _ if give_up() => {}
+            Ok(()) => entry.set_stake(Stake::Nothing),
+            Err(_) => entry.janitor().retire(),
         }
     });
 }

@@ -64,6 +64,12 @@ impl Janitor<'_> {
         self.wake();
     }
 
+    /// Retires the session, which ends with its last attempt: etcd refused to remove an entry.
+    pub(crate) fn retire(self) {
+        self.store.sessions.retire(self.session);
+        self.wake();
+    }
+
     fn wake(self) {
         self.session.left.ring();
         if self.session.left.start() {
@@ -141,8 +147,7 @@ impl Janitor<'_> {
         let key = store.layout.epoch(session.lease);
         session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
         if session.epoch.was_deleted() {
-            store.sessions.retire(session);
-            self.wake();
+            self.retire();
         }
         Ok(())
     }
