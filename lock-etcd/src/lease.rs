@@ -21,7 +21,7 @@ use crate::{
     acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, FailureKind, STORE},
     session::{Session, store::Store},
-    wire::{answer::Header, member::ANSWER_LIMIT, reads},
+    wire::{answer::Header, member::ANSWER_LIMIT},
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
@@ -138,13 +138,10 @@ impl EtcdLease {
         }
     }
 
-    /// Returns whether the entry stands, confirmed by the whole cluster. Waits while it is being
-    /// replaced.
+    /// Returns whether the entry stands. Waits while it is being replaced.
     async fn stands(&self) -> Result<bool> {
-        let hold = self.hold.lock().await;
-        reads::exists(&self.store.connection, &hold.entry.key, hold.revision)
-            .await
-            .map_err(|failure| failure.into_error("renew", false))
+        let stands = self.hold.lock().await.stands().await;
+        stands.map_err(|failure| failure.into_error("renew", false))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
         attempt::{Form, OwnEntry},
         leftover::{Leftover, Stake},
     },
-    wire::{answer, connection::GiveUp, removals, requests::commit},
+    wire::{answer, connection::GiveUp, reads, removals, requests::commit},
 };
 
 /// The entry of a held lock.
@@ -48,11 +48,29 @@ impl Hold {
         self.entry.is_exclusive() && !aside
     }
 
-    /// Watches the entry if it lasts.
+    /// Watches the entry if it lasts, unless an upgrade may have put another one in its place: its
+    /// deletion is no loss then.
     pub(crate) fn watch(&self, validity: &Validity) {
+        if self.doubtful.is_some() {
+            return;
+        }
         let OwnEntry { store, key, .. } = &self.entry;
         let stood = self.modified.max(self.revision);
         store.watcher.side().add_young(key, (self.revision, stood), validity);
+    }
+
+    /// Whether the entry stands, confirmed by the whole cluster, or the one that an unanswered
+    /// upgrade has put in its place.
+    pub(crate) async fn stands(&self) -> Result<bool, Failure> {
+        let OwnEntry { store, session, key, .. } = &self.entry;
+        let stands = reads::exists(&store.connection, key, self.revision).await?;
+        match &self.doubtful {
+            Some(new) if !stands => {
+                let give_up = || session.ended.is_cancelled();
+                new.find(&give_up).await.map(|found| found.is_some())
+            }
+            _ => Ok(stands),
+        }
     }
 
     /// Stops watching the entry.
