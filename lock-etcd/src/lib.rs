@@ -78,6 +78,9 @@
 //! - While etcd is out of reach, each caller fails after its own TTL, with a session and without. A
 //!   caller that leaves returns at once. One request for a session is under way for all callers.
 //!   Each client tries the endpoints in an order of its own; an endpoint that failed comes last.
+//! - A request without an answer moves the client to another member, unless the member has answered
+//!   a keep-alive or another request meanwhile: it is slow then. What else was under way there is
+//!   sent again at once.
 //! - A lock whose upgrade was not answered, and cannot be asked about, is not watched until another
 //!   upgrade or the release settles it: its holder learns of a loss from the keep-alives alone.
 //! - A request whose answer is lost is resolved: it is sent again, or its entry is removed. After

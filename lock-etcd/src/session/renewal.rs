@@ -152,6 +152,11 @@ async fn wait(sessions: &Sessions, time: Duration) {
     tokio::select! {
         () = sleep(time) => {}
         () = sessions.work.notified() => {}
+        () = sessions.connection.late.notified() => {
+            if let Some(session) = sessions.all().first() {
+                session.hurry();
+            }
+        }
     }
 }
 
@@ -240,6 +245,7 @@ async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Duration,
 }
 
 fn take(sessions: &Sessions, reply: &LeaseKeepAliveResponse) {
+    sessions.connection.lives();
     if let Some(session) = sessions.by_lease(reply.id()) {
         answered(sessions, &session, reply.ttl() > 0);
     }

@@ -18,7 +18,10 @@ use lock_core::{
     keep::{backoff::Backoff, poison::lock},
     trace,
 };
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{Notify, watch},
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -61,6 +64,11 @@ pub(crate) struct Connection {
     pub(crate) reach: Reach,
     /// Time of the last answer that only a member with a leader gives.
     heard: Mutex<Instant>,
+    /// Same, or of the last answer to a keep-alive.
+    lived: Mutex<Instant>,
+    /// Notified when a request is late: the answer to a keep-alive then shows whether the member
+    /// lives.
+    pub(crate) late: Notify,
     /// Whether no read-only transaction is sent: the servers may crash at one.
     pub(crate) reads_alone: bool,
     /// Cancelled when the client is closed: nothing is tried again.
@@ -138,6 +146,8 @@ impl Connection {
             down: AtomicBool::new(false),
             reach: Reach::default(),
             heard: Mutex::new(Clock::Boot.now()),
+            lived: Mutex::new(Clock::Boot.now()),
+            late: Notify::new(),
             reads_alone: false,
             closed: CancellationToken::new(),
             turns: Turns::new(),
@@ -212,7 +222,7 @@ impl Connection {
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure> {
         let (member, seen) = (self.member(), self.revisions.mark());
-        let answer = timeout(self.limits.request, send(&member)).await;
+        let answer = self.wait(&member, send(&member)).await;
         drop(room);
         let failure = match answer {
             Ok(Ok(answer)) => {
@@ -223,13 +233,50 @@ impl Connection {
                 return Ok(answer);
             }
             Ok(Err(error)) => self.judge(member.generation, Failure::of_stream(error)),
-            Err(_) => Failure::silent(self.limits.request),
+            Err(asked) => return Err(Box::pin(self.silent(&member, asked)).await),
         };
         // Boxed here and elsewhere, so that rare cases do not make every request's future large.
         match Box::pin(self.failed(member.generation, &failure)).await {
             Err(refused) if failure.kind == FailureKind::LoggedOut => Err(refused),
             _ => Err(failure),
         }
+    }
+
+    /// Waits for an answer until the limit is over or the member was left. In the middle of the time
+    /// it has a keep-alive sent, whose answer shows that the member lives; if there is no answer, it
+    /// returns when that was.
+    async fn wait<T>(
+        &self,
+        member: &Member,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, Instant> {
+        let (mut answer, mut asked) = (std::pin::pin!(answer), Instant::default());
+        for is_late in [false, true] {
+            if is_late {
+                asked = Clock::Boot.now();
+                self.late.notify_one();
+            }
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Ok(answer),
+                () = member.left.cancelled() => break,
+                () = sleep(self.limits.request / 2) => {}
+            }
+        }
+        Err(asked)
+    }
+
+    /// Handles a request without an answer. A member that has answered others since `asked` is slow,
+    /// and another one is hardly faster: a client that moves costs it a login, its streams and lists.
+    async fn silent(&self, member: &Member, asked: Instant) -> Failure {
+        if member.left.is_cancelled() {
+            return Failure::new(FailureKind::Silent, "the member was left before it answered");
+        }
+        let failure = Failure::silent(self.limits.request);
+        if *lock(&self.lived) < asked {
+            drop(self.failed(member.generation, &failure).await);
+        }
+        failure
     }
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
@@ -270,10 +317,16 @@ impl Connection {
         self.closed.cancelled().await;
     }
 
+    /// Notes that a keep-alive was answered.
+    pub(crate) fn lives(&self) {
+        *lock(&self.lived) = Clock::Boot.now();
+    }
+
     /// Notes that a request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
             *lock(&self.heard) = Clock::Boot.now();
+            self.lives();
         }
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);
@@ -286,5 +339,63 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The options would show the password.
         f.debug_struct("Connection").field("endpoints", &self.endpoints).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+    use crate::{config::EtcdConfig, wire::member::ANSWER_LIMIT};
+
+    /// Longer than any test waits.
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    async fn connection(etcd: &lock_lab::Etcd, limit: Duration) -> Connection {
+        let (source, limits) = (EtcdConfig::new([etcd.addr().to_string()]).source(), limit);
+        let probe =
+            |member: Arc<Member>| async move { member.client.kv_client().get("a", None).await };
+        let opened = Connection::open(source, Limits::new(None, Some(limits)), probe).await;
+        opened.unwrap().0
+    }
+
+    async fn never_answered(connection: &Connection) -> Failure {
+        let call = connection.call(|_| pending::<Answer<()>>());
+        let ended = timeout(Duration::from_secs(60), call).await;
+        ended.expect("it goes on").unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_slow_answer_does_not_move_a_client_that_gets_others() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let connection = connection(&etcd, ANSWER_LIMIT).await;
+        let keep_alives = async {
+            connection.late.notified().await;
+            loop {
+                connection.lives();
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            failure = never_answered(&connection) => assert_eq!(failure.kind, FailureKind::Silent),
+            () = keep_alives => {}
+        }
+        assert_eq!(connection.member().generation, 0);
+        never_answered(&connection).await;
+        assert_eq!(connection.member().generation, 1, "nothing was answered");
+    }
+
+    #[tokio::test]
+    async fn a_request_on_a_member_that_was_left_ends_at_once() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let connection = connection(&etcd, HOUR).await;
+        let left = async {
+            tokio::task::yield_now().await;
+            connection.failed(0, &Failure::silent(HOUR)).await.unwrap();
+        };
+        let (failure, ()) = tokio::join!(never_answered(&connection), left);
+        assert!(failure.kind.is_passing() && failure.kind.is_ambiguous());
+        assert_eq!(connection.member().generation, 1);
     }
 }

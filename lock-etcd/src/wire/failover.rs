@@ -96,6 +96,10 @@ impl Connection {
         if let Some(member) = dialed? {
             *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
             self.changes.send_replace(generation + 1);
+            // After a new login, what is under way with the old one is answered.
+            if !same && self.source.is_ours() {
+                old.left.cancel();
+            }
         }
         Ok(())
     }
