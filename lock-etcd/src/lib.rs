@@ -40,7 +40,7 @@
 //! |---|---|---|
 //! | connections | one of its own, to one member at a time | the client's; three streams and the requests on it |
 //! | a member that is down | is left at once, and tried last | stays in turn: with three members, a third of the requests fails first and is sent again |
-//! | a silent connection | is replaced after 2 s | is replaced only if the client has `with_keep_alive` |
+//! | a silent connection | is replaced 2 s after a request, or after 10 s with a watch | is replaced only if the client has `with_keep_alive` |
 //! | a member without a leader | ends its streams | only with `with_require_leader(true)`; otherwise its watches report nothing until there is a leader, and holders learn of a loss from their renewals |
 //! | login | of the options; an expired login is renewed | the client's: `update_user` changes the locks' login, too; an expired login is renewed for both |
 //! | TLS | of the options, `https://` endpoints | the client's |
@@ -63,6 +63,9 @@
 //! - A holder learns of a lost lock from its own deadline, from the answer to a keep-alive, and
 //!   from the watch of its key. The watch of a hold of more than 50 ms reports the loss as soon as
 //!   etcd does; that of a younger hold within 150 ms.
+//! - A connection that is silent for 7 s while it has a watch or keep-alives is asked by an HTTP/2
+//!   ping, and replaced if that is not answered within 3 s. So waiters, holders and observers
+//!   notice a connection that was dropped without a word, whatever the TTL.
 //! - If etcd refuses a watch because the login has expired or the password was set anew, the watch
 //!   begins again with a new login. What happened meanwhile is listed: one read for each name, and
 //!   one login for all of them, at most one a second. If the login may not read the queue any more,
@@ -241,7 +244,6 @@
 //! | campaign + resign | 2 transactions |
 //! | proclaim | 1 transaction |
 //! | observing | 1 watch on the one stream of all observers; 1 read at first, or 2; 1 local look at one key every 10 s, because watches have lost events |
-//! | .. for each client with observers | 1 local request every 5 s, to notice a silently broken connection |
 //! | each proclamation, and each candidate that comes or goes, for each observer | 1 watch event |
 //! | each new leader, for each observer | 1 read of its note |
 //! | first wait on a name in a while | 1 watch (a message on the one stream), and up to 4 local reads while it settles |

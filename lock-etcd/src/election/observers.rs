@@ -1,6 +1,6 @@
 //! The watches of all observers of a client, on one stream.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use etcd_client::{Event, WatchResponse};
 use tokio::sync::mpsc;
@@ -16,9 +16,6 @@ use crate::{
 /// How many messages may wait for an observer that is asking etcd for something. An observer that
 /// falls behind watches again from its revision.
 const UNREAD: usize = 64;
-
-/// How often to check that etcd is there: a connection may break silently.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The news of a watch for its observer.
 #[derive(Debug)]
@@ -68,8 +65,6 @@ pub(crate) fn watch(observers: &Arc<Observers>, queue: &Arc<str>, start: i64) ->
 }
 
 impl Side for All {
-    const HEARTBEAT: Option<Duration> = Some(HEARTBEAT);
-
     fn watches(&mut self) -> &mut Watches {
         &mut self.watches
     }

@@ -6,18 +6,15 @@ use std::{
 };
 
 use etcd_client::{
-    GetOptions, WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream, WatchStream,
+    WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream, WatchStream,
 };
 use lock_core::{Clock, keep::poison::lock, trace};
-use tokio::{
-    sync::Notify,
-    time::{sleep, timeout},
-};
+use tokio::{sync::Notify, time::timeout};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
-        connection::{BACKOFF, Connection, Word},
+        connection::{BACKOFF, Connection},
         reads,
         revisions::Mark,
         watches::{About, Open, Watches},
@@ -29,9 +26,6 @@ const LASTED: Duration = Duration::from_secs(1);
 
 /// The owner of the watches on one stream, and the state that their messages change.
 pub(crate) trait Side: Send {
-    /// How often to check that etcd is there, if nothing else does.
-    const HEARTBEAT: Option<Duration>;
-
     /// The common options of all watches. Default: none.
     fn options() -> WatchOptions {
         WatchOptions::new()
@@ -111,7 +105,6 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
                     failure = feed(stream, requests) => Some(failure),
                     // On another member from now on.
                     _ = changes.changed() => None,
-                    () = beat::<S>(connection) => None,
                 }
             }
             Err(failure) => Some(failure),
@@ -149,16 +142,6 @@ async fn open<S: Side>(connection: &Connection, first: Open) -> Result<WatchStre
 
 fn options<S: Side>(open: &Open) -> WatchOptions {
     S::options().with_prefix().with_watch_id(open.id).with_start_revision(open.start)
-}
-
-/// Asks etcd now and then. Failures are handled as for every request.
-async fn beat<S: Side>(connection: &Connection) {
-    let Some(pause) = S::HEARTBEAT else { return std::future::pending().await };
-    loop {
-        sleep(pause).await;
-        let anything = GetOptions::new().with_count_only().with_serializable();
-        drop(reads::get(connection, Word::Member, b"\0", &anything).await);
-    }
 }
 
 async fn feed<S: Side>(stream: &Stream<S>, mut requests: WatchRequestSender) -> Failure {
