@@ -94,6 +94,25 @@ async fn a_holder_that_is_cut_off_is_told_before_another_is_granted() {
     assert!(next.is_valid());
 }
 
+/// The stream of keep-alives is open, so the next ones are sent without waiting for an answer.
+#[tokio::test]
+async fn a_holder_whose_keep_alives_are_not_answered_is_told_before_another_is_granted() {
+    for cut in [Proxy::cut, Proxy::half_open] {
+        let etcd = etcd().await;
+        let (cut_off, proxy) = behind_proxy(&etcd, "?ttl=6s").await;
+        let others = locks(&etcd.url()).await;
+        let guard = cut_off.lock("job").unwrap().acquire().await.unwrap();
+        guard.renew().await.unwrap();
+        let waiting = tokio::spawn(others.lock("job").unwrap().acquire());
+        until_queued(&others, "job", 2).await;
+        cut(&proxy);
+        let next = soon(waiting).await.unwrap().unwrap();
+        assert!(!guard.is_valid(), "two holders");
+        assert_eq!(soon(guard.lost()).await, LossReason::Expired);
+        assert!(next.token() > guard.token());
+    }
+}
+
 #[tokio::test]
 async fn a_blackhole_that_ends_in_time_costs_nothing() {
     let etcd = etcd().await;
