@@ -182,7 +182,7 @@ impl Lease for EtcdLease {
                 *lock(&self.shown) = Shown::new(&hold);
                 self.check().map(|()| true)
             }
-            Ok(Upgraded::Busy) => self.check().map(|()| false),
+            Ok(Upgraded::Busy(_)) => self.check().map(|()| false),
             Ok(Upgraded::Gone) => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("upgrade", in_doubt)),
         }

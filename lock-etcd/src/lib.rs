@@ -108,8 +108,8 @@
 //! - An attempt that asks for permits with another limit than that of the first one in line is
 //!   refused. It stands in the queue for a moment.
 //! - An observer receives every change in order, also late if it does not look for a while. Only
-//!   after an outage, or when changes that it has not taken were compacted, it receives the current
-//!   leader instead. The candidate that has etcd's next turn leads, perhaps before it knows.
+//!   after an outage, or when changes that it has not taken were compacted or exceed 4 MB, it
+//!   receives the current leader instead. The candidate that has etcd's next turn leads, perhaps before it knows.
 //! - A proclaimed value is never replaced by an older one, however late a request arrives.
 //! - **Fixed terms** end by the client's own delete. If the client crashes first, the lock is free
 //!   when the session ends, one TTL after its last keep-alive.

@@ -279,6 +279,29 @@ async fn an_upgrade_in_doubt_is_no_loss() {
     guard.release().await.unwrap();
 }
 
+/// A watch from the grant on would have etcd read all that happened since, or find it compacted.
+#[tokio::test]
+async fn after_a_refused_upgrade_the_watch_begins_at_the_refusal() {
+    let etcd = etcd().await;
+    let url = format!("{}?ttl=600s", etcd.url());
+    let (ours, theirs) = (locks(&url).await, locks(&url).await);
+    let mut guard = ours.shared("job").unwrap().acquire().await.unwrap();
+    let _other = theirs.shared("job").unwrap().acquire().await.unwrap();
+    let watched = || async { etcd.counters().await.unwrap().get("watchers") == 2 };
+    until("both are watched", watched).await;
+    etcd.put(b"other", b"").await.unwrap();
+    etcd.compact().await.unwrap();
+    until_quiet(&etcd).await;
+    let before = etcd.counters().await.unwrap();
+    assert!(!guard.try_upgrade().await.unwrap());
+    until_quiet(&etcd).await;
+    until("both are watched", watched).await;
+    let spent = requests(&etcd.counters().await.unwrap(), &before);
+    assert_eq!(spent, [("Txn".to_owned(), 1)]);
+    etcd.delete_prefix(b"job/").await.unwrap();
+    assert_eq!(soon(guard.lost()).await, LossReason::EntryGone);
+}
+
 #[tokio::test]
 async fn an_entry_of_go_prevents_an_upgrade() {
     let etcd = etcd().await;

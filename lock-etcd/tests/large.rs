@@ -60,6 +60,28 @@ async fn a_thousand_candidates_with_large_values() {
     assert_eq!(observed.value, value(1).into_bytes());
 }
 
+/// It does not look, and then has more to read than the client takes in one message.
+#[tokio::test]
+async fn an_observer_that_is_far_behind_catches_up() {
+    let etcd = etcd().await;
+    let locks = locks(&format!("{}?ttl=60s", etcd.url())).await;
+    let election = locks.election("job").unwrap();
+    let mut leading = election.campaign(value(0)).await.unwrap();
+    let mut observer = election.observe().await.unwrap();
+    for n in 1..1200 {
+        leading.proclaim(value(n)).await.unwrap();
+    }
+    let mut last = String::new();
+    while last != value(1199) {
+        let leader = soon(observer.next()).await.unwrap().unwrap().unwrap();
+        let next = String::from_utf8(leader.value).unwrap();
+        assert!(next > last, "an older value");
+        last = next;
+    }
+    leading.resign().await.unwrap();
+    assert!(soon(observer.next()).await.unwrap().unwrap().is_none());
+}
+
 #[tokio::test]
 async fn an_acquire_whose_answer_is_too_large_says_so_and_leaves_nothing() {
     let etcd = etcd().await;

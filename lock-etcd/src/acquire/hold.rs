@@ -27,6 +27,8 @@ pub(crate) struct Hold {
     pub(crate) revision: i64,
     /// The entry's last known modification: a published value, or its adoption.
     pub(crate) modified: i64,
+    /// A revision of a moment ago at which it stood, if one is known.
+    stood: Option<i64>,
     /// The new entry of an unanswered upgrade. It may stand in the place of this one, or may be put
     /// there as long as this one stands.
     doubtful: Option<OwnEntry>,
@@ -34,12 +36,12 @@ pub(crate) struct Hold {
 
 impl Hold {
     pub(crate) fn new(entry: OwnEntry, revision: i64) -> Self {
-        Self { entry, revision, modified: revision, doubtful: None }
+        Self { entry, revision, modified: revision, stood: Some(revision), doubtful: None }
     }
 
     /// A lock that another client has left. It was adopted by the write at `modified`.
     pub(crate) fn adopted(entry: OwnEntry, revision: i64, modified: i64) -> Self {
-        Self { modified, ..Self::new(entry, revision) }
+        Self { modified, stood: Some(modified), ..Self::new(entry, revision) }
     }
 
     /// Whether it can be left to another process: an exclusive entry without anything beside it.
@@ -55,8 +57,7 @@ impl Hold {
             return;
         }
         let OwnEntry { store, key, .. } = &self.entry;
-        let stood = self.modified.max(self.revision);
-        store.watcher.side().add_young(key, (self.revision, stood), validity);
+        store.watcher.side().add_young(key, (self.revision, self.stood), validity);
     }
 
     /// Whether the entry stands, confirmed by the whole cluster, or the one that an unanswered
@@ -178,6 +179,7 @@ impl Hold {
     ) -> Result<Upgraded, Failure> {
         // The upgrade itself deletes it, which is no loss.
         self.unwatch();
+        self.stood = None;
         if self.entry.is_exclusive() {
             return Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header));
         }
@@ -202,8 +204,12 @@ impl Hold {
                 new.answered(Stake::Entry(revision), header, floor);
                 self.entry.set_stake(Stake::Nothing);
                 (self.revision, self.modified) = (revision, revision);
+                self.stood = Some(revision);
                 self.entry = new;
             }
+        }
+        if let Ok(Upgraded::Busy(at)) = upgraded {
+            self.stood = Some(at);
         }
         upgraded
     }

@@ -84,15 +84,18 @@ impl Side for All {
         Ok(())
     }
 
-    fn lost(&mut self) {
+    fn lost(&mut self, too_large: bool) {
         self.watches.clear();
+        if too_large {
+            // It is the history of one of them: each reads its queue instead.
+            self.begin_anew();
+        }
         self.tell.clear();
     }
 }
 
 impl All {
-    /// Has all observers read their queues anew: the revisions that they watch from are of a state
-    /// of the store that is gone.
+    /// Has all observers read their queues anew: they cannot watch from the revisions that they know.
     pub(crate) fn begin_anew(&mut self) {
         for (_, tell) in self.tell.drain() {
             // One with too much to read finds out when it looks.

@@ -59,8 +59,9 @@ pub(crate) trait Side: Send {
     /// Same as [`message`](Self::message).
     fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure>;
 
-    /// Handles the loss of the stream and of all its watches.
-    fn lost(&mut self);
+    /// Handles the loss of the stream and of all its watches. `too_large`: a message was larger than
+    /// the client takes, and would be again.
+    fn lost(&mut self, too_large: bool);
 }
 
 /// A side, and its stream.
@@ -109,7 +110,7 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
             }
             Err(failure) => Some(failure),
         };
-        stream.side().lost();
+        stream.side().lost(failure.as_ref().is_some_and(Failure::is_answer_too_large));
         if Clock::Boot.now().since(began) > LASTED {
             pause = BACKOFF;
         }
