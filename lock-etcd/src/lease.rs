@@ -14,14 +14,13 @@ use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
     Validity, deadline::safe_until, duration::shown, keep::poison::lock,
 };
-use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
     acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, FailureKind, STORE},
     session::{Session, store::Store},
-    wire::{answer::Header, member::ANSWER_LIMIT},
+    wire::{answer::Header, limits::within, member::ANSWER_LIMIT},
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
@@ -233,9 +232,9 @@ impl Lease for EtcdLease {
         let asked = Clock::Boot.now();
         self.session.hurry();
         self.store.sessions.work.notify_one();
-        let renewed = timeout(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
+        let renewed = within(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
         let (renewed, stands) = tokio::join!(renewed, self.stands());
-        let renewed = renewed.map_err(|_| {
+        let renewed = renewed.ok_or_else(|| {
             let silent = format!("no keep-alive was confirmed within {}", shown(self.ttl));
             Failure::new(FailureKind::Silent, silent).into_error("renew", false)
         });

@@ -25,5 +25,6 @@ mod removals;
 mod restored;
 mod sets;
 mod support;
+mod suspended;
 mod timeouts;
 mod tls;

@@ -28,6 +28,7 @@ use crate::{
     wire::{
         answer::revision,
         connection::{LONGEST_PAUSE, Word},
+        limits::sleep,
         reads,
     },
 };
@@ -110,7 +111,7 @@ impl keep::observe::Observer for Observer {
                 Ok(Then::Read) | Err(_) => None,
             };
             loop {
-                tokio::time::sleep(jitter(LONGEST_PAUSE)).await;
+                sleep(jitter(LONGEST_PAUSE)).await;
                 match self.read_after(refused).await {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}

@@ -1,16 +1,16 @@
 //! The one keep-alive stream of a client, which renews all sessions.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use etcd_client::{LeaseKeepAliveResponse, LeaseKeepAliveStream, LeaseKeeper};
 use lock_core::{Clock, Instant, trace};
-use tokio::time::{sleep, timeout};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     session::{Session, due::Next, pool::Sessions},
     wire::{
         connection::{BACKOFF, Word},
+        limits::{sleep, within},
         member::ANSWER_LIMIT,
         reads,
         revisions::Mark,
@@ -79,7 +79,7 @@ async fn mend(sessions: &Sessions, generation: u64, failure: Failure) {
     let connection = sessions.connection.clone();
     let mending = tokio::spawn(async move { connection.failed(generation, &failure).await });
     // Beyond the limit it continues in the background.
-    drop(timeout(limit.unwrap_or(ANSWER_LIMIT), mending).await);
+    drop(within(limit.unwrap_or(ANSWER_LIMIT), mending).await);
 }
 
 /// Returns the session whose keep-alive etcd denied. etcd handles keep-alives in order, and ends
@@ -95,18 +95,18 @@ async fn renew_alone(sessions: Arc<Sessions>, session: Arc<Session>) {
     while !session.ended.is_cancelled() {
         let (sent, member) = (Clock::Boot.now(), sessions.connection.member());
         let mut leases = member.client.lease_client();
-        let renewed = timeout(session.answer_limit(), leases.keep_alive(session.lease));
+        let renewed = within(session.answer_limit(), leases.keep_alive(session.lease));
         match renewed.await.map(|renewed| renewed.map_err(Failure::from)) {
-            Ok(Ok(_)) => {
+            Some(Ok(_)) => {
                 if !session.confirm_alone(sent) {
                     sessions.expire(Clock::Boot.now());
                 }
                 return sessions.work.notify_one();
             }
-            Ok(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
+            Some(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
                 return sessions.gone(&session);
             }
-            Ok(Err(failure)) if failure.is_login_refused() => {
+            Some(Err(failure)) if failure.is_login_refused() => {
                 drop(sessions.connection.failed(member.generation, &failure).await);
             }
             // The common stream finds out about the connection.
@@ -128,7 +128,7 @@ async fn wait_for_first(sessions: &Sessions) -> Arc<Session> {
         if let Some(first) = first {
             return first;
         }
-        wait(sessions, wake.since(now)).await;
+        wait(sessions, wake).await;
     }
 }
 
@@ -148,9 +148,9 @@ fn due_first(
     (due.into_iter().min_by_key(|session| session.until()).cloned(), wake)
 }
 
-async fn wait(sessions: &Sessions, time: Duration) {
+async fn wait(sessions: &Sessions, until: Instant) {
     tokio::select! {
-        () = sleep(time) => {}
+        () = Clock::Boot.sleep_until(until) => {}
         () = sessions.work.notified() => {}
         () = sessions.connection.late.notified() => {
             if let Some(session) = sessions.all().first() {
@@ -177,7 +177,7 @@ async fn open(
         let now = Clock::Boot.now();
         sessions.expire(now);
         let wake = match session.next(now, connection.heard()) {
-            Next::Wait(at) if !session.ended.is_cancelled() => at.since(now),
+            Next::Wait(at) if !session.ended.is_cancelled() => at,
             _ => return Err(Failure::silent(session.answer_limit())),
         };
         let others = sessions.all().into_iter().filter(|other| other.lease != session.lease);
@@ -192,7 +192,7 @@ async fn open(
         tokio::select! {
             opened = &mut opening => return opened.map_err(Failure::of_stream),
             _ = changes.changed() => {}
-            () = sleep(wake.min(patience.since(now))) => {}
+            () = Clock::Boot.sleep_until(wake.min(patience)) => {}
         }
     }
 }
@@ -224,8 +224,8 @@ async fn pump(
     }
 }
 
-/// Sends the keep-alives that are due. Returns how long to wait for the next.
-async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Duration, Failure> {
+/// Sends the keep-alives that are due. Returns when to come again.
+async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Instant, Failure> {
     let now = Clock::Boot.now();
     sessions.expire(now);
     let mut wake = Instant::NEVER;
@@ -241,7 +241,7 @@ async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Duration,
             Next::Wait(at) => wake = wake.min(at),
         }
     }
-    Ok(wake.since(now))
+    Ok(wake)
 }
 
 fn take(sessions: &Sessions, reply: &LeaseKeepAliveResponse) {
@@ -261,6 +261,8 @@ fn answered(sessions: &Sessions, session: &Arc<Session>, alive: bool) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn session(lease: i64, seconds: u64, age: u64) -> Arc<Session> {

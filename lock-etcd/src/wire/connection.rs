@@ -18,10 +18,7 @@ use lock_core::{
     keep::{backoff::Backoff, poison::lock},
     trace,
 };
-use tokio::{
-    sync::{Notify, watch},
-    time::{sleep, timeout},
-};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -30,7 +27,7 @@ use crate::{
         answer::Answer,
         dial::Source,
         endpoints::Endpoints,
-        limits::Limits,
+        limits::{Limits, sleep, within},
         member::Member,
         revisions::{Revisions, Stamped},
         tls_error,
@@ -112,17 +109,17 @@ impl Connection {
             let attempt = async {
                 let member = source.dial(&endpoint, 0, true, limit.min(request)).await?;
                 let member = Arc::new(member);
-                let answer = timeout(request, probe(member.clone())).await;
-                Ok((member, answer.map_err(|_| Failure::silent(request))??))
+                let answer = within(request, probe(member.clone())).await;
+                Ok((member, answer.ok_or_else(|| Failure::silent(request))??))
             };
-            match timeout(limit, attempt).await {
-                Ok(Ok((member, answer))) => {
+            match within(limit, attempt).await {
+                Some(Ok((member, answer))) => {
                     return Ok((Self::new(endpoints, source, limits, member), answer));
                 }
-                Ok(Err(error)) => {
+                Some(Err(error)) => {
                     failure = source.explain(error, &endpoint, limit.min(request)).await;
                 }
-                Err(_) => failure = Failure::silent(limit),
+                None => failure = Failure::silent(limit),
             }
             if !failure.kind.is_passing() {
                 return Err(failure);
@@ -362,7 +359,7 @@ mod tests {
 
     async fn never_answered(connection: &Connection) -> Failure {
         let call = connection.call(|_| pending::<Answer<()>>());
-        let ended = timeout(Duration::from_secs(60), call).await;
+        let ended = within(Duration::from_secs(60), call).await;
         ended.expect("it goes on").unwrap_err()
     }
 

@@ -3,12 +3,12 @@
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
 use lock_core::{Clock, trace};
-use tokio::time::timeout;
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
         connection::{Connection, WATCH_LOGINS},
+        limits::within,
         member::Member,
     },
 };
@@ -118,9 +118,9 @@ impl Connection {
         let (limit, request) = (self.limits.of_each(to_try.len()), self.limits.request);
         for endpoint in to_try {
             let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit.min(request));
-            match timeout(limit, dialed).await {
-                Ok(Ok(member)) => return Ok(Some(member)),
-                Ok(Err(failure)) if failure.kind == FailureKind::Denied => {
+            match within(limit, dialed).await {
+                Some(Ok(member)) => return Ok(Some(member)),
+                Some(Err(failure)) if failure.kind == FailureKind::Denied => {
                     // All members know the same users.
                     return Err(failure);
                 }

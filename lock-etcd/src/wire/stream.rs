@@ -9,12 +9,13 @@ use etcd_client::{
     WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream, WatchStream,
 };
 use lock_core::{Clock, keep::poison::lock, trace};
-use tokio::{sync::Notify, time::timeout};
+use tokio::sync::Notify;
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
         connection::{BACKOFF, Connection},
+        limits::within,
         reads,
         revisions::Mark,
         watches::{About, Open, Watches},
@@ -135,9 +136,9 @@ async fn open<S: Side>(connection: &Connection, first: Open) -> Result<WatchStre
     let mut client = connection.member().client.watch_client();
     let opened = client.watch(&*first.queue, Some(options::<S>(&first)));
     let limit = connection.limits.request;
-    match timeout(limit, opened).await {
-        Ok(opened) => opened.map_err(Failure::of_stream),
-        Err(_) => Err(Failure::silent(limit)),
+    match within(limit, opened).await {
+        Some(opened) => opened.map_err(Failure::of_stream),
+        None => Err(Failure::silent(limit)),
     }
 }
 
