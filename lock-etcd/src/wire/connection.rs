@@ -52,7 +52,8 @@ pub(crate) struct Connection {
     pub(crate) limits: Limits,
     pub(super) member: RwLock<Arc<Member>>,
     pub(super) changes: watch::Sender<u64>,
-    pub(super) dialing: tokio::sync::Mutex<()>,
+    /// Why the last round of dialing put no connection into use, if it did not.
+    pub(super) dialing: tokio::sync::Mutex<Option<Failure>>,
     /// When a new login was last requested because a watch was refused.
     pub(super) watch_login: tokio::sync::Mutex<Option<Instant>>,
     /// Number of rounds of dialing so far.
@@ -137,7 +138,7 @@ impl Connection {
             limits,
             member: RwLock::new(member),
             changes: watch::Sender::new(0),
-            dialing: tokio::sync::Mutex::new(()),
+            dialing: tokio::sync::Mutex::new(None),
             watch_login: tokio::sync::Mutex::new(None),
             dialed: AtomicU64::new(0),
             down: AtomicBool::new(false),
@@ -196,20 +197,22 @@ impl Connection {
         self.send_with_login(word, room, send).await
     }
 
-    /// Sends a request, and once more if its login had expired: it was not carried out.
+    /// Sends a request, and again if its login had expired: it was not carried out. The next login
+    /// may have been under way when all became invalid, but not the one after that.
     async fn send_with_login<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         room: Option<Turn<'_>>,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
-        match self.send(word, room, &send).await {
-            Err(failure) if failure.kind == FailureKind::LoggedOut => {
+        let mut result = self.send(word, room, &send).await;
+        for _ in 0..2 {
+            if result.as_ref().is_err_and(|failure| failure.kind == FailureKind::LoggedOut) {
                 let room = self.turns.request().await;
-                Box::pin(self.send(word, room, &send)).await
+                result = Box::pin(self.send(word, room, &send)).await;
             }
-            result => result,
         }
+        result
     }
 
     async fn send<T: Stamped, F: Future<Output = Answer<T>>>(
@@ -234,7 +237,8 @@ impl Connection {
         };
         // Boxed here and elsewhere, so that rare cases do not make every request's future large.
         match Box::pin(self.failed(member.generation, &failure)).await {
-            Err(refused) if failure.kind == FailureKind::LoggedOut => Err(refused),
+            // The request was refused: only the login may be in doubt.
+            Err(login) if failure.kind == FailureKind::LoggedOut => Err(login.without_effect()),
             _ => Err(failure),
         }
     }
