@@ -15,15 +15,10 @@ use crate::{
     session::{
         Session, User,
         janitor::Janitor,
-        kept::KeptKey,
         leftover::{Leftover, Stake},
         store::Store,
     },
-    wire::{
-        answer::Header,
-        connection::{Connection, GiveUp},
-        reads,
-    },
+    wire::{answer::Header, connection::GiveUp, reads},
 };
 
 /// One attempt's entry, made or not yet made.
@@ -149,18 +144,10 @@ impl OwnEntry {
         }
     }
 
-    /// Gives the entry with this create revision to another process. Its key is not used again as
-    /// long as it stands.
-    pub(crate) fn give_away(&mut self, revision: i64) {
+    /// Gives the entry to another process. No other attempt enters with its key as long as it stands.
+    pub(crate) fn give_away(&mut self) {
         drop(self.user.take());
         self.set_stake(Stake::Nothing);
-        let (key, _slot) = (self.key.clone(), self.slot.clone());
-        if self.session.kept().add(KeptKey { key, revision, _slot }) {
-            let (session, store) = (self.session.clone(), self.store.clone());
-            store.runtime.clone().spawn(async move {
-                give_back_keys(&session, &store.connection).await;
-            });
-        }
     }
 
     /// Ends the attempt and returns what there is to remove. The caller must remove it.
@@ -204,16 +191,4 @@ pub(crate) async fn give_up(mut entry: OwnEntry, attempt: &Attempt, error: Error
         entry.abandon(None);
     }
     error
-}
-
-/// Gives back the keys of locks that do not stand any more.
-async fn give_back_keys(session: &Session, connection: &Connection) {
-    let looked = session.kept().all();
-    let keys: Vec<_> = looked.iter().map(|left| &*left.key).collect();
-    let give_up = || session.ended.is_cancelled();
-    // If it fails, the next look finds them.
-    let Ok(created) = reads::created(connection, &keys, &give_up).await else { return };
-    let looked = looked.iter().map(|left| left.revision).zip(created);
-    let gone = looked.filter(|(made, found)| *found != Some(*made)).map(|(made, _)| made);
-    session.kept().give_back(&gone.collect::<Vec<_>>());
 }

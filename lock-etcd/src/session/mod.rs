@@ -6,7 +6,6 @@ mod end;
 pub(crate) mod entries;
 pub(crate) mod epoch;
 pub(crate) mod janitor;
-pub(crate) mod kept;
 pub(crate) mod leftover;
 pub(crate) mod pool;
 pub(crate) mod renewal;
@@ -31,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Leftover},
+    session::{entries::Entries, epoch::Epoch, leftover::Leftover},
     wire::member::ANSWER_LIMIT,
 };
 
@@ -63,8 +62,6 @@ pub(crate) struct Session {
     retired: AtomicBool,
     /// Number of attempts that live by it.
     users: AtomicUsize,
-    /// The keys of locks that were left to other processes and may still stand.
-    kept: Mutex<Kept>,
 }
 
 /// An attempt that lives by a session, until it is dropped.
@@ -125,7 +122,6 @@ impl Session {
             left: Leftovers::new(PAUSES[0], PAUSES[1]),
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
-            kept: Mutex::default(),
         }
     }
 
@@ -133,11 +129,6 @@ impl Session {
     pub(crate) fn user(self: &Arc<Self>) -> User {
         self.users.fetch_add(1, Ordering::AcqRel);
         User(self.clone())
-    }
-
-    /// The keys that must not be used again yet.
-    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
-        lock(&self.kept)
     }
 
     pub(crate) fn set_retired(&self) {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use etcd_client::{GetOptions, GetResponse, ResponseHeader, Txn, TxnOp, TxnResponse};
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use uuid::Uuid;
 
 use crate::{
@@ -211,23 +211,14 @@ pub(crate) async fn standing(
     Ok(Some(Entered { header, revision, before }))
 }
 
-/// Returns the create revisions of entries; `None` for entries that do not stand. Reads each by
-/// itself: a read of several in one transaction may crash the member if the client leaves (see
-/// [above](self)).
+/// Returns the create revision of a key; `None` if it does not stand.
 pub(crate) async fn created(
     connection: &Connection,
-    keys: &[&str],
+    key: &str,
     give_up: GiveUp<'_>,
-) -> Result<Vec<Option<i64>>, Failure> {
-    let options = GetOptions::new().with_keys_only();
-    let get = |key: &&str| {
-        let (key, options) = ((*key).to_owned(), options.clone());
-        async move {
-            let found = insist(connection, &key, &options, give_up).await?;
-            Ok(found.kvs().first().map(|kv| kv.create_revision()))
-        }
-    };
-    try_join_all(keys.iter().map(get).collect::<Vec<_>>()).await
+) -> Result<Option<i64>, Failure> {
+    let found = insist(connection, key, &GetOptions::new().with_keys_only(), give_up).await?;
+    Ok(found.kvs().first().map(|kv| kv.create_revision()))
 }
 
 /// Reads once, when the turn of a look has come.
