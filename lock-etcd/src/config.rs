@@ -115,11 +115,12 @@ impl EtcdConfig {
         Self { given: Some(Source::Client(Box::new(client.clone()))), ..Self::default() }
     }
 
-    /// Makes connections of our own, as a client would: with these endpoints, and with the login,
-    /// TLS and HTTP/2 pings of these options. Everything else has its default. Sends nothing.
+    /// Makes connections of our own, as a client would: with these endpoints, and with the login
+    /// and TLS of these options. Everything else has its default. Sends nothing.
     ///
     /// An endpoint is `host:port`, `http://..` or `https://..`. Each connection requires a leader,
-    /// logs in again with the password of the options, and has our limits for connecting. For a
+    /// logs in again with the password of the options, and has our HTTP/2 pings and our limits for
+    /// connecting. For a
     /// password that may be replaced and for files with certificates, take the fields of this
     /// configuration instead.
     ///

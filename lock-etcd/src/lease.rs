@@ -14,14 +14,14 @@ use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
     Validity, deadline::safe_until, duration::shown, keep::poison::lock,
 };
-use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
     acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, FailureKind, STORE},
+    layout::sizes,
     session::{Session, store::Store},
-    wire::{answer::Header, member::ANSWER_LIMIT, reads},
+    wire::{answer::Header, limits::within, member::ANSWER_LIMIT},
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
@@ -138,13 +138,10 @@ impl EtcdLease {
         }
     }
 
-    /// Returns whether the entry stands, confirmed by the whole cluster. Waits while it is being
-    /// replaced.
+    /// Returns whether the entry stands. Waits while it is being replaced.
     async fn stands(&self) -> Result<bool> {
-        let hold = self.hold.lock().await;
-        reads::exists(&self.store.connection, &hold.entry.key, hold.revision)
-            .await
-            .map_err(|failure| failure.into_error("renew", false))
+        let stands = self.hold.lock().await.stands().await;
+        stands.map_err(|failure| failure.into_error("renew", false))
     }
 }
 
@@ -185,7 +182,7 @@ impl Lease for EtcdLease {
                 *lock(&self.shown) = Shown::new(&hold);
                 self.check().map(|()| true)
             }
-            Ok(Upgraded::Busy) => self.check().map(|()| false),
+            Ok(Upgraded::Busy(_)) => self.check().map(|()| false),
             Ok(Upgraded::Gone) => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("upgrade", in_doubt)),
         }
@@ -199,6 +196,7 @@ impl Lease for EtcdLease {
             let what = "publish a value for a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
+        sizes::check_value(value)?;
         let mut in_doubt = false;
         match hold.publish(value, &mut in_doubt, &self.give_up()).await {
             Ok(true) => self.check(),
@@ -236,9 +234,9 @@ impl Lease for EtcdLease {
         let asked = Clock::Boot.now();
         self.session.hurry();
         self.store.sessions.work.notify_one();
-        let renewed = timeout(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
+        let renewed = within(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
         let (renewed, stands) = tokio::join!(renewed, self.stands());
-        let renewed = renewed.map_err(|_| {
+        let renewed = renewed.ok_or_else(|| {
             let silent = format!("no keep-alive was confirmed within {}", shown(self.ttl));
             Failure::new(FailureKind::Silent, silent).into_error("renew", false)
         });

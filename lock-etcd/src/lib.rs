@@ -40,7 +40,7 @@
 //! |---|---|---|
 //! | connections | one of its own, to one member at a time | the client's; three streams and the requests on it |
 //! | a member that is down | is left at once, and tried last | stays in turn: with three members, a third of the requests fails first and is sent again |
-//! | a silent connection | is replaced after 2 s | is replaced only if the client has `with_keep_alive` |
+//! | a silent connection | is replaced 2 s after a request, or after 10 s with a watch | is replaced only if the client has `with_keep_alive` |
 //! | a member without a leader | ends its streams | only with `with_require_leader(true)`; otherwise its watches report nothing until there is a leader, and holders learn of a loss from their renewals |
 //! | login | of the options; an expired login is renewed | the client's: `update_user` changes the locks' login, too; an expired login is renewed for both |
 //! | TLS | of the options, `https://` endpoints | the client's |
@@ -63,6 +63,9 @@
 //! - A holder learns of a lost lock from its own deadline, from the answer to a keep-alive, and
 //!   from the watch of its key. The watch of a hold of more than 50 ms reports the loss as soon as
 //!   etcd does; that of a younger hold within 150 ms.
+//! - A connection that is silent for 7 s while it has a watch or keep-alives is asked by an HTTP/2
+//!   ping, and replaced if that is not answered within 3 s. So waiters, holders and observers
+//!   notice a connection that was dropped without a word, whatever the TTL.
 //! - If etcd refuses a watch because the login has expired or the password was set anew, the watch
 //!   begins again with a new login. What happened meanwhile is listed: one read for each name, and
 //!   one login for all of them, at most one a second. If the login may not read the queue any more,
@@ -78,23 +81,37 @@
 //! - While etcd is out of reach, each caller fails after its own TTL, with a session and without. A
 //!   caller that leaves returns at once. One request for a session is under way for all callers.
 //!   Each client tries the endpoints in an order of its own; an endpoint that failed comes last.
+//! - A request without an answer moves the client to another member, unless the member has answered
+//!   a keep-alive or another request meanwhile: it is slow then. What else was under way there is
+//!   sent again at once.
+//! - A lock whose upgrade was not answered, and cannot be asked about, is not watched until another
+//!   upgrade or the release settles it: its holder learns of a loss from the keep-alives alone.
 //! - A request whose answer is lost is resolved: it is sent again, or its entry is removed. After
 //!   that it does nothing, however late it arrives: it makes no entry, and neither removes nor
 //!   changes a later one. A refused upgrade does not happen later.
 //! - A removal that etcd refuses because a right was taken away is tried again after 1 s, and then
 //!   every 2 to 30 s, and with each new login at once. Other grants of the session go on. No
 //!   attempt begins in the session any more, and the entry goes with its last grant.
+//!   An adoption that was not answered, and that cannot be undone, ends in the same way.
 //! - etcd does not end a session if the login may not write one of its keys any more. Its other
 //!   entries are then removed by key when the client closes or the session has expired. That key,
 //!   and the entry of a request that arrives only then, end with the lease, at most a TTL later.
+//! - If the store goes back to an earlier state (an older backup is restored, or confirmed writes
+//!   are lost), all sessions of the client end as soon as it hears of it: holders lose their locks
+//!   for [`LossReason::Restored`](lock_core::LossReason::Restored), waiters end with `PlaceLost`,
+//!   observers read anew. An answer of the whole cluster with a revision below an earlier one shows
+//!   it. A member by itself may lag: the client asks the cluster once if a member's revision is too
+//!   low in the answer to a keep-alive or to a new watch.
 //! - An error says that nothing was done only if etcd says so. An answer of more than 4 MB is not
 //!   accepted. An acquire does not list the queue in pages, so one behind some 40,000 others is
 //!   refused, and leaves nothing.
+//! - A candidate's value of more than 1 MB and a holder's description of more than 64 KB are refused
+//!   with `InvalidOption` before they are sent.
 //! - An attempt that asks for permits with another limit than that of the first one in line is
 //!   refused. It stands in the queue for a moment.
 //! - An observer receives every change in order, also late if it does not look for a while. Only
-//!   after an outage, or when changes that it has not taken were compacted, it receives the current
-//!   leader instead. The candidate that has etcd's next turn leads, perhaps before it knows.
+//!   after an outage, or when changes that it has not taken were compacted or exceed 4 MB, it
+//!   receives the current leader instead. The candidate that has etcd's next turn leads, perhaps before it knows.
 //! - A proclaimed value is never replaced by an older one, however late a request arrives.
 //! - **Fixed terms** end by the client's own delete. If the client crashes first, the lock is free
 //!   when the session ends, one TTL after its last keep-alive.
@@ -222,14 +239,13 @@
 //! | .. and was given up | that transaction, 1 read of its key, and 1 transaction for up to 50 of them |
 //! | downgrade | 1 transaction, 1 in the background, and 1 list for each client that watches the name |
 //! | try_upgrade | 1 transaction, and a new watch if the lock is held for more than 50 ms after it |
-//! | acquire of a set of up to 128 names | 1 transaction if all are free; otherwise one for each name as well |
+//! | acquire of a set of up to 126 names | 1 transaction if all are free; otherwise one for each name as well |
 //! | inspect; revoke | 1 range for each 500 entries, 1 request for each lease that holds it, and 1 local read of the history for each of up to 16 holders; such a range + 1 transaction |
 //! | the loss of a session, with any number of locks | at most 1 revocation; if etcd denies that, 1 transaction for each 50 entries, and more for the entries that it denies |
 //! | names | 1 range for each 2,000 keys that start with `prefix` and the escaped start of the names |
 //! | campaign + resign | 2 transactions |
 //! | proclaim | 1 transaction |
 //! | observing | 1 watch on the one stream of all observers; 1 read at first, or 2; 1 local look at one key every 10 s, because watches have lost events |
-//! | .. for each client with observers | 1 local request every 5 s, to notice a silently broken connection |
 //! | each proclamation, and each candidate that comes or goes, for each observer | 1 watch event |
 //! | each new leader, for each observer | 1 read of its note |
 //! | first wait on a name in a while | 1 watch (a message on the one stream), and up to 4 local reads while it settles |
@@ -237,6 +253,7 @@
 //! | a wait or try in vain | 1 local read of one key and 1 of the history, for all waits of a name that end together; for a try etcd reads the whole queue, and sends its beginning |
 //! | a hold of more than 50 ms | 1 watch of its name, and 1 local list a minute for up to 64 such names, or for each if one of them is denied or etcd is older than 3.4.23 or 3.5.7 (it crashes at such lists) |
 //! | a watch that etcd refuses | 1 read; 1 login and 1 stream for all of them if it is allowed |
+//! | a member that lags behind what the client has seen | 1 read, when a watch begins or a keep-alive is answered |
 //! | connecting | 4 requests in one round, and 1 beside what comes next |
 //! | the first use of a TTL | 1 request for all callers that ask at once |
 //! | idle | 1 keep-alive per TTL/3 and session, however many locks |

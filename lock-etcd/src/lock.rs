@@ -12,7 +12,6 @@ use lock_core::{
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinHandle},
-    time::timeout,
 };
 use uuid::Uuid;
 
@@ -21,6 +20,7 @@ use crate::{
     config::EtcdConfig,
     election::observe,
     error::STORE,
+    layout::sizes,
     operators,
     queue::{diagnose, watcher},
     session::{renewal, store::Store},
@@ -28,6 +28,7 @@ use crate::{
         connection::Connection,
         deployment::{self, Server},
         leases::{self, new_lease},
+        limits::within,
         member::{ANSWER_LIMIT, Member},
         requests, stream,
     },
@@ -132,7 +133,7 @@ async fn first_round(
     let (login, granted, server) =
         tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
     let mut leases = member.client.lease_client();
-    let probe = async move { drop(timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
+    let probe = async move { drop(within(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {
         (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe), server)),
         (Err(error), Ok(_)) => {
@@ -179,11 +180,13 @@ impl DistributedLock for EtcdLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
+        sizes::check(&request)?;
         let lease = acquire::acquire(&self.store, &request, &attempt).await?;
         Ok(Box::new(lease))
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        wishes.iter().try_for_each(|(request, _)| sizes::check(request))?;
         let leases = set::try_all(&self.store, &wishes).await?;
         let boxed = |lease| Box::new(lease) as Box<dyn Lease>;
         Ok(leases.map(|leases| leases.into_iter().map(boxed).collect()))
@@ -195,6 +198,7 @@ impl DistributedLock for EtcdLock {
         attempt: Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
+        sizes::check(&request)?;
         let lease = adopt::adopt(self.open()?, &request, &attempt, &ticket).await?;
         Ok(Box::new(lease))
     }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use lock_core::{Clock, DistributedLock, Error, Kind, LossReason, Request};
-use lock_etcd::client::{Client, PutOptions};
+use lock_etcd::client::{Client, GetOptions, PutOptions};
+use lock_lab::Proxy;
 use tokio::task::JoinSet;
 
 use crate::support::*;
@@ -239,6 +240,66 @@ async fn a_release_while_an_upgrade_is_in_doubt_leaves_nothing() {
         let locks = locks(&etcd.url()).await;
         soon(locks.lock("job").unwrap().acquire()).await.unwrap().release().await.unwrap();
     }
+}
+
+/// The upgrade is carried out, its answer is lost, and asking again is refused. Until it is settled,
+/// the end of the shared entry is no loss.
+#[tokio::test]
+async fn an_upgrade_in_doubt_is_no_loss() {
+    let etcd = etcd().await;
+    let mut admin = with_rights(&etcd, &["locks/#", "locks/job/"]).await;
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let url = format!("etcd://me:s3cret@{}?prefix=locks/&ttl=60s", proxy.addr());
+    let locks = locks(&url).await;
+    let mut guard = locks.shared("job").unwrap().acquire().await.unwrap();
+    proxy.half_open();
+    let upgrading = tokio::spawn(async move { (guard.try_upgrade().await, guard) });
+    until("etcd has acted", || {
+        let mut admin = admin.clone();
+        async move {
+            let all = GetOptions::new().with_prefix().with_keys_only();
+            let found = admin.get("locks/job/", Some(all)).await.unwrap();
+            found.kvs().iter().all(|kv| !kv.key().ends_with(b".r"))
+        }
+    })
+    .await;
+    take_right(&mut admin, "locks/job/").await;
+    proxy.reset();
+    proxy.heal();
+    let (told, mut guard) = soon(upgrading).await.unwrap();
+    assert!(matches!(told, Err(Error::Denied { .. })), "{told:?}");
+    admin.role_grant_permission("locker", right("locks/job/")).await.unwrap();
+    // Longer than a refused watch waits until it begins again.
+    let lost = tokio::time::timeout(Duration::from_secs(8), guard.lost()).await;
+    assert!(lost.is_err(), "{lost:?}");
+    guard.renew().await.unwrap();
+    let before = guard.token();
+    assert!(guard.try_upgrade().await.unwrap());
+    assert!(guard.token() > before);
+    guard.release().await.unwrap();
+}
+
+/// A watch from the grant on would have etcd read all that happened since, or find it compacted.
+#[tokio::test]
+async fn after_a_refused_upgrade_the_watch_begins_at_the_refusal() {
+    let etcd = etcd().await;
+    let url = format!("{}?ttl=600s", etcd.url());
+    let (ours, theirs) = (locks(&url).await, locks(&url).await);
+    let mut guard = ours.shared("job").unwrap().acquire().await.unwrap();
+    let _other = theirs.shared("job").unwrap().acquire().await.unwrap();
+    let watched = || async { etcd.counters().await.unwrap().get("watchers") == 2 };
+    until("both are watched", watched).await;
+    etcd.put(b"other", b"").await.unwrap();
+    etcd.compact().await.unwrap();
+    until_quiet(&etcd).await;
+    let before = etcd.counters().await.unwrap();
+    assert!(!guard.try_upgrade().await.unwrap());
+    until_quiet(&etcd).await;
+    until("both are watched", watched).await;
+    let spent = requests(&etcd.counters().await.unwrap(), &before);
+    assert_eq!(spent, [("Txn".to_owned(), 1)]);
+    etcd.delete_prefix(b"job/").await.unwrap();
+    assert_eq!(soon(guard.lost()).await, LossReason::EntryGone);
 }
 
 #[tokio::test]

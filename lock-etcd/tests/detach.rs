@@ -78,6 +78,24 @@ async fn a_client_that_left_a_lock_waits_for_it_like_others() {
     until_clean(&etcd).await;
 }
 
+/// Its release removes all keys of its slot, so no other kind of entry may have that.
+#[tokio::test]
+async fn a_lock_that_was_left_has_its_slot_for_itself() {
+    let etcd = etcd().await;
+    let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let guard = a.lock("job").unwrap().ttl(TTL).acquire().await.unwrap();
+    let ticket = guard.detach().await.unwrap();
+    let left = keys(&etcd).await.remove(0);
+    let reading = tokio::spawn(a.shared("job").unwrap().ttl(TTL).acquire());
+    until_queued(&b, "job", 2).await;
+    let reader = keys(&etcd).await.into_iter().find(|key| *key != left).unwrap();
+    assert!(left.ends_with(".0") && reader.ends_with(".1.r"), "{left} {reader}");
+    b.adopt(&ticket).await.unwrap().release().await.unwrap();
+    let reading = soon(reading).await.unwrap().unwrap();
+    assert_eq!(keys(&etcd).await, [reader]);
+    reading.release().await.unwrap();
+}
+
 /// The keys of locks that are gone are used again: etcd keeps each key that was ever used in its
 /// index.
 #[tokio::test]

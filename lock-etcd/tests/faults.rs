@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lock_core::{Clock, Error, LossReason};
+use lock_lab::Proxy;
 
 use crate::support::{self, *};
 
@@ -91,6 +92,25 @@ async fn a_holder_that_is_cut_off_is_told_before_another_is_granted() {
     proxy.heal();
     cut_off.lock("other").unwrap().acquire().await.unwrap().release().await.unwrap();
     assert!(next.is_valid());
+}
+
+/// The stream of keep-alives is open, so the next ones are sent without waiting for an answer.
+#[tokio::test]
+async fn a_holder_whose_keep_alives_are_not_answered_is_told_before_another_is_granted() {
+    for cut in [Proxy::cut, Proxy::half_open] {
+        let etcd = etcd().await;
+        let (cut_off, proxy) = behind_proxy(&etcd, "?ttl=6s").await;
+        let others = locks(&etcd.url()).await;
+        let guard = cut_off.lock("job").unwrap().acquire().await.unwrap();
+        guard.renew().await.unwrap();
+        let waiting = tokio::spawn(others.lock("job").unwrap().acquire());
+        until_queued(&others, "job", 2).await;
+        cut(&proxy);
+        let next = soon(waiting).await.unwrap().unwrap();
+        assert!(!guard.is_valid(), "two holders");
+        assert_eq!(soon(guard.lost()).await, LossReason::Expired);
+        assert!(next.token() > guard.token());
+    }
 }
 
 #[tokio::test]
@@ -194,8 +214,8 @@ async fn a_session_that_died_unnoticed_is_replaced_by_the_next_acquire() {
 #[tokio::test]
 async fn the_next_member_is_asked_when_one_is_gone() {
     let etcd = etcd().await;
-    let first = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
-    let second = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    let first = Proxy::start(etcd.addr()).await.unwrap();
+    let second = Proxy::start(etcd.addr()).await.unwrap();
     let locks = locks(&format!("etcd://{},{}?ttl=6s", first.addr(), second.addr())).await;
     let guard = locks.lock("job").unwrap().acquire().await.unwrap();
     let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
@@ -212,6 +232,28 @@ async fn the_next_member_is_asked_when_one_is_gone() {
     assert!(guard.is_valid());
     guard.release().await.unwrap();
     until_clean(&etcd).await;
+}
+
+/// The next keep-alive is minutes away, and nothing else is asked.
+#[tokio::test]
+async fn a_watch_on_a_silent_connection_is_missed_whatever_the_ttl() {
+    let etcd = etcd().await;
+    let ways = [Proxy::start(etcd.addr()).await.unwrap(), Proxy::start(etcd.addr()).await.unwrap()];
+    let hosts = ways.each_ref().map(|way| way.addr().to_string()).join(",");
+    let (ours, theirs) =
+        (locks(&format!("etcd://{hosts}?ttl=600s")).await, locks(&etcd.url()).await);
+    let held = ours.lock("held").unwrap().acquire().await.unwrap();
+    let guard = theirs.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(ours.lock("job").unwrap().acquire());
+    until_queued(&theirs, "job", 2).await;
+    until("all are watched", || async { etcd.counters().await.unwrap().get("watchers") == 3 })
+        .await;
+    until_quiet(&etcd).await;
+    ways.iter().filter(|way| way.stats().connections_open > 0).for_each(Proxy::cut);
+    guard.release().await.unwrap();
+    etcd.delete_prefix(b"held/").await.unwrap();
+    let _granted = soon(waiting).await.unwrap().unwrap();
+    assert_eq!(soon(held.lost()).await, LossReason::EntryGone);
 }
 
 /// A stream that is being opened gets no answer, while other requests are answered on a new

@@ -141,6 +141,33 @@ async fn an_acquire_that_arrives_after_it_was_given_up_makes_no_entry() {
     assert_eq!(ways.entries("job/").await, [""; 0]);
 }
 
+/// Another entry gets the key of an acquire before that is sent again, or given up.
+#[tokio::test]
+async fn anothers_entry_is_neither_taken_for_its_own_nor_removed() {
+    for is_given_up in [false, true] {
+        let ways = Ways::new().await;
+        let ours = ways.locks().await;
+        let part = ways.part("job/").await;
+        let theirs = support::locks(&ways.etcd.url()).await;
+        let key = format!("{part}0");
+        ways.ways.iter().for_each(|way| way.catch(part.as_bytes()));
+        let mut acquiring = tokio::spawn(ours.lock("job").unwrap().acquire());
+        until("it is on its way", || async { ways.caught() == 1 }).await;
+        ways.ways.iter().for_each(Proxy::catch_nothing);
+        ways.etcd.put(key.as_bytes(), b"").await.unwrap();
+        if is_given_up {
+            acquiring.abort();
+            acquiring = tokio::spawn(ours.lock("job").unwrap().acquire());
+        }
+        until_queued(&theirs, "job", 2).await;
+        assert!(!acquiring.is_finished() && ways.entries("job/").await.contains(&key));
+        assert_eq!(ways.etcd.delete(key.as_bytes()).await.unwrap(), 1);
+        soon(acquiring).await.unwrap().unwrap().release().await.unwrap();
+        ways.arrives().await;
+        assert_eq!(ways.entries("job/").await, [""; 0]);
+    }
+}
+
 #[tokio::test]
 async fn a_release_or_a_clean_up_that_arrives_late_removes_no_new_entry() {
     let (released, left) = (Ways::new().await, Ways::new().await);

@@ -70,6 +70,22 @@ async fn a_waiter_whose_watch_was_refused_is_served_at_once() {
     soon(waiting).await.unwrap().unwrap().release().await.unwrap();
 }
 
+/// The token has expired, and the login for the next one is not answered. The request must not go
+/// out once more with the token that etcd has refused.
+#[tokio::test]
+async fn a_login_without_an_answer_is_the_reason_that_is_told() {
+    let (etcd, _locks, mut admin) = with_login("").await;
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let url = format!("etcd://me:s3cret@{}?prefix=locks/&connect_timeout=1500ms", proxy.addr());
+    let ours = locks(&url).await;
+    expire_tokens(&mut admin).await;
+    proxy.catch(b"s3cret");
+    let error = ours.inspect("job").await.unwrap_err();
+    let is_unavailable = matches!(error, Error::Unavailable { .. });
+    assert!(is_unavailable && error.to_string().contains("no answer within 1.5s"), "{error}");
+    until("it has logged in", || async { ours.inspect("job").await.is_ok() }).await;
+}
+
 #[tokio::test]
 async fn waiters_are_denied_and_holders_keep_their_lock_when_the_rights_are_gone() {
     let (etcd, ours, mut admin) = with_login("").await;

@@ -1,13 +1,19 @@
 //! Releases that etcd refuses.
 
+use std::time::Duration;
+
 use lock_core::Error;
 use lock_etcd::client::{Client, GetOptions};
+use lock_lab::Proxy;
 
 use crate::support::*;
 
+fn all() -> Option<GetOptions> {
+    Some(GetOptions::new().with_prefix().with_keys_only())
+}
+
 async fn keys(admin: &mut Client, prefix: &str) -> usize {
-    let all = Some(GetOptions::new().with_prefix().with_keys_only());
-    admin.get(prefix, all).await.unwrap().kvs().len()
+    admin.get(prefix, all()).await.unwrap().kvs().len()
 }
 
 async fn leases(admin: &mut Client) -> usize {
@@ -66,7 +72,7 @@ async fn an_entry_that_is_never_removed_goes_with_the_last_grant_of_its_session(
     // Longer than a session lives without its keep-alives.
     for _ in 0..20 {
         other.renew().await.unwrap();
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
     assert_eq!(keys(&mut admin, "locks/job/").await, 1);
     other.release().await.unwrap();
@@ -90,4 +96,35 @@ async fn closing_frees_all_other_locks_when_the_right_to_one_is_gone() {
     assert_eq!(keys(&mut admin, "locks/other").await, 0);
     soon(waiting).await.unwrap().unwrap_err();
     assert!(held.iter().all(|guard| !guard.is_valid()));
+}
+
+/// etcd carries an adoption out, its answer is lost, the caller leaves, and the right is gone.
+#[tokio::test]
+async fn an_adoption_that_cannot_be_undone_goes_with_its_session() {
+    let etcd = etcd().await;
+    let mut admin = with_rights(&etcd, &["locks/#", "locks/job/", "locks/other/"]).await;
+    let url = |way: &dyn std::fmt::Display| format!("etcd://me:s3cret@{way}?prefix=locks/&ttl=10s");
+    let (theirs, proxy) =
+        (locks(&url(&etcd.addr())).await, Proxy::start(etcd.addr()).await.unwrap());
+    let ours = locks(&url(&proxy.addr())).await;
+    ours.lock("other").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let guard = theirs.lock("job").unwrap().acquire().await.unwrap();
+    let ticket = guard.detach().await.unwrap();
+    let lease = |admin: &Client| {
+        let mut admin = admin.clone();
+        async move { admin.get("locks/job/", all()).await.unwrap().kvs()[0].lease() }
+    };
+    let left = lease(&admin).await;
+    proxy.half_open();
+    let adopting = tokio::spawn({
+        let ours = ours.clone();
+        async move { ours.adopt(&ticket).await.map(drop) }
+    });
+    until("etcd has acted", || async { lease(&admin).await != left }).await;
+    adopting.abort();
+    take_right(&mut admin, "locks/job/").await;
+    proxy.reset();
+    proxy.heal();
+    until_gone(&mut admin, "locks/job/").await;
+    drop(ours);
 }

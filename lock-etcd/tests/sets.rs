@@ -60,6 +60,24 @@ async fn a_lost_reply_is_asked_for_again() {
     until_clean(&etcd).await;
 }
 
+/// One of its entries is deleted before the client has asked again.
+#[tokio::test]
+async fn a_set_that_was_made_and_lost_a_part_since_is_not_held_and_leaves_nothing() {
+    for gone in NAMES {
+        let etcd = etcd().await;
+        let (locks, proxy) = behind_proxy(&etcd, "?ttl=60s").await;
+        locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+        proxy.half_open();
+        let trying = tokio::spawn(locks.all(NAMES).unwrap().try_acquire());
+        until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 3 }).await;
+        assert_eq!(etcd.delete_prefix(format!("{gone}/").as_bytes()).await.unwrap(), 1);
+        proxy.reset();
+        proxy.heal();
+        assert!(soon(trying).await.unwrap().unwrap().is_none());
+        until_clean(&etcd).await;
+    }
+}
+
 #[tokio::test]
 async fn given_up_while_its_reply_is_lost_it_leaves_nothing() {
     let etcd = etcd().await;
@@ -101,10 +119,15 @@ async fn dropped_at_any_moment_it_leaves_nothing() {
 async fn more_names_than_a_transaction_has_room_for_are_acquired() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
-    for count in [128, 129] {
+    let at_once = locks.guarantees().names_at_once;
+    for count in [at_once, at_once + 1, 128, 129] {
         let names: Vec<_> = (0..count).map(|n| format!("job{n}")).collect();
         let held = soon(locks.all(&names).unwrap().acquire()).await.unwrap();
         assert_eq!(etcd.keys().await.unwrap().len(), count);
+        // One transaction, or one for each.
+        let mut tokens: Vec<_> = held.tokens().map(|(_, token)| token).collect();
+        tokens.dedup();
+        assert_eq!(tokens.len(), if count > at_once { count } else { 1 });
         held.release().await.unwrap();
         until_clean(&etcd).await;
     }

@@ -32,6 +32,9 @@ pub enum LossReason {
     /// The store failed over, and the server that took over does not know the lock: its write was
     /// not replicated before.
     Failover,
+    /// The store has gone back to an earlier state: an older backup was restored, or confirmed
+    /// writes were lost. It may have granted the lock to another client.
+    Restored,
     /// The lock was detached, and its ticket has been used: another client adopted it.
     Adopted,
     /// The lock was detached, and is not there any more: it was not adopted before its TTL was
@@ -52,6 +55,7 @@ impl fmt::Display for LossReason {
             Self::RuntimeEnded => "the runtime that connected has ended, and nothing renews it",
             Self::EntryGone => "its entry was revoked, or vanished from the store",
             Self::Failover => "the server that took over after a failover does not know it",
+            Self::Restored => "the store has gone back to an earlier state, as after a restore",
             Self::Adopted => "its ticket has been used: another client adopted it",
             Self::TicketOver => {
                 "its ticket is over: it was not adopted within its TTL, or was revoked or released"

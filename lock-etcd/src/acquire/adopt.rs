@@ -40,8 +40,8 @@ pub(crate) async fn adopt(
         if !session.is_live() || session.is_retired() {
             continue;
         }
-        let mut entry =
-            OwnEntry::new(store, session.clone(), queue.clone(), Role::Ours(Kind::Exclusive));
+        let role = Role::Ours(Kind::Exclusive);
+        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
         entry.key = key.clone();
         let Some(token) = floor.revision(ticket.token()) else {
             // The known floor may be old, or may come from a time that a backup has undone.
@@ -100,7 +100,7 @@ fn hold(
         // The entry has gone with the session.
         entry.abandon(None);
         entry.store.sessions.check_open()?;
-        return Err(lost(request, LossReason::SessionEnded));
+        return Err(lost(request, entry.session.loss().unwrap_or(LossReason::SessionEnded)));
     };
     let hold = Hold::adopted(entry, token, modified);
     hold.watch(&validity);
@@ -118,14 +118,16 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
 }
 
 /// Undoes an unanswered adoption in the background, so that no entry lives as long as the session.
+/// If etcd refuses, the session ends with its last attempt, and the entry with it.
 fn undo(mut entry: OwnEntry, rewrite: Rewrite) {
     // Until it is undone, the session's end must take it along.
     entry.set_stake(Stake::Doubtful(None));
     entry.store.runtime.clone().spawn(async move {
         let give_up = || entry.session.ended.is_cancelled();
-        rewrite.undo(&entry.store, &give_up).await;
-        if !give_up() {
-            entry.set_stake(Stake::Nothing);
+        match rewrite.undo(&entry.store, &give_up).await {
+            _ if give_up() => {}
+            Ok(()) => entry.set_stake(Stake::Nothing),
+            Err(_) => entry.janitor().retire(),
         }
     });
 }

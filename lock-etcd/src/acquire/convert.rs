@@ -46,8 +46,8 @@ pub(crate) enum Upgraded {
     /// The old entry is gone. The new one stands since this revision and counts from this floor.
     Done(i64, u64, Header),
     /// Another entry is there, or the token floor was raised and the old entry is being ended. The
-    /// new entry will never exist.
-    Busy,
+    /// new entry will never exist, and the old one stood at this revision.
+    Busy(i64),
     /// The old entry is gone. The new one will never exist.
     Gone,
 }
@@ -82,7 +82,7 @@ impl Upgrade<'_> {
                 None => return Ok(Upgraded::Gone),
                 // It was written once more to end an earlier try.
                 Some(old) if old.mod_revision != modified => modified = old.mod_revision,
-                Some(_) if !*in_doubt => return Ok(Upgraded::Busy),
+                Some(_) if !*in_doubt => return Ok(Upgraded::Busy(header.revision())),
                 Some(_) => {
                     commit(connection, &self.touch(), &mut false, give_up).await?;
                     *in_doubt = false;

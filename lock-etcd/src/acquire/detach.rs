@@ -94,7 +94,7 @@ impl Hold {
                 Rewritten::Other | Rewritten::Gone => return Ok(None),
                 Rewritten::Done(modified, _) => {
                     let suffix = key[self.entry.queue.len()..].to_owned();
-                    self.entry.give_away(self.revision);
+                    self.entry.give_away();
                     return Ok(Some(Left { suffix, lease, modified }));
                 }
             }

@@ -40,16 +40,20 @@ impl Patience<'_> {
     }
 
     /// Waits for an answer, also if the caller has left: the answer tells what there is to remove.
+    /// None counts after the end of the session, which the answer itself may have ended.
     async fn answer<T>(
         &self,
         call: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
+        let ended = &self.session.ended;
+        let late = || Failure::new(FailureKind::LeaseGone, "the session ended before the answer");
         tokio::select! {
             biased;
-            answer = call => answer,
-            () = self.session.ended.cancelled() => {
-                Err(Failure::new(FailureKind::LeaseGone, "the session ended before the answer"))
-            }
+            answer = call => answer.and_then(|answer| match ended.is_cancelled() {
+                true => Err(late()),
+                false => Ok(answer),
+            }),
+            () = ended.cancelled() => Err(late()),
             () = Clock::Boot.sleep_until(self.until) => {
                 Err(Failure::new(FailureKind::Silent, "no answer before the caller's time was over"))
             }
@@ -195,8 +199,13 @@ impl OwnEntry {
         let Stake::Doubtful(_) = self.stake else { return Ok(Err(found)) };
         let Self { store, queue, key, .. } = &*self;
         let give_up = || patience.is_over();
-        let standing = reads::standing(&store.connection, queue, key, &give_up);
-        let Some(entered) = patience.wait_for(standing).await?? else {
+        let standing = async {
+            let Some(revision) = self.find(&give_up).await? else { return Ok(None) };
+            reads::standing(&store.connection, queue, (key, revision), &give_up).await
+        };
+        let standing = patience.wait_for(standing).await??;
+        self.looked_up = true;
+        let Some(entered) = standing else {
             self.set_stake(Stake::Nothing);
             return Ok(Err(found));
         };

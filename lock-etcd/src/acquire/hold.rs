@@ -16,7 +16,7 @@ use crate::{
         attempt::{Form, OwnEntry},
         leftover::{Leftover, Stake},
     },
-    wire::{answer, connection::GiveUp, removals, requests::commit},
+    wire::{answer, connection::GiveUp, reads, removals, requests::commit},
 };
 
 /// The entry of a held lock.
@@ -27,6 +27,8 @@ pub(crate) struct Hold {
     pub(crate) revision: i64,
     /// The entry's last known modification: a published value, or its adoption.
     pub(crate) modified: i64,
+    /// A revision of a moment ago at which it stood, if one is known.
+    stood: Option<i64>,
     /// The new entry of an unanswered upgrade. It may stand in the place of this one, or may be put
     /// there as long as this one stands.
     doubtful: Option<OwnEntry>,
@@ -34,12 +36,12 @@ pub(crate) struct Hold {
 
 impl Hold {
     pub(crate) fn new(entry: OwnEntry, revision: i64) -> Self {
-        Self { entry, revision, modified: revision, doubtful: None }
+        Self { entry, revision, modified: revision, stood: Some(revision), doubtful: None }
     }
 
     /// A lock that another client has left. It was adopted by the write at `modified`.
     pub(crate) fn adopted(entry: OwnEntry, revision: i64, modified: i64) -> Self {
-        Self { modified, ..Self::new(entry, revision) }
+        Self { modified, stood: Some(modified), ..Self::new(entry, revision) }
     }
 
     /// Whether it can be left to another process: an exclusive entry without anything beside it.
@@ -48,11 +50,28 @@ impl Hold {
         self.entry.is_exclusive() && !aside
     }
 
-    /// Watches the entry if it lasts.
+    /// Watches the entry if it lasts, unless an upgrade may have put another one in its place: its
+    /// deletion is no loss then.
     pub(crate) fn watch(&self, validity: &Validity) {
+        if self.doubtful.is_some() {
+            return;
+        }
         let OwnEntry { store, key, .. } = &self.entry;
-        let stood = self.modified.max(self.revision);
-        store.watcher.side().add_young(key, (self.revision, stood), validity);
+        store.watcher.side().add_young(key, (self.revision, self.stood), validity);
+    }
+
+    /// Whether the entry stands, confirmed by the whole cluster, or the one that an unanswered
+    /// upgrade has put in its place.
+    pub(crate) async fn stands(&self) -> Result<bool, Failure> {
+        let OwnEntry { store, session, key, .. } = &self.entry;
+        let stands = reads::exists(&store.connection, key, self.revision).await?;
+        match &self.doubtful {
+            Some(new) if !stands => {
+                let give_up = || session.ended.is_cancelled();
+                new.find(&give_up).await.map(|found| found.is_some())
+            }
+            _ => Ok(stands),
+        }
     }
 
     /// Stops watching the entry.
@@ -160,12 +179,13 @@ impl Hold {
     ) -> Result<Upgraded, Failure> {
         // The upgrade itself deletes it, which is no loss.
         self.unwatch();
+        self.stood = None;
         if self.entry.is_exclusive() {
             return Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header));
         }
         let doubted = self.doubtful.is_some();
         let OwnEntry { store, session, queue, .. } = &self.entry;
-        let role = Role::Ours(Kind::Exclusive);
+        let role = (Role::Ours(Kind::Exclusive), attempt);
         let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
         let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);
@@ -184,8 +204,12 @@ impl Hold {
                 new.answered(Stake::Entry(revision), header, floor);
                 self.entry.set_stake(Stake::Nothing);
                 (self.revision, self.modified) = (revision, revision);
+                self.stood = Some(revision);
                 self.entry = new;
             }
+        }
+        if let Ok(Upgraded::Busy(at)) = upgraded {
+            self.stood = Some(at);
         }
         upgraded
     }

@@ -50,7 +50,7 @@ pub(crate) async fn acquire(
         if !session.is_live() || session.is_retired() {
             continue;
         }
-        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), role);
+        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
         let asked = Clock::Boot.now();
         let entered = entry.enter(request, attempt, began).await;
         drop(turn);
@@ -67,7 +67,7 @@ pub(crate) async fn acquire(
             Ok(Err(found)) if request.wait == Wait::Try => {
                 refusal(request, &found).unwrap_or_else(|| contended(request))
             }
-            // Another client has made the key. This attempt takes the next one.
+            // Another attempt's entry has the key. This one takes the next key.
             Ok(Err(_)) => {
                 taken.push(entry);
                 continue;

@@ -93,16 +93,16 @@ impl Rewrite {
 
     /// Removes the entry if it is as it was seen, or as this has written it. After that, nothing
     /// that was sent for it does anything.
-    pub(super) async fn undo(&self, store: &Store, give_up: GiveUp<'_>) {
+    pub(super) async fn undo(&self, store: &Store, give_up: GiveUp<'_>) -> Result<(), Failure> {
         let (remove, connection) = (delete_entry(&self.key), &store.connection);
         let txn = Txn::new().when(self.compares()).and_then(remove).or_else(self.reads(store));
-        let answer = commit(connection, &txn, &mut false, give_up).await;
-        let Ok(answer) = answer else { return };
+        let answer = commit(connection, &txn, &mut false, give_up).await?;
         if !answer.succeeded()
-            && let Ok(Rewritten::Done(modified, _)) = self.found(answer)
+            && let Rewritten::Done(modified, _) = self.found(answer)?
         {
             let remove = remove_written(self.key.as_bytes(), modified);
-            drop(commit(connection, &remove, &mut false, give_up).await);
+            commit(connection, &remove, &mut false, give_up).await?;
         }
+        Ok(())
     }
 }

@@ -19,8 +19,9 @@ use crate::{
     wire::requests::{self, Entered, NewEntry, Terms},
 };
 
-/// Longest transaction that etcd takes by default (`--max-txn-ops`).
-pub(crate) const MOST: usize = 128;
+/// Most names of a set. etcd counts the comparisons of a transaction, too, and takes 128 by default
+/// (`--max-txn-ops`); two of them are not about a name.
+pub(crate) const MOST: usize = 126;
 
 /// Takes all locks if all queues are empty.
 ///
@@ -42,8 +43,10 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
             continue;
         }
         let role = Role::Ours(Kind::Exclusive);
-        let entry = |queue: &Arc<str>| OwnEntry::new(store, session.clone(), queue.clone(), role);
-        let mut entries: Vec<_> = queues.iter().map(entry).collect();
+        let entry = |(queue, (_, attempt)): (&Arc<str>, &Wish)| {
+            OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()))
+        };
+        let mut entries: Vec<_> = queues.iter().zip(wishes).map(entry).collect();
         let asked = Clock::Boot.now();
         let entered = enter(&mut entries, wishes, &session, began).await;
         drop(turn);
@@ -92,11 +95,30 @@ async fn enter(
         requests::enter_if_free(new, None, terms)
     };
     let (request, caller) = &wishes[0];
-    // The transaction makes all of them or none, so one entry settles an unanswered sending.
     let entered = entries[0].send(request, caller, began, enter).await;
-    let OwnEntry { stake, header, floor, .. } = entries[0];
+    let OwnEntry { stake, header, floor, looked_up, .. } = entries[0];
     entries.iter_mut().for_each(|entry| entry.answered(stake, header, floor));
-    entered.map(|entered| entered.ok().map(|entered| entered.revision))
+    let entered = entered?.ok().map(|entered| entered.revision);
+    match looked_up && !look_up(entries).await? {
+        true => Ok(None),
+        false => Ok(entered),
+    }
+}
+
+/// Looks up all entries of a set whose first sending was not answered, but whose first entry was
+/// looked up: the transaction made all of them or none, and each may have been removed since.
+/// Returns whether all stand.
+async fn look_up(entries: &mut [OwnEntry]) -> Result<bool, Failure> {
+    for entry in &mut entries[1..] {
+        entry.set_stake(Stake::Doubtful(None));
+    }
+    let session = entries[0].session.clone();
+    let give_up = || session.ended.is_cancelled();
+    let found = try_join_all(entries[1..].iter().map(|entry| entry.find(&give_up))).await?;
+    for (entry, found) in entries[1..].iter_mut().zip(found) {
+        entry.set_stake(found.map_or(Stake::Nothing, Stake::Entry));
+    }
+    Ok(entries.iter().all(|entry| entry.stake != Stake::Nothing))
 }
 
 /// Makes leases of entries that are alone in their queues. If one fails, the others are given back.

@@ -28,6 +28,7 @@ use crate::{
     wire::{
         answer::revision,
         connection::{LONGEST_PAUSE, Word},
+        limits::sleep,
         reads,
     },
 };
@@ -110,7 +111,7 @@ impl keep::observe::Observer for Observer {
                 Ok(Then::Read) | Err(_) => None,
             };
             loop {
-                tokio::time::sleep(jitter(LONGEST_PAUSE)).await;
+                sleep(jitter(LONGEST_PAUSE)).await;
                 match self.read_after(refused).await {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}
@@ -190,10 +191,10 @@ impl Observer {
         let answer = reads::get(&self.store.connection, Word::Member, &key, &options).await?;
         let found = answer.kvs().first();
         Ok(match first {
-            // Differs if its key is gone, or was written since.
+            // Differs if its key is gone, or was written since, or is older: the store went back.
             Some(first) => {
                 let modified = self.view.modified(&first.key);
-                found.is_none_or(|kv| kv.mod_revision() > modified)
+                found.is_none_or(|kv| kv.mod_revision() != modified)
             }
             // Differs if the empty queue has an entry now.
             None => self.view.is_empty() && found.is_some_and(|kv| role(kv.key()).kind().is_some()),

@@ -1,6 +1,6 @@
 //! The watches of all observers of a client, on one stream.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use etcd_client::{Event, WatchResponse};
 use tokio::sync::mpsc;
@@ -16,9 +16,6 @@ use crate::{
 /// How many messages may wait for an observer that is asking etcd for something. An observer that
 /// falls behind watches again from its revision.
 const UNREAD: usize = 64;
-
-/// How often to check that etcd is there: a connection may break silently.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The news of a watch for its observer.
 #[derive(Debug)]
@@ -68,8 +65,6 @@ pub(crate) fn watch(observers: &Arc<Observers>, queue: &Arc<str>, start: i64) ->
 }
 
 impl Side for All {
-    const HEARTBEAT: Option<Duration> = Some(HEARTBEAT);
-
     fn watches(&mut self) -> &mut Watches {
         &mut self.watches
     }
@@ -89,13 +84,25 @@ impl Side for All {
         Ok(())
     }
 
-    fn lost(&mut self) {
+    fn lost(&mut self, too_large: bool) {
         self.watches.clear();
+        if too_large {
+            // It is the history of one of them: each reads its queue instead.
+            self.begin_anew();
+        }
         self.tell.clear();
     }
 }
 
 impl All {
+    /// Has all observers read their queues anew: they cannot watch from the revisions that they know.
+    pub(crate) fn begin_anew(&mut self) {
+        for (_, tell) in self.tell.drain() {
+            // One with too much to read finds out when it looks.
+            _ = tell.try_send(News::Gone);
+        }
+    }
+
     fn cancelled(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
         self.watches.ended(id);
         // It began, or fell behind, at a revision that is compacted.

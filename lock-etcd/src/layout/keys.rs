@@ -94,6 +94,13 @@ pub(crate) fn key(queue: &str, lease: i64, slot: u32, role: Role) -> String {
     }
 }
 
+/// Returns the part of an entry's key that all kinds of entries in its slot begin with.
+pub(crate) fn slot(key: &str) -> &str {
+    let entry = key.rfind('/').map_or(0, |at| at + 1);
+    let kind = key[entry..].match_indices('.').nth(1);
+    kind.map_or(key, |(at, _)| &key[..entry + at])
+}
+
 /// The key of the mark on an exclusive entry that it is a shared one now.
 pub(crate) fn mark(key: &str) -> String {
     format!("{key}.s")
@@ -240,7 +247,7 @@ mod tests {
         ] {
             let key = key("ns/a/", 0x1f, 10, expected);
             assert_eq!(key, written);
-            assert_eq!(queue_of(key.as_bytes()), b"ns/a/");
+            assert_eq!((queue_of(key.as_bytes()), slot(&key)), (&b"ns/a/"[..], "ns/a/1f.a"));
             assert_eq!(role(key.as_bytes()), expected);
         }
         for foreign in [

@@ -5,3 +5,4 @@ pub(crate) mod key_slots;
 pub(crate) mod keys;
 pub(crate) mod listing;
 pub(crate) mod note;
+pub(crate) mod sizes;

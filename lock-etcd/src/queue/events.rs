@@ -1,6 +1,6 @@
 //! The messages of the watches of names, and the watches to open and close.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse};
 use lock_core::{Clock, trace};
@@ -19,9 +19,6 @@ use crate::{
 };
 
 impl Side for Names {
-    /// Not needed: the keep-alives notice a broken connection sooner.
-    const HEARTBEAT: Option<Duration> = None;
-
     /// Only deletions of the name's keys.
     fn options() -> WatchOptions {
         WatchOptions::new().with_filters([WatchFilterType::NoPut])
@@ -57,7 +54,7 @@ impl Side for Names {
 
     /// The watches begin anew from "now", and lists find what happened meanwhile: replaying the
     /// history since then would make etcd read all of it.
-    fn lost(&mut self) {
+    fn lost(&mut self, _: bool) {
         self.watches.clear();
         let queues: Vec<_> = self.watched.keys().cloned().collect();
         for queue in queues {

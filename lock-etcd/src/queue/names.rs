@@ -29,8 +29,8 @@ const UNWATCHED: Duration = Duration::from_millis(50);
 struct Young {
     since: Instant,
     revision: i64,
-    /// A later revision at which it stood, if one is known.
-    stood: i64,
+    /// A revision of a moment ago at which it stood, if one is known.
+    stood: Option<i64>,
     validity: Validity,
 }
 
@@ -98,7 +98,7 @@ impl Names {
     pub(crate) fn add_young(
         &mut self,
         key: &Arc<str>,
-        (revision, stood): (i64, i64),
+        (revision, stood): (i64, Option<i64>),
         validity: &Validity,
     ) {
         let (since, validity) = (Clock::Boot.now(), validity.clone());
@@ -128,8 +128,15 @@ impl Names {
         None
     }
 
-    /// Watches the key of a hold that never waited, and that lasts.
-    fn watch_hold(&mut self, key: Arc<str>, (revision, stood): (i64, i64), validity: Validity) {
+    /// Watches the key of a hold that never waited, and that lasts. The watch begins after the
+    /// revision at which it stood. Otherwise it begins now, and a list shows whether it stands: etcd
+    /// would read all changes since the grant, of all keys.
+    fn watch_hold(
+        &mut self,
+        key: Arc<str>,
+        (revision, stood): (i64, Option<i64>),
+        validity: Validity,
+    ) {
         let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
         let queue: Arc<str> = match self.watched.get_key_value(queue) {
             Some((queue, _)) => queue.clone(),
@@ -140,9 +147,10 @@ impl Names {
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
         let watched = self.watched.entry(queue.clone()).or_default();
-        watched.queue.enter(own, Vec::new(), Mine::Holding(validity));
+        let seen = stood.unwrap_or(revision);
+        watched.queue.enter_seen(seen, own, Vec::new(), Mine::Holding(validity));
         let poll = watched.due.is_none().then(|| watched.next_poll(Clock::Boot.now()));
-        self.watch(&queue, stood + 1);
+        self.watch(&queue, stood.map_or(0, |stood| stood + 1));
         if poll.is_some() {
             self.set_due(&queue, poll);
         }
@@ -202,6 +210,14 @@ impl Names {
         if let Some(id) = watched.watch {
             self.watches.close(id);
         }
+    }
+
+    /// Forgets all queues: what is known of them is of a state of the store that is gone. Waiters
+    /// and holders learn it from their sessions.
+    pub(crate) fn forget_all(&mut self) {
+        let queues: Vec<_> = self.watched.keys().cloned().collect();
+        queues.iter().for_each(|queue| self.close(queue));
+        self.young.clear();
     }
 
     pub(super) fn set_due(&mut self, queue: &Arc<str>, at: Option<Instant>) {

@@ -85,11 +85,22 @@ impl<M> Default for Queue<M> {
 impl<M> Queue<M> {
     /// Adds an attempt of ours, with the entries before it.
     pub(crate) fn enter(&mut self, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
+        self.enter_seen(own.revision, own, before, what);
+    }
+
+    /// Same as [`enter`](Self::enter), for an attempt whose entry still stood at the revision
+    /// `seen`.
+    pub(crate) fn enter_seen(
+        &mut self,
+        seen: i64,
+        own: QueueEntry,
+        before: Vec<QueueEntry>,
+        what: M,
+    ) {
         // Entries known from before may be gone: no attempt of ours was there to notice.
         self.forget_if_idle();
         let revision = own.revision;
-        let covered =
-            self.watched.is_some_and(|from| from <= revision) && self.forgotten <= revision;
+        let covered = self.watched.is_some_and(|from| from <= seen) && self.forgotten <= seen;
         let replaced = self.live.get(&own.key).is_some_and(|known| *known > revision);
         if replaced || self.was_deleted_since(revision, &own.key) {
             // The entries before it are dropped: some of them may be gone unnoticed.
@@ -103,7 +114,7 @@ impl<M> Queue<M> {
         self.insert(own);
         let at = self.mine.partition_point(|mine| mine.revision < revision);
         self.mine.reserve_exact(usize::from(self.mine.is_empty()));
-        self.mine.insert(at, Own { revision, seen: revision, covered, what });
+        self.mine.insert(at, Own { revision, seen, covered, what });
     }
 
     /// Whether the watch has reported the deletion of this key after this revision.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant, deadline::jitter};
-use tokio::time::sleep;
 
 use crate::{
     error::FailureKind,
@@ -19,6 +18,7 @@ use crate::{
     },
     wire::{
         connection::LONGEST_PAUSE,
+        limits::sleep,
         reads,
         stream::{self, Stream},
     },
@@ -56,7 +56,7 @@ async fn look(watcher: &Watcher) {
             Some(()) = lists.next() => {}
             Some(()) = asking.next() => {}
             () = due.notified() => {}
-            () = sleep(wake.since(now)), if wake != Instant::NEVER => {}
+            () = Clock::Boot.sleep_until(wake) => {}
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Error, Kind, Result};
+use lock_core::{Attempt, Error, Kind, LossReason, Result};
+
+use uuid::Uuid;
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -13,11 +15,10 @@ use crate::{
     session::{
         Session, User,
         janitor::Janitor,
-        kept::KeptKey,
         leftover::{Leftover, Stake},
         store::Store,
     },
-    wire::{answer::Header, connection::Connection, reads},
+    wire::{answer::Header, connection::GiveUp, reads},
 };
 
 /// One attempt's entry, made or not yet made.
@@ -27,12 +28,16 @@ pub(crate) struct OwnEntry {
     pub(crate) session: Arc<Session>,
     pub(crate) queue: Arc<str>,
     pub(crate) key: Arc<str>,
+    /// The attempt, which its note names.
+    attempt: Uuid,
     slot: Arc<Slot>,
     /// `None` once the attempt is over.
     user: Option<User>,
     pub(crate) form: Form,
     /// Changed by [`set_stake`](Self::set_stake).
     pub(crate) stake: Stake,
+    /// Whether a read has shown what an unanswered request did.
+    pub(crate) looked_up: bool,
     /// The header of the answer that reported the entry.
     pub(crate) header: Header,
     /// The token floor that the entry counts from.
@@ -55,13 +60,25 @@ impl OwnEntry {
         store: &Arc<Store>,
         session: Arc<Session>,
         queue: Arc<str>,
-        role: Role,
+        (role, attempt): (Role, Uuid),
     ) -> Self {
         let slot = Arc::new(store.slots.take(&queue));
         let key = keys::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
-        let (form, stake, header) = (Form::Made, Stake::Nothing, Header::default());
-        Self { store, session, queue, key, slot, user, form, stake, header, floor: 0 }
+        Self {
+            store,
+            session,
+            queue,
+            key,
+            attempt,
+            slot,
+            user,
+            form: Form::Made,
+            stake: Stake::Nothing,
+            looked_up: false,
+            header: Header::default(),
+            floor: 0,
+        }
     }
 
     fn role(&self) -> Role {
@@ -98,6 +115,15 @@ impl OwnEntry {
         Janitor { store: &self.store, session: &self.session }
     }
 
+    /// Returns the create revision of the entry, if it stands.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`reads::entry_of`].
+    pub(crate) async fn find(&self, give_up: GiveUp<'_>) -> Result<Option<i64>, Failure> {
+        reads::entry_of(&self.store.connection, &self.key, self.attempt, give_up).await
+    }
+
     /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
     /// makes it again.
     ///
@@ -118,18 +144,10 @@ impl OwnEntry {
         }
     }
 
-    /// Gives the entry with this create revision to another process. Its key is not used again as
-    /// long as it stands.
-    pub(crate) fn give_away(&mut self, revision: i64) {
+    /// Gives the entry to another process. No other attempt enters with its key as long as it stands.
+    pub(crate) fn give_away(&mut self) {
         drop(self.user.take());
         self.set_stake(Stake::Nothing);
-        let (key, _slot) = (self.key.clone(), self.slot.clone());
-        if self.session.kept().add(KeptKey { key, revision, _slot }) {
-            let (session, store) = (self.session.clone(), self.store.clone());
-            store.runtime.clone().spawn(async move {
-                give_back_keys(&session, &store.connection).await;
-            });
-        }
     }
 
     /// Ends the attempt and returns what there is to remove. The caller must remove it.
@@ -139,7 +157,9 @@ impl OwnEntry {
         let (key, _slot) = (self.key.clone(), self.slot.clone());
         let belongs = self.form != Form::Made || self.is_candidate();
         let then = then.map(Box::new);
-        (stake != Stake::Nothing).then_some(Leftover { key, _slot, stake, belongs, then })
+        let attempt = self.attempt;
+        let leftover = Leftover { key, attempt, _slot, stake, belongs, then };
+        (stake != Stake::Nothing).then_some(leftover)
     }
 
     /// The error of a waiter whose session has ended.
@@ -147,6 +167,7 @@ impl OwnEntry {
         match self.store.sessions.check_open() {
             Err(closed) => closed,
             Ok(()) if self.session.is_gone() => vanished(),
+            Ok(()) if self.session.loss() == Some(LossReason::Restored) => vanished(),
             Ok(()) => {
                 let silent = "the session in which the attempt waited could not be renewed in time";
                 Failure::new(FailureKind::LeaseGone, silent).into_error("acquire", false)
@@ -170,16 +191,4 @@ pub(crate) async fn give_up(mut entry: OwnEntry, attempt: &Attempt, error: Error
         entry.abandon(None);
     }
     error
-}
-
-/// Gives back the keys of locks that do not stand any more.
-async fn give_back_keys(session: &Session, connection: &Connection) {
-    let looked = session.kept().all();
-    let keys: Vec<_> = looked.iter().map(|left| &*left.key).collect();
-    let give_up = || session.ended.is_cancelled();
-    // If it fails, the next look finds them.
-    let Ok(created) = reads::created(connection, &keys, &give_up).await else { return };
-    let looked = looked.iter().map(|left| left.revision).zip(created);
-    let gone = looked.filter(|(made, found)| *found != Some(*made)).map(|(made, _)| made);
-    session.kept().give_back(&gone.collect::<Vec<_>>());
 }

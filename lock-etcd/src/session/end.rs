@@ -77,11 +77,11 @@ async fn standing(connection: &Connection, session: &Session) -> (Vec<Entry>, Re
     let (mut entries, mut unknown) = (Vec::new(), Ok(()));
     for (key, revision) in session.entries.all() {
         let found = match revision {
-            Some(revision) => Ok(vec![Some(revision)]),
-            None => reads::created(connection, &[&key], &|| session.is_over()).await,
+            Some(revision) => Ok(Some(revision)),
+            None => reads::created(connection, &key, &|| session.is_over()).await,
         };
         match found {
-            Ok(found) => entries.extend(found.into_iter().flatten().map(|at| (key.clone(), at))),
+            Ok(found) => entries.extend(found.map(|at| (key, at))),
             Err(failure) => unknown = Err(failure),
         }
     }

@@ -43,8 +43,7 @@ impl Epoch {
         *self.known.read().await
     }
 
-    /// Makes it greater than `old`, unless it is already. One request serves all attempts that want
-    /// it.
+    /// Ends the epoch `old`, unless it is over. One request serves all attempts that want it.
     pub(crate) async fn raise(
         &self,
         old: i64,
@@ -54,7 +53,7 @@ impl Epoch {
         give_up: GiveUp<'_>,
     ) -> Result<(), Failure> {
         let mut epoch = self.known.write().await;
-        while *epoch <= old {
+        if *epoch == old {
             let raised = raise(Guard { key, epoch: *epoch }, connection, lease, give_up).await?;
             if raised < *epoch {
                 self.deleted.store(true, Ordering::Release);

@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use futures_util::future::try_join_all;
 use lock_core::{Clock, Instant, Result};
 
 use crate::{
@@ -60,6 +61,12 @@ impl Janitor<'_> {
     /// Leaves a leftover to the janitor.
     pub(crate) fn leave(self, leftover: Leftover) {
         self.session.left.add(leftover);
+        self.wake();
+    }
+
+    /// Retires the session, which ends with its last attempt: etcd refused to remove an entry.
+    pub(crate) fn retire(self) {
+        self.store.sessions.retire(self.session);
         self.wake();
     }
 
@@ -140,8 +147,7 @@ impl Janitor<'_> {
         let key = store.layout.epoch(session.lease);
         session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
         if session.epoch.was_deleted() {
-            store.sessions.retire(session);
-            self.wake();
+            self.retire();
         }
         Ok(())
     }
@@ -195,8 +201,11 @@ async fn find(
     if doubtful.is_empty() {
         return Ok(());
     }
-    let keys = doubtful.iter().map(|leftover| &*leftover.key).collect::<Vec<_>>();
-    let found = reads::created(connection, &keys, give_up).await?;
+    let find = |leftover: &&mut Leftover| {
+        let (key, attempt) = (leftover.key.clone(), leftover.attempt);
+        async move { reads::entry_of(connection, &key, attempt, give_up).await }
+    };
+    let found = try_join_all(doubtful.iter().map(find).collect::<Vec<_>>()).await?;
     for (leftover, created) in doubtful.iter_mut().zip(found) {
         leftover.stake = created.map_or(Stake::Nothing, Stake::Entry);
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use crate::layout::key_slots::Slot;
 
 /// The possible entry of an attempt in the store.
@@ -29,6 +31,8 @@ impl Stake {
 #[derive(Clone, Debug)]
 pub(crate) struct Leftover {
     pub(crate) key: Arc<str>,
+    /// The attempt, which the entry's note names.
+    pub(crate) attempt: Uuid,
     /// Reserves the key until the leftover is gone.
     pub(crate) _slot: Arc<Slot>,
     pub(crate) stake: Stake,

@@ -6,7 +6,6 @@ mod end;
 pub(crate) mod entries;
 pub(crate) mod epoch;
 pub(crate) mod janitor;
-pub(crate) mod kept;
 pub(crate) mod leftover;
 pub(crate) mod pool;
 pub(crate) mod renewal;
@@ -31,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Leftover},
+    session::{entries::Entries, epoch::Epoch, leftover::Leftover},
     wire::member::ANSWER_LIMIT,
 };
 
@@ -63,8 +62,6 @@ pub(crate) struct Session {
     retired: AtomicBool,
     /// Number of attempts that live by it.
     users: AtomicUsize,
-    /// The keys of locks that were left to other processes and may still stand.
-    kept: Mutex<Kept>,
 }
 
 /// An attempt that lives by a session, until it is dropped.
@@ -92,6 +89,8 @@ struct State {
     alone: bool,
     /// By attempt.
     grants: HashMap<Uuid, Grant>,
+    /// Why it has ended, if it has.
+    loss: Option<LossReason>,
 }
 
 #[derive(Debug)]
@@ -113,6 +112,7 @@ impl Session {
                 hurry: false,
                 alone: false,
                 grants: HashMap::new(),
+                loss: None,
             }),
             ended: CancellationToken::new(),
             gone: AtomicBool::new(false),
@@ -122,7 +122,6 @@ impl Session {
             left: Leftovers::new(PAUSES[0], PAUSES[1]),
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
-            kept: Mutex::default(),
         }
     }
 
@@ -130,11 +129,6 @@ impl Session {
     pub(crate) fn user(self: &Arc<Self>) -> User {
         self.users.fetch_add(1, Ordering::AcqRel);
         User(self.clone())
-    }
-
-    /// The keys that must not be used again yet.
-    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
-        lock(&self.kept)
     }
 
     pub(crate) fn set_retired(&self) {
@@ -183,6 +177,11 @@ impl Session {
         self.gone.store(true, Ordering::Release);
     }
 
+    /// Why it has ended, if it has.
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        self.state().loss
+    }
+
     /// Registers the grant of an attempt; `None` if the session has ended. A fixed term counts from
     /// `granted_at`.
     pub(crate) fn grant(
@@ -228,10 +227,11 @@ impl Session {
     /// Ends the session: all its locks are lost, and all its waiters fail. Returns whether this was
     /// the first end.
     pub(crate) fn end(&self, reason: LossReason) -> bool {
-        let state = self.state();
+        let mut state = self.state();
         if self.ended.is_cancelled() {
             return false;
         }
+        state.loss = Some(reason);
         for hold in state.grants.values() {
             hold.validity.lose(reason);
         }

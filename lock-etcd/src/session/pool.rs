@@ -10,7 +10,7 @@ use lock_core::{
         pool::{Found, Maker, Pool, Pooled, other_ttl},
     },
 };
-use tokio::{sync::Notify, task::JoinHandle, time::timeout};
+use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     wire::{
         connection::{BACKOFF, Connection},
         leases,
+        limits::within,
         member::ANSWER_LIMIT,
         turns::unsent,
     },
@@ -205,6 +206,13 @@ impl Sessions {
         self.end(session, LossReason::SessionEnded);
     }
 
+    /// Ends all sessions: the store has gone back to an earlier state.
+    pub(crate) fn restored(&self) {
+        for session in self.all() {
+            self.end(&session, LossReason::Restored);
+        }
+    }
+
     /// Ends the sessions whose deadline has passed.
     pub(crate) fn expire(&self, now: Instant) {
         for session in self.all() {
@@ -254,11 +262,11 @@ impl Sessions {
         }
         let revoked = sessions.iter().map(|session| end::revoke(&self.connection, session));
         let revoked = join_all(revoked.collect::<Vec<_>>());
-        let revoked = timeout(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
+        let revoked = within(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
         self.connection.close();
         let confirmed: Result<(), Failure> = match revoked {
-            Ok((revoked, ())) => revoked.into_iter().collect(),
-            Err(_) => Err(Failure::silent(CLOSE_LIMIT)),
+            Some((revoked, ())) => revoked.into_iter().collect(),
+            None => Err(Failure::silent(CLOSE_LIMIT)),
         };
         confirmed.map_err(|failure| {
             let in_doubt = failure.kind != FailureKind::Rejected;

@@ -1,17 +1,19 @@
 //! The one keep-alive stream of a client, which renews all sessions.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use etcd_client::{LeaseKeepAliveResponse, LeaseKeepAliveStream, LeaseKeeper};
 use lock_core::{Clock, Instant, trace};
-use tokio::time::{sleep, timeout};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     session::{Session, due::Next, pool::Sessions},
     wire::{
         connection::{BACKOFF, Word},
+        limits::{sleep, within},
         member::ANSWER_LIMIT,
+        reads,
+        revisions::Mark,
     },
 };
 
@@ -27,7 +29,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
         let first = wait_for_first(&sessions).await;
         let mut changes = connection.changes();
         changes.mark_unchanged();
-        let generation = connection.member().generation;
+        let (generation, seen) = (connection.member().generation, connection.revisions.mark());
         let failure = match open(&sessions, &first).await {
             Ok((keeper, replies)) => {
                 pause = BACKOFF;
@@ -36,7 +38,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
                 drop(first);
                 connection.works(Word::Leader);
                 tokio::select! {
-                    failure = pump(&sessions, keeper, replies) => failure,
+                    failure = pump(&sessions, keeper, replies, seen) => failure,
                     // On another member from now on.
                     _ = changes.changed() => None,
                 }
@@ -77,7 +79,7 @@ async fn mend(sessions: &Sessions, generation: u64, failure: Failure) {
     let connection = sessions.connection.clone();
     let mending = tokio::spawn(async move { connection.failed(generation, &failure).await });
     // Beyond the limit it continues in the background.
-    drop(timeout(limit.unwrap_or(ANSWER_LIMIT), mending).await);
+    drop(within(limit.unwrap_or(ANSWER_LIMIT), mending).await);
 }
 
 /// Returns the session whose keep-alive etcd denied. etcd handles keep-alives in order, and ends
@@ -93,18 +95,18 @@ async fn renew_alone(sessions: Arc<Sessions>, session: Arc<Session>) {
     while !session.ended.is_cancelled() {
         let (sent, member) = (Clock::Boot.now(), sessions.connection.member());
         let mut leases = member.client.lease_client();
-        let renewed = timeout(session.answer_limit(), leases.keep_alive(session.lease));
+        let renewed = within(session.answer_limit(), leases.keep_alive(session.lease));
         match renewed.await.map(|renewed| renewed.map_err(Failure::from)) {
-            Ok(Ok(_)) => {
+            Some(Ok(_)) => {
                 if !session.confirm_alone(sent) {
                     sessions.expire(Clock::Boot.now());
                 }
                 return sessions.work.notify_one();
             }
-            Ok(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
+            Some(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
                 return sessions.gone(&session);
             }
-            Ok(Err(failure)) if failure.is_login_refused() => {
+            Some(Err(failure)) if failure.is_login_refused() => {
                 drop(sessions.connection.failed(member.generation, &failure).await);
             }
             // The common stream finds out about the connection.
@@ -126,7 +128,7 @@ async fn wait_for_first(sessions: &Sessions) -> Arc<Session> {
         if let Some(first) = first {
             return first;
         }
-        wait(sessions, wake.since(now)).await;
+        wait(sessions, wake).await;
     }
 }
 
@@ -146,10 +148,15 @@ fn due_first(
     (due.into_iter().min_by_key(|session| session.until()).cloned(), wake)
 }
 
-async fn wait(sessions: &Sessions, time: Duration) {
+async fn wait(sessions: &Sessions, until: Instant) {
     tokio::select! {
-        () = sleep(time) => {}
+        () = Clock::Boot.sleep_until(until) => {}
         () = sessions.work.notified() => {}
+        () = sessions.connection.late.notified() => {
+            if let Some(session) = sessions.all().first() {
+                session.hurry();
+            }
+        }
     }
 }
 
@@ -170,7 +177,7 @@ async fn open(
         let now = Clock::Boot.now();
         sessions.expire(now);
         let wake = match session.next(now, connection.heard()) {
-            Next::Wait(at) if !session.ended.is_cancelled() => at.since(now),
+            Next::Wait(at) if !session.ended.is_cancelled() => at,
             _ => return Err(Failure::silent(session.answer_limit())),
         };
         let others = sessions.all().into_iter().filter(|other| other.lease != session.lease);
@@ -185,16 +192,18 @@ async fn open(
         tokio::select! {
             opened = &mut opening => return opened.map_err(Failure::of_stream),
             _ = changes.changed() => {}
-            () = sleep(wake.min(patience.since(now))) => {}
+            () = Clock::Boot.sleep_until(wake.min(patience)) => {}
         }
     }
 }
 
-/// Sends due keep-alives and takes the answers until something fails. `None` is no failure.
+/// Sends due keep-alives and takes the answers until something fails. `None` is no failure. Before
+/// the stream was opened, the client had seen `mark`.
 async fn pump(
     sessions: &Sessions,
     keeper: LeaseKeeper,
     mut replies: LeaseKeepAliveStream,
+    mark: Mark,
 ) -> Option<Failure> {
     loop {
         let wake = match ping_due(sessions, &keeper).await {
@@ -203,7 +212,10 @@ async fn pump(
         };
         tokio::select! {
             reply = replies.message() => match reply {
-                Ok(Some(reply)) => take(sessions, &reply),
+                Ok(Some(reply)) => {
+                    reads::doubt(&sessions.connection, mark, reply.header());
+                    take(sessions, &reply);
+                }
                 Ok(None) => return Some(Failure::new(FailureKind::Broken, "the keep-alives ended")),
                 Err(error) => return Some(Failure::of_stream(error)),
             },
@@ -212,8 +224,8 @@ async fn pump(
     }
 }
 
-/// Sends the keep-alives that are due. Returns how long to wait for the next.
-async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Duration, Failure> {
+/// Sends the keep-alives that are due. Returns when to come again.
+async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Instant, Failure> {
     let now = Clock::Boot.now();
     sessions.expire(now);
     let mut wake = Instant::NEVER;
@@ -229,10 +241,11 @@ async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Duration,
             Next::Wait(at) => wake = wake.min(at),
         }
     }
-    Ok(wake.since(now))
+    Ok(wake)
 }
 
 fn take(sessions: &Sessions, reply: &LeaseKeepAliveResponse) {
+    sessions.connection.lives();
     if let Some(session) = sessions.by_lease(reply.id()) {
         answered(sessions, &session, reply.ttl() > 0);
     }
@@ -248,6 +261,8 @@ fn answered(sessions: &Sessions, session: &Arc<Session>, alive: bool) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn session(lease: i64, seconds: u64, age: u64) -> Arc<Session> {

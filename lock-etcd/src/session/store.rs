@@ -33,7 +33,7 @@ impl Store {
     /// that connecting needed is revoked.
     pub(crate) fn new(layout: Keys, connection: Connection, probe: JoinHandle<()>) -> Self {
         let connection = Arc::new(connection);
-        Self {
+        let store = Self {
             floor: Arc::new(Floor::new(layout.floor())),
             layout,
             slots: Arc::new(Slots::default()),
@@ -43,6 +43,25 @@ impl Store {
             connection,
             runtime: Handle::current(),
             closed: CancellationToken::new(),
-        }
+        };
+        store.forget_when_it_goes_back();
+        store
+    }
+
+    /// Has all that is known of the store forgotten when it has gone back to an earlier state: by
+    /// the task that finds out, before its caller learns the answer.
+    fn forget_when_it_goes_back(&self) {
+        let sessions = Arc::downgrade(&self.sessions);
+        let watcher = Arc::downgrade(&self.watcher);
+        let observers = Arc::downgrade(&self.observers);
+        self.connection.revisions.set_owner(self.floor.key.clone(), move || {
+            if let (Some(sessions), Some(watcher), Some(observers)) =
+                (sessions.upgrade(), watcher.upgrade(), observers.upgrade())
+            {
+                sessions.restored();
+                watcher.side().forget_all();
+                observers.side().begin_anew();
+            }
+        });
     }
 }

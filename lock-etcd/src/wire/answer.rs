@@ -1,12 +1,12 @@
 //! Reads the parts of answers.
 
 use etcd_client::{
-    ResponseHeader, TxnResponse,
+    GetResponse, LeaseTimeToLiveResponse, ResponseHeader, TxnResponse,
     proto::{PbRangeResponse, PbTxnOpResponse},
 };
 use lock_core::Facts;
 
-use crate::error::Failure;
+use crate::{error::Failure, wire::revisions::Stamped};
 
 pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
 
@@ -40,6 +40,38 @@ impl Header {
             ("member_id", self.member),
             ("raft_term", self.term),
         ])
+    }
+}
+
+impl Stamped for GetResponse {
+    fn revision(&self) -> Option<i64> {
+        self.header().map(ResponseHeader::revision)
+    }
+}
+
+impl Stamped for TxnResponse {
+    fn revision(&self) -> Option<i64> {
+        self.header().map(ResponseHeader::revision)
+    }
+}
+
+/// A lease's answers are those of the member, not of the store.
+impl Stamped for LeaseTimeToLiveResponse {
+    fn revision(&self) -> Option<i64> {
+        None
+    }
+}
+
+/// A granted TTL.
+impl Stamped for u64 {
+    fn revision(&self) -> Option<i64> {
+        None
+    }
+}
+
+impl Stamped for () {
+    fn revision(&self) -> Option<i64> {
+        None
     }
 }
 

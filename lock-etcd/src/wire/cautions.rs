@@ -1,4 +1,5 @@
-//! The known faults of versions of etcd that concern locks.
+//! What is known to be wrong with a deployment: faults of versions of etcd that concern locks, too few
+//! members, and a database that is nearly full.
 
 use crate::wire::version::Version;
 
@@ -77,6 +78,23 @@ pub(crate) fn of(version: Option<Version>, voters: Option<usize>) -> Vec<String>
     faults.chain(voters.and_then(too_few)).collect()
 }
 
+/// The size at which etcd refuses every write, if it is not told and not set.
+const DEFAULT_LIMIT: i64 = 2 << 30;
+
+/// Returns a sentence if the database has filled three quarters of its limit; 0 stands for etcd's
+/// default. Without compaction locks alone fill it: etcd keeps every change.
+pub(crate) fn of_size(size: i64, limit: i64) -> Option<String> {
+    let limit = if limit > 0 { limit } else { DEFAULT_LIMIT };
+    (size >= limit / 4 * 3).then(|| {
+        let (size, limit) = (size >> 20, limit >> 20);
+        format!(
+            "etcd's database has {size} MB, and etcd refuses every write when it is full, at \
+             {limit} MB unless set otherwise: set --auto-compaction-retention and --quota-backend-bytes, and \
+             defragment it"
+        )
+    })
+}
+
 fn sentence(version: Version, fault: &Fault) -> String {
     let (of_3_4, of_3_5) = fault.corrected;
     let newer = match version.is_of_3_4() && of_3_4 != NEVER {
@@ -143,6 +161,14 @@ mod tests {
         assert!(loses("3.4.20") && loses("3.5.4") && !loses("3.4.21") && !loses("3.5.5"));
         assert!(cautions("3.6.0", 1)[0].contains("a single member"));
         assert!(cautions("3.6.0", 2)[0].contains("two voting members"));
+    }
+
+    #[test]
+    fn a_database_that_is_nearly_full_is_reported() {
+        const GB: i64 = 1 << 30;
+        assert!(of_size(GB, 0).is_none() && of_size(GB * 3 / 2, 8 * GB).is_none());
+        assert!(of_size(GB * 3 / 2, 0).unwrap().contains("1536 MB"));
+        assert!(of_size(7 * GB, 8 * GB).unwrap().contains("8192 MB"));
     }
 
     #[test]

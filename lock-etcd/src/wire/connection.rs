@@ -18,7 +18,7 @@ use lock_core::{
     keep::{backoff::Backoff, poison::lock},
     trace,
 };
-use tokio::{sync::watch, time::timeout};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -27,8 +27,9 @@ use crate::{
         answer::Answer,
         dial::Source,
         endpoints::Endpoints,
-        limits::Limits,
+        limits::{Limits, sleep, within},
         member::Member,
+        revisions::{Revisions, Stamped},
         tls_error,
         turns::{Turn, Turns, unsent},
     },
@@ -51,7 +52,8 @@ pub(crate) struct Connection {
     pub(crate) limits: Limits,
     pub(super) member: RwLock<Arc<Member>>,
     pub(super) changes: watch::Sender<u64>,
-    pub(super) dialing: tokio::sync::Mutex<()>,
+    /// Why the last round of dialing put no connection into use, if it did not.
+    pub(super) dialing: tokio::sync::Mutex<Option<Failure>>,
     /// When a new login was last requested because a watch was refused.
     pub(super) watch_login: tokio::sync::Mutex<Option<Instant>>,
     /// Number of rounds of dialing so far.
@@ -60,11 +62,17 @@ pub(crate) struct Connection {
     pub(crate) reach: Reach,
     /// Time of the last answer that only a member with a leader gives.
     heard: Mutex<Instant>,
+    /// Same, or of the last answer to a keep-alive.
+    lived: Mutex<Instant>,
+    /// Notified when a request is late: the answer to a keep-alive then shows whether the member
+    /// lives.
+    pub(crate) late: Notify,
     /// Whether no read-only transaction is sent: the servers may crash at one.
     pub(crate) reads_alone: bool,
     /// Cancelled when the client is closed: nothing is tried again.
     pub(super) closed: CancellationToken,
     pub(crate) turns: Turns,
+    pub(crate) revisions: Revisions,
 }
 
 /// The authority behind an answer.
@@ -102,17 +110,17 @@ impl Connection {
             let attempt = async {
                 let member = source.dial(&endpoint, 0, true, limit.min(request)).await?;
                 let member = Arc::new(member);
-                let answer = timeout(request, probe(member.clone())).await;
-                Ok((member, answer.map_err(|_| Failure::silent(request))??))
+                let answer = within(request, probe(member.clone())).await;
+                Ok((member, answer.ok_or_else(|| Failure::silent(request))??))
             };
-            match timeout(limit, attempt).await {
-                Ok(Ok((member, answer))) => {
+            match within(limit, attempt).await {
+                Some(Ok((member, answer))) => {
                     return Ok((Self::new(endpoints, source, limits, member), answer));
                 }
-                Ok(Err(error)) => {
+                Some(Err(error)) => {
                     failure = source.explain(error, &endpoint, limit.min(request)).await;
                 }
-                Err(_) => failure = Failure::silent(limit),
+                None => failure = Failure::silent(limit),
             }
             if !failure.kind.is_passing() {
                 return Err(failure);
@@ -130,15 +138,18 @@ impl Connection {
             limits,
             member: RwLock::new(member),
             changes: watch::Sender::new(0),
-            dialing: tokio::sync::Mutex::new(()),
+            dialing: tokio::sync::Mutex::new(None),
             watch_login: tokio::sync::Mutex::new(None),
             dialed: AtomicU64::new(0),
             down: AtomicBool::new(false),
             reach: Reach::default(),
             heard: Mutex::new(Clock::Boot.now()),
+            lived: Mutex::new(Clock::Boot.now()),
+            late: Notify::new(),
             reads_alone: false,
             closed: CancellationToken::new(),
             turns: Turns::new(),
+            revisions: Revisions::default(),
         }
     }
 
@@ -166,7 +177,7 @@ impl Connection {
 
     /// Sends a request that needs the leader. Without a retry, unless all that it needed was a new
     /// login.
-    pub(crate) async fn call<T, F: Future<Output = Answer<T>>>(
+    pub(crate) async fn call<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
@@ -176,7 +187,7 @@ impl Connection {
 
     /// Sends a request that only reads, when its turn has come. Without a retry, unless all that
     /// it needed was a new login.
-    pub(crate) async fn look<T, F: Future<Output = Answer<T>>>(
+    pub(crate) async fn look<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         send: impl Fn(&Member) -> F,
@@ -186,49 +197,92 @@ impl Connection {
         self.send_with_login(word, room, send).await
     }
 
-    /// Sends a request, and once more if its login had expired: it was not carried out.
-    async fn send_with_login<T, F: Future<Output = Answer<T>>>(
+    /// Sends a request, and again if its login had expired: it was not carried out. The next login
+    /// may have been under way when all became invalid, but not the one after that.
+    async fn send_with_login<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         room: Option<Turn<'_>>,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
-        match self.send(word, room, &send).await {
-            Err(failure) if failure.kind == FailureKind::LoggedOut => {
+        let mut result = self.send(word, room, &send).await;
+        for _ in 0..2 {
+            if result.as_ref().is_err_and(|failure| failure.kind == FailureKind::LoggedOut) {
                 let room = self.turns.request().await;
-                Box::pin(self.send(word, room, &send)).await
+                result = Box::pin(self.send(word, room, &send)).await;
             }
-            result => result,
         }
+        result
     }
 
-    async fn send<T, F: Future<Output = Answer<T>>>(
+    async fn send<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         room: Option<Turn<'_>>,
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure> {
-        let member = self.member();
-        let answer = timeout(self.limits.request, send(&member)).await;
+        let (member, seen) = (self.member(), self.revisions.mark());
+        let answer = self.wait(&member, send(&member)).await;
         drop(room);
         let failure = match answer {
             Ok(Ok(answer)) => {
                 self.works(word);
+                if let (Word::Leader, Some(revision)) = (word, answer.revision()) {
+                    self.revisions.answered(seen, revision);
+                }
                 return Ok(answer);
             }
             Ok(Err(error)) => self.judge(member.generation, Failure::of_stream(error)),
-            Err(_) => Failure::silent(self.limits.request),
+            Err(asked) => return Err(Box::pin(self.silent(&member, asked)).await),
         };
         // Boxed here and elsewhere, so that rare cases do not make every request's future large.
         match Box::pin(self.failed(member.generation, &failure)).await {
-            Err(refused) if failure.kind == FailureKind::LoggedOut => Err(refused),
+            // The request was refused: only the login may be in doubt.
+            Err(login) if failure.kind == FailureKind::LoggedOut => Err(login.without_effect()),
             _ => Err(failure),
         }
     }
 
+    /// Waits for an answer until the limit is over or the member was left. In the middle of the time
+    /// it has a keep-alive sent, whose answer shows that the member lives; if there is no answer, it
+    /// returns when that was.
+    async fn wait<T>(
+        &self,
+        member: &Member,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, Instant> {
+        let (mut answer, mut asked) = (std::pin::pin!(answer), Instant::default());
+        for is_late in [false, true] {
+            if is_late {
+                asked = Clock::Boot.now();
+                self.late.notify_one();
+            }
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Ok(answer),
+                () = member.left.cancelled() => break,
+                () = sleep(self.limits.request / 2) => {}
+            }
+        }
+        Err(asked)
+    }
+
+    /// Handles a request without an answer. A member that has answered others since `asked` is slow,
+    /// and another one is hardly faster: a client that moves costs it a login, its streams and lists.
+    async fn silent(&self, member: &Member, asked: Instant) -> Failure {
+        if member.left.is_cancelled() {
+            return Failure::new(FailureKind::Silent, "the member was left before it answered");
+        }
+        let failure = Failure::silent(self.limits.request);
+        if *lock(&self.lived) < asked {
+            drop(self.failed(member.generation, &failure).await);
+        }
+        failure
+    }
+
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
     /// returns true. Sets `in_doubt` if a sending was not answered, and may still be carried out.
-    pub(crate) async fn insist<T, F: Future<Output = Answer<T>>>(
+    pub(crate) async fn insist<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         in_doubt: &mut bool,
         give_up: GiveUp<'_>,
@@ -264,10 +318,16 @@ impl Connection {
         self.closed.cancelled().await;
     }
 
+    /// Notes that a keep-alive was answered.
+    pub(crate) fn lives(&self) {
+        *lock(&self.lived) = Clock::Boot.now();
+    }
+
     /// Notes that a request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
             *lock(&self.heard) = Clock::Boot.now();
+            self.lives();
         }
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);
@@ -280,5 +340,63 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The options would show the password.
         f.debug_struct("Connection").field("endpoints", &self.endpoints).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+    use crate::{config::EtcdConfig, wire::member::ANSWER_LIMIT};
+
+    /// Longer than any test waits.
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    async fn connection(etcd: &lock_lab::Etcd, limit: Duration) -> Connection {
+        let (source, limits) = (EtcdConfig::new([etcd.addr().to_string()]).source(), limit);
+        let probe =
+            |member: Arc<Member>| async move { member.client.kv_client().get("a", None).await };
+        let opened = Connection::open(source, Limits::new(None, Some(limits)), probe).await;
+        opened.unwrap().0
+    }
+
+    async fn never_answered(connection: &Connection) -> Failure {
+        let call = connection.call(|_| pending::<Answer<()>>());
+        let ended = within(Duration::from_secs(60), call).await;
+        ended.expect("it goes on").unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_slow_answer_does_not_move_a_client_that_gets_others() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let connection = connection(&etcd, ANSWER_LIMIT).await;
+        let keep_alives = async {
+            connection.late.notified().await;
+            loop {
+                connection.lives();
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            failure = never_answered(&connection) => assert_eq!(failure.kind, FailureKind::Silent),
+            () = keep_alives => {}
+        }
+        assert_eq!(connection.member().generation, 0);
+        never_answered(&connection).await;
+        assert_eq!(connection.member().generation, 1, "nothing was answered");
+    }
+
+    #[tokio::test]
+    async fn a_request_on_a_member_that_was_left_ends_at_once() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let connection = connection(&etcd, HOUR).await;
+        let left = async {
+            tokio::task::yield_now().await;
+            connection.failed(0, &Failure::silent(HOUR)).await.unwrap();
+        };
+        let (failure, ()) = tokio::join!(never_answered(&connection), left);
+        assert!(failure.kind.is_passing() && failure.kind.is_ambiguous());
+        assert_eq!(connection.member().generation, 1);
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct Server {
     version: Option<Version>,
     /// Number of voting members.
     voters: Option<usize>,
+    /// Bytes of the database, and how many it may have. etcd tells the limit since 3.6.
+    size: Option<(i64, i64)>,
 }
 
 /// Asks for the facts in one round. A fact that is refused or fails is unknown.
@@ -18,8 +20,10 @@ pub(crate) async fn ask(member: &Member) -> Server {
     let (mut maintenance, mut cluster) =
         (member.client.maintenance_client(), member.client.cluster_client());
     let (status, members) = tokio::join!(maintenance.status(), cluster.member_list());
+    let status = status.ok();
     Server {
-        version: status.ok().and_then(|status| Version::parse(status.version())),
+        version: status.as_ref().and_then(|status| Version::parse(status.version())),
+        size: status.map(|status| (status.db_size(), status.db_size_quota())),
         voters: members.ok().map(|list| list.members().iter().filter(|m| !m.is_learner()).count()),
     }
 }
@@ -67,7 +71,8 @@ impl Server {
 
     /// Returns what is known to be wrong with it, as far as it concerns locks.
     pub(crate) fn cautions(&self) -> Vec<String> {
-        cautions::of(self.version, self.voters)
+        let size = self.size.and_then(|(size, limit)| cautions::of_size(size, limit));
+        cautions::of(self.version, self.voters).into_iter().chain(size).collect()
     }
 }
 
@@ -76,7 +81,7 @@ mod tests {
     use super::*;
 
     fn server(text: &str, voters: usize) -> Server {
-        Server { version: Version::parse(text), voters: Some(voters) }
+        Server { version: Version::parse(text), voters: Some(voters), size: None }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
 use lock_core::Encryption;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{Failure, FailureKind},
@@ -43,6 +44,11 @@ impl Source {
     /// Whether it has certificates, which may have been replaced since the last connection.
     pub(crate) fn is_encrypted(&self) -> bool {
         matches!(self, Self::Own(own) if own.tls.mode != Encryption::Off)
+    }
+
+    /// Whether each connection is another one. A client of the caller's stays the same.
+    pub(crate) fn is_ours(&self) -> bool {
+        !matches!(self, Self::Client(_))
     }
 
     /// Whether there is another login to try than the one in use.
@@ -114,7 +120,8 @@ impl Source {
                 Client::clone(client)
             }
         };
-        Ok(Member { generation, endpoint: endpoint.clone(), client })
+        let left = CancellationToken::new();
+        Ok(Member { generation, endpoint: endpoint.clone(), client, left })
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
 use lock_core::{Clock, trace};
-use tokio::time::timeout;
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
         connection::{Connection, WATCH_LOGINS},
+        limits::within,
         member::Member,
     },
 };
@@ -83,25 +83,39 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// The reason why a member refused the login.
+    /// Why no member was reached or accepted the login.
     async fn replace(&self, generation: u64, same: bool) -> Result<(), Failure> {
         let dialed = self.dialed.load(Ordering::Acquire);
-        let _one_at_a_time = self.dialing.lock().await;
+        let mut last = self.dialing.lock().await;
         let old = self.member();
-        if old.generation != generation || self.dialed.load(Ordering::Acquire) != dialed {
+        if old.generation != generation {
             return Ok(());
         }
-        let dialed = self.dial_round(&old, same).await;
-        self.dialed.fetch_add(1, Ordering::AcqRel);
-        if let Some(member) = dialed? {
-            *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
-            self.changes.send_replace(generation + 1);
+        if self.dialed.load(Ordering::Acquire) == dialed {
+            let round = self.dial_round(&old, same).await;
+            self.dialed.fetch_add(1, Ordering::AcqRel);
+            match round {
+                Ok(member) => {
+                    *last = None;
+                    *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
+                    self.changes.send_replace(generation + 1);
+                    // After a new login, what is under way with the old one is answered.
+                    if !same && self.source.is_ours() {
+                        old.left.cancel();
+                    }
+                }
+                Err(failure) => *last = Some(failure),
+            }
         }
-        Ok(())
+        last.clone().map_or(Ok(()), Err)
     }
 
     /// Dials each member once, until one accepts the login.
-    async fn dial_round(&self, old: &Member, same: bool) -> Result<Option<Member>, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// The reason of the last one, or of the first one that refused the login.
+    async fn dial_round(&self, old: &Member, same: bool) -> Result<Member, Failure> {
         if !same {
             self.endpoints.failed(&old.endpoint);
         }
@@ -112,18 +126,18 @@ impl Connection {
             to_try.insert(0, old.endpoint.clone());
         }
         let (limit, request) = (self.limits.of_each(to_try.len()), self.limits.request);
+        let mut failure = Failure::senseless("no endpoints");
         for endpoint in to_try {
             let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit.min(request));
-            match timeout(limit, dialed).await {
-                Ok(Ok(member)) => return Ok(Some(member)),
-                Ok(Err(failure)) if failure.kind == FailureKind::Denied => {
-                    // All members know the same users.
-                    return Err(failure);
-                }
-                _ => {}
+            match within(limit, dialed).await {
+                Some(Ok(member)) => return Ok(member),
+                // All members know the same users.
+                Some(Err(refused)) if refused.kind == FailureKind::Denied => return Err(refused),
+                Some(Err(failed)) => failure = failed,
+                None => failure = Failure::silent(limit),
             }
             self.endpoints.failed(&endpoint);
         }
-        Ok(None)
+        Err(failure)
     }
 }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::Client;
+use tokio_util::sync::CancellationToken;
 
 /// How long a request may stay unanswered. Far above what a busy member takes, and short enough for
 /// several tries within a TTL.
@@ -15,4 +16,6 @@ pub(crate) struct Member {
     pub(crate) endpoint: Arc<str>,
     /// Its clients for keys, leases and so on share one connection.
     pub(crate) client: Client,
+    /// Cancelled when the member is left because it failed: its requests are sent to another one.
+    pub(crate) left: CancellationToken,
 }

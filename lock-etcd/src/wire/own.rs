@@ -10,6 +10,12 @@ use crate::{
     wire::login::Login,
 };
 
+/// How long a connection with a stream may be silent before it is asked whether it lives, and how
+/// long the answer may take: so a watch on a dead connection is missed after 10 s, whatever the TTL.
+/// etcd drops a connection that asks more often than every 5 s.
+const PING_AFTER: Duration = Duration::from_secs(7);
+const PING_LIMIT: Duration = Duration::from_secs(3);
+
 /// What a configuration says about connections.
 #[derive(Clone)]
 pub(crate) struct Own {
@@ -76,8 +82,9 @@ pub(super) fn for_locks(options: &ConnectOptions, limit: Duration) -> ConnectOpt
         // A member without a leader ends its streams instead of staying silent for ever.
         .with_require_leader(true)
         .with_connect_timeout(limit)
-        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The lease
-        // keep-alives notice sooner that etcd does not answer.
+        .with_keep_alive(PING_AFTER, PING_LIMIT)
+        // Pings without a stream make etcd drop the connection.
+        .with_keep_alive_while_idle(false)
         .with_tcp_keepalive(Duration::from_secs(10))
         .with_auto_token_refresh(true)
 }

@@ -6,21 +6,24 @@
 
 use std::sync::Arc;
 
-use etcd_client::{GetOptions, GetResponse, Txn, TxnOp, TxnResponse};
-use futures_util::future::{join_all, try_join_all};
+use etcd_client::{GetOptions, GetResponse, ResponseHeader, Txn, TxnOp, TxnResponse};
+use futures_util::future::join_all;
+use uuid::Uuid;
 
 use crate::{
     error::Failure,
     layout::{
         floor::{Floor, Record},
-        keys::{self, Role, end_of_prefix},
+        keys::{self, Role, end_of_prefix, role},
         listing::{self, QueueEntry, Standing, queue_entries},
+        note,
     },
     wire::{
         answer::{Answer, Header, ranges, revision},
         connection::{Connection, GiveUp, Word},
         member::Member,
         requests::{Entered, send_txn},
+        revisions::Mark,
     },
 };
 
@@ -171,40 +174,51 @@ pub(crate) async fn page(
     Ok((queue_entries(page.0.kvs), next))
 }
 
-/// Returns an attempt's entry, if an earlier sending has made it.
+/// Returns the create revision of an attempt's entry, if it stands. Another entry may have its key;
+/// the note says whose it is.
+pub(crate) async fn entry_of(
+    connection: &Connection,
+    key: &str,
+    attempt: Uuid,
+    give_up: GiveUp<'_>,
+) -> Result<Option<i64>, Failure> {
+    // A candidate's note is written with its entry.
+    let (note, is_candidate) = match role(key.as_bytes()) {
+        Role::Candidate => (keys::note(key), true),
+        _ => (key.to_owned(), false),
+    };
+    let found = insist(connection, &note, &GetOptions::new(), give_up).await?;
+    let own = found.kvs().first().filter(|kv| note::attempt(kv.value()) == Some(attempt));
+    Ok(own.map(|kv| if is_candidate { kv.mod_revision() } else { kv.create_revision() }))
+}
+
+/// Returns an attempt's entry with this create revision, if it stands, and the entries before it.
 pub(crate) async fn standing(
     connection: &Connection,
     queue: &Arc<str>,
-    key: &str,
+    (key, revision): (&str, i64),
     give_up: GiveUp<'_>,
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();
     let answer = insist(connection, queue, &options, give_up).await?;
     let header = Header::of(answer.header());
     let all = queue_entries(answer.0.kvs);
-    let own = all.iter().find(|entry| entry.key == key.as_bytes());
-    let Some(revision) = own.map(|entry| entry.revision) else { return Ok(None) };
+    let is_own = |entry: &QueueEntry| entry.revision == revision && entry.key == key.as_bytes();
+    if !all.iter().any(is_own) {
+        return Ok(None);
+    }
     let before = all.into_iter().filter(|entry| entry.revision < revision).collect();
     Ok(Some(Entered { header, revision, before }))
 }
 
-/// Returns the create revisions of entries; `None` for entries that do not stand. Reads each by
-/// itself: a read of several in one transaction may crash the member if the client leaves (see
-/// [above](self)).
+/// Returns the create revision of a key; `None` if it does not stand.
 pub(crate) async fn created(
     connection: &Connection,
-    keys: &[&str],
+    key: &str,
     give_up: GiveUp<'_>,
-) -> Result<Vec<Option<i64>>, Failure> {
-    let options = GetOptions::new().with_keys_only();
-    let get = |key: &&str| {
-        let (key, options) = ((*key).to_owned(), options.clone());
-        async move {
-            let found = insist(connection, &key, &options, give_up).await?;
-            Ok(found.kvs().first().map(|kv| kv.create_revision()))
-        }
-    };
-    try_join_all(keys.iter().map(get).collect::<Vec<_>>()).await
+) -> Result<Option<i64>, Failure> {
+    let found = insist(connection, key, &GetOptions::new().with_keys_only(), give_up).await?;
+    Ok(found.kvs().first().map(|kv| kv.create_revision()))
 }
 
 /// Reads once, when the turn of a look has come.
@@ -226,6 +240,23 @@ pub(super) async fn insist(
 ) -> Result<GetResponse, Failure> {
     let send = |member: &Member| send_get(member, key.as_bytes(), options);
     connection.insist(&mut false, give_up, send).await
+}
+
+/// Asks the whole cluster if a member's revision is below what the client had seen before: the
+/// member lags, or the answer shows that the store has gone back.
+pub(crate) fn doubt(connection: &Arc<Connection>, mark: Mark, member: Option<&ResponseHeader>) {
+    let is_below = |header: &ResponseHeader| mark.is_above(header.revision());
+    if !member.is_some_and(is_below) {
+        return;
+    }
+    let connection = connection.clone();
+    tokio::spawn(async move {
+        let Some(key) = connection.revisions.begin_doubt() else { return };
+        let options = GetOptions::new().with_keys_only();
+        // The connection takes the revision of the answer.
+        drop(insist(&connection, key, &options, &|| false).await);
+        connection.revisions.end_doubt();
+    });
 }
 
 fn send_get(

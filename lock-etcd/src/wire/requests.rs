@@ -89,12 +89,16 @@ pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Tx
     // The range comes first, so it does not see the put.
     let operations = std::iter::once(range(queue)).chain(entry.puts());
     Txn::new()
-        .when(
-            [&terms.compares()[..], &[Compare::create_revision(entry.key, CompareOp::Equal, 0)]]
-                .concat(),
-        )
+        .when([&terms.compares()[..], &[is_free(entry.key)]].concat())
         .and_then(operations.collect::<Vec<_>>())
         .or_else(terms.reads())
+}
+
+/// A comparison that is true if the slot of a key is free: no entry of another kind has it, either,
+/// since [what belongs](keys::end_of_entry) to an entry is removed with it.
+fn is_free(key: &str) -> Compare {
+    let slot = keys::slot(key);
+    Compare::create_revision(slot, CompareOp::Equal, 0).with_range(keys::end_of_entry(slot))
 }
 
 /// The transaction that enters empty queues only: all or none. Otherwise it lists the entries of

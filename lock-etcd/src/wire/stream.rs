@@ -6,19 +6,18 @@ use std::{
 };
 
 use etcd_client::{
-    GetOptions, WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream, WatchStream,
+    WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream, WatchStream,
 };
 use lock_core::{Clock, keep::poison::lock, trace};
-use tokio::{
-    sync::Notify,
-    time::{sleep, timeout},
-};
+use tokio::sync::Notify;
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
-        connection::{BACKOFF, Connection, Word},
+        connection::{BACKOFF, Connection},
+        limits::within,
         reads,
+        revisions::Mark,
         watches::{About, Open, Watches},
     },
 };
@@ -28,9 +27,6 @@ const LASTED: Duration = Duration::from_secs(1);
 
 /// The owner of the watches on one stream, and the state that their messages change.
 pub(crate) trait Side: Send {
-    /// How often to check that etcd is there, if nothing else does.
-    const HEARTBEAT: Option<Duration>;
-
     /// The common options of all watches. Default: none.
     fn options() -> WatchOptions {
         WatchOptions::new()
@@ -64,8 +60,9 @@ pub(crate) trait Side: Send {
     /// Same as [`message`](Self::message).
     fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure>;
 
-    /// Handles the loss of the stream and of all its watches.
-    fn lost(&mut self);
+    /// Handles the loss of the stream and of all its watches. `too_large`: a message was larger than
+    /// the client takes, and would be again.
+    fn lost(&mut self, too_large: bool);
 }
 
 /// A side, and its stream.
@@ -96,6 +93,7 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
         let mut changes = connection.changes();
         changes.mark_unchanged();
         let (began, generation) = (Clock::Boot.now(), connection.member().generation);
+        let seen = connection.revisions.mark();
         stream.side().watches().generation = generation;
         let failure = match open::<S>(connection, first).await {
             Ok(opened) => {
@@ -105,16 +103,15 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
                 tokio::select! {
                     // Messages are read before requests are sent.
                     biased;
-                    failure = read(stream, messages) => Some(failure),
+                    failure = read(stream, messages, seen) => Some(failure),
                     failure = feed(stream, requests) => Some(failure),
                     // On another member from now on.
                     _ = changes.changed() => None,
-                    () = beat::<S>(connection) => None,
                 }
             }
             Err(failure) => Some(failure),
         };
-        stream.side().lost();
+        stream.side().lost(failure.as_ref().is_some_and(Failure::is_answer_too_large));
         if Clock::Boot.now().since(began) > LASTED {
             pause = BACKOFF;
         }
@@ -139,24 +136,14 @@ async fn open<S: Side>(connection: &Connection, first: Open) -> Result<WatchStre
     let mut client = connection.member().client.watch_client();
     let opened = client.watch(&*first.queue, Some(options::<S>(&first)));
     let limit = connection.limits.request;
-    match timeout(limit, opened).await {
-        Ok(opened) => opened.map_err(Failure::of_stream),
-        Err(_) => Err(Failure::silent(limit)),
+    match within(limit, opened).await {
+        Some(opened) => opened.map_err(Failure::of_stream),
+        None => Err(Failure::silent(limit)),
     }
 }
 
 fn options<S: Side>(open: &Open) -> WatchOptions {
     S::options().with_prefix().with_watch_id(open.id).with_start_revision(open.start)
-}
-
-/// Asks etcd now and then. Failures are handled as for every request.
-async fn beat<S: Side>(connection: &Connection) {
-    let Some(pause) = S::HEARTBEAT else { return std::future::pending().await };
-    loop {
-        sleep(pause).await;
-        let anything = GetOptions::new().with_count_only().with_serializable();
-        drop(reads::get(connection, Word::Member, b"\0", &anything).await);
-    }
 }
 
 async fn feed<S: Side>(stream: &Stream<S>, mut requests: WatchRequestSender) -> Failure {
@@ -189,10 +176,20 @@ async fn feed_all<S: Side>(
     }
 }
 
-async fn read<S: Side>(stream: &Stream<S>, mut messages: WatchResponseStream) -> Failure {
+/// Reads messages until the stream fails. Before it was opened, the client had seen `mark`.
+async fn read<S: Side>(
+    stream: &Stream<S>,
+    mut messages: WatchResponseStream,
+    mark: Mark,
+) -> Failure {
     loop {
         let read = match messages.message().await {
-            Ok(Some(message)) => stream.side().message(&message),
+            Ok(Some(message)) => {
+                if message.created() {
+                    reads::doubt(&stream.connection, mark, message.header());
+                }
+                stream.side().message(&message)
+            }
             Ok(None) => Err(Failure::new(FailureKind::Broken, "the watch stream ended")),
             Err(error) => Err(error.into()),
         };
