@@ -39,4 +39,5 @@ mod secure;
 mod sentinel;
 mod sets;
 mod simple;
+mod withdrawals;
 mod wrong_logins;

@@ -117,6 +117,26 @@ async fn a_lock_that_the_new_primary_does_not_know_is_lost_and_fenced_off() {
     next.release().await.unwrap();
 }
 
+/// The new primary has a waiter that has left, and grants it the lock.
+#[tokio::test]
+async fn a_waiter_whose_withdrawal_a_failover_lost_blocks_nobody() {
+    let redis = deployment().await;
+    let (one, two) = (client(&redis, "").await, client(&redis, "").await);
+    let held = acquire(&one, "orders", TTL * 20).await.unwrap();
+    let waiter = Waiter::queued(&two, redis.node(0), "orders", TTL * 20).await;
+    assert_eq!(redis.node(0).command(&[b"WAIT", b"2", b"5000"]).await.unwrap(), "2");
+    pause_all(&redis, 0).await;
+    waiter.attempt.cancel();
+    assert!(is_contended(&waiter.ended().await));
+    redis.node(0).kill();
+    let new = redis.primary_after(0).await.unwrap();
+    assert_eq!(queue_length(redis.node(new), "orders").await, 1, "the withdrawal is lost");
+    until(async || two.inspect(&name("orders")).await.is_ok()).await;
+    until(async || held.renew().await.is_ok()).await;
+    held.release().await.unwrap();
+    nothing_is_left(redis.node(new)).await;
+}
+
 /// A fixed term is checked, not prolonged. A failover behind one address is seen by the
 /// replication id.
 async fn follow(node: &Redis, words: &str) {

@@ -28,7 +28,7 @@ pub(super) const ALONE: usize = 64;
 /// The most leases that one request gives back. The server does nothing else meanwhile, for one to
 /// three milliseconds.
 const TOGETHER: usize = 200;
-const RELEASE: Op = ("release", Lane::First);
+pub(super) const RELEASE: Op = ("release", Lane::First);
 
 impl Waits for Session {
     type Attempt = Attempt;

@@ -58,6 +58,7 @@ impl Session {
             id,
             mode: config.mode,
             database: config.database,
+            prefix: (!config.is_cluster()).then(|| config.prefix.clone()),
             wait_replicas: config.wait_replicas,
             request_limit: config.timeouts.request,
             routes,
