@@ -87,8 +87,9 @@ local function look(lock, base, attempt, ttl, turn)
     firsts[base] = nil
     return 0, 0, 0, 0
   end
-  redis.call('HSET', base .. 'waiting', attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
+  -- First, because it works without memory; once a script has written, its other writes do too.
   local first, mark = first_in_line(base, turn) == attempt, foreign_mark(value, group)
+  redis.call('HSET', base .. 'waiting', attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
   return mark > 0 and -mark or 1, last_token(base),
     blocked_for(lock, base, attempt, group), first and 1 or 0
 end
