@@ -122,7 +122,8 @@
 //! After one, every attempt is checked on the new primary at once; a lock that is not known there
 //! is lost with [`LossReason::Failover`](lock_core::LossReason::Failover). From the first sign of a
 //! failover on, a lock counts only as long as the renewal before the last one grants, since the
-//! last one may not have been replicated. With `wait_replicas`, what replicas have not confirmed
+//! last one may not have been replicated, unless it is a third of a TTL or 10 s old by then. With
+//! `wait_replicas`, what replicas have not confirmed
 //! does not count at all: a lock that too few have is given back, and acquiring it fails.
 //!
 //! # Implementation

@@ -188,6 +188,25 @@ fn a_sign_of_a_failover_leaves_the_time_of_the_renewal_before_the_last() {
     assert_eq!(validity.until(), safe_until(sent + TTL * 2, TTL));
 }
 
+/// Its next renewal is far away, and replicas have had its grant for long.
+#[test]
+fn a_sign_of_a_failover_leaves_an_old_lock_as_it_is() {
+    for (ttl, age) in [(TTL, TTL / 3), (TTL * 100, Duration::from_secs(10))] {
+        for term in [Term::Renewed, Term::Fixed] {
+            let mut request = Request::new(LockName::new("orders").unwrap(), ttl);
+            request.term = term;
+            let attempt = attempt_of(&request);
+            let sent = Clock::Boot.now();
+            let validity = attempt.hold(sent, 7).unwrap();
+            attempt.doubt(sent + age - TTL / 100);
+            assert_eq!(validity.until(), sent + age - TTL / 100 + attempt.patience());
+            attempt.settle();
+            attempt.doubt(sent + age);
+            assert_eq!(validity.until(), safe_until(sent, ttl));
+        }
+    }
+}
+
 #[test]
 fn a_suspected_primary_does_not_give_the_whole_time_until_it_is_settled() {
     let attempt = attempt();
