@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement,
+    DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement, Term,
 };
 use lock_lab::{Proxy, Redis, RedisSentinels};
 use lock_redis::RedisLock;
@@ -115,6 +115,40 @@ async fn a_lock_that_the_new_primary_does_not_know_is_lost_and_fenced_off() {
     within(kept.renew()).await.unwrap();
     kept.release().await.unwrap();
     next.release().await.unwrap();
+}
+
+/// A fixed term is renewed before it is given out, and that request does not reach the old primary.
+#[tokio::test]
+async fn a_waiter_whose_grant_a_failover_lost_keeps_its_place() {
+    let (old, new) = (lab::server().await, lab::server().await);
+    follow(&new, &format!("REPLICAOF 127.0.0.1 {}", old.addr().port())).await;
+    let (addr, target) = switch(old.addr()).await;
+    let proxy = Proxy::start(addr).await.unwrap();
+    let (near, far) = (driver(&old.url()).await, driver(&old.url_via(&proxy)).await);
+    let held = acquire(&near, "orders", TTL).await.unwrap();
+    let mut request = request("orders", TTL);
+    request.term = Term::Fixed;
+    let waiter = Waiter::ask(&far, request);
+    until(async || queue_length(&old, "orders").await == 1).await;
+    until(async || queue_length(&new, "orders").await == 1).await;
+    follow(&new, "REPLICAOF NO ONE").await;
+    proxy.catch(b"EVALSHA");
+    held.release().await.unwrap();
+    until(async || proxy.caught() == 1).await;
+    *target.lock().unwrap() = new.addr();
+    old.kill();
+    // The new primary knows the earlier holder. It is asked about the waiter.
+    until(async || calls(&new).await >= 1).await;
+    until(async || far.inspect(&name("orders")).await.is_ok()).await;
+    assert_eq!(queue_length(&new, "orders").await, 1);
+    assert!(!waiter.task.is_finished());
+    let other = driver(&new.url()).await;
+    let holder = other.inspect(&name("orders")).await.unwrap()[0].attempt.unwrap();
+    assert!(other.revoke(&name("orders"), holder).await.unwrap());
+    let lease = waiter.granted().await;
+    assert!(lease.token() > held.token());
+    lease.release().await.unwrap();
+    nothing_is_left(&new).await;
 }
 
 /// The new primary has a waiter that has left, and grants it the lock.

@@ -241,11 +241,20 @@ impl Attempt {
                 }
                 _ => return None,
             };
-            let (delay, polls) = self.next_ask(said, polls);
-            let ask = delay.map(|delay| Clock::Boot.now() + delay);
-            *stage = Stage::Waiting { sent, note: Line { fence: said.fence, ask, polls } };
-            ask
+            self.queue(stage, (sent, said), polls)
         })
+    }
+
+    fn queue(
+        &self,
+        stage: &mut Stage,
+        (sent, said): (Instant, Waits),
+        polls: Polls,
+    ) -> Option<Instant> {
+        let (delay, polls) = self.next_ask(said, polls);
+        let ask = delay.map(|delay| Clock::Boot.now() + delay);
+        *stage = Stage::Waiting { sent, note: Line { fence: said.fence, ask, polls } };
+        ask
     }
 
     /// Returns the delay until the next question, if it comes before the next renewal. No push

@@ -143,7 +143,7 @@ impl Waiter {
         Self::ask(driver, request(lock, ttl))
     }
 
-    fn ask(driver: &Arc<RedisLock>, request: Request) -> Self {
+    pub fn ask(driver: &Arc<RedisLock>, request: Request) -> Self {
         let attempt = Attempt::new();
         let (driver, mine) = (driver.clone(), attempt.clone());
         let task = tokio::spawn(async move { driver.acquire(request, mine).await });

@@ -4,7 +4,8 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use lock_core::{Instant, deadline::safe_until, keep::poison::lock};
 
-use super::{Attempt, Stage};
+use super::{Attempt, Polls, Stage};
+use crate::wire::answer::Waits;
 
 /// After this time the replicas have a write. It is what Redis takes for the greatest lag of a good
 /// replica (`min-replicas-max-lag`), if it is not told another one.
@@ -79,6 +80,19 @@ impl Attempt {
     pub(super) fn is_doubted_grant(&self) -> bool {
         self.look(|stage| {
             matches!(stage, Stage::Held { note, .. } if note.doubted && note.earlier.is_none())
+        })
+    }
+
+    /// Takes note that the server that took over has the attempt in its queue, and does not know
+    /// its grant, which the caller does not have yet. Returns the same as [`waits`](Self::waits).
+    pub(crate) fn waits_again(&self, sent: Instant, said: Waits) -> Option<Instant> {
+        let since = self.unconfirmed()?;
+        self.change(|stage| {
+            if sent < since || !matches!(stage, Stage::Asking(_) | Stage::Granted { .. }) {
+                return None;
+            }
+            self.confirmed();
+            self.queue(stage, (sent, said), Polls::default())
         })
     }
 }

@@ -308,6 +308,25 @@ fn a_server_that_took_over_and_only_knows_the_wait_loses_the_hold() {
 }
 
 #[test]
+fn a_server_that_took_over_and_does_not_know_the_grant_leaves_the_place() {
+    let attempt = attempt();
+    let sent = Clock::Boot.now();
+    attempt.waits(sent, said(6));
+    attempt.pushed(7);
+    // No other server: it is not in the queue any more.
+    assert_eq!(attempt.waits_again(sent, said(7)), None);
+    assert_eq!(granted(&attempt), Some((sent, 7)));
+    attempt.taken_over(sent + TTL / 3);
+    // Asked at the old server.
+    attempt.waits_again(sent, said(6));
+    assert_eq!(granted(&attempt), Some((sent, 7)));
+    attempt.waits_again(sent + TTL / 3, said(6));
+    assert!(attempt.is_waiting() && !attempt.is_unconfirmed());
+    attempt.pushed(8);
+    assert_eq!(granted(&attempt), Some((sent + TTL / 3, 8)));
+}
+
+#[test]
 fn a_server_that_took_over_and_granted_anew_loses_the_hold() {
     for (taken_over, token, loss) in
         [(false, 9, None), (true, 7, None), (true, 9, Some(LossReason::Failover))]
