@@ -114,7 +114,8 @@
 //! raised; `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe `UNSUBSCRIBE`); and
 //! scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is
 //! stopped at once. Without them it ends with its TTL. With `wait_replicas` it needs `WAIT`.
-//! `INFO`, `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment.
+//! `INFO`, `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment. So may
+//! the clients' descriptions (`{distlock}?client:*`), which nothing depends on.
 //!
 //! ## Sentinel and replicas
 //!

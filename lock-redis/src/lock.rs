@@ -202,13 +202,13 @@ impl DistributedLock for RedisLock {
 
     async fn token_floor(&self) -> Result<TokenFloor> {
         self.has_floor("read the token floor")?;
-        self.session.token_floor("token floor", floor(&self.config), None).await
+        self.session.token_floor("token floor", floor(&self.config.prefix), None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         self.has_floor("raise the token floor")?;
         let op = "raise the token floor";
-        self.session.token_floor(op, floor(&self.config), Some(above)).await
+        self.session.token_floor(op, floor(&self.config.prefix), Some(above)).await
     }
 
     async fn close(&self) -> Result<()> {

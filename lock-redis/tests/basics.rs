@@ -366,22 +366,27 @@ async fn a_full_memory_is_an_error_and_stops_no_hand_over() {
     nothing_is_left(&server).await;
 }
 
+/// The rights that docs/stores/redis.md names, and no others, are enough for all that a client does.
 #[tokio::test]
-async fn a_user_with_few_permissions_is_enough() {
-    let server = server().await;
-    let user = "ACL SETUSER few on >pass ~app:* ~{app:* resetchannels &distlock:* -@all \
-                +@read +@write +@scripting +@transaction +@connection +time +publish +subscribe -client";
-    let words: Vec<_> = user.split_whitespace().map(str::as_bytes).collect();
-    server.command(&words).await.unwrap();
-    let url = format!("redis://few:pass@{}?prefix=app:", server.addr());
-    let driver = driver(&url).await;
-    let lease = acquire(&driver, "orders", TTL).await.unwrap();
-    let waiter = Waiter::start(&driver, "orders", TTL);
-    until(async || queue_length(&server, "app:orders").await == 1).await;
-    assert_eq!(driver.inspect(&name("orders")).await.unwrap().len(), 2);
-    lease.release().await.unwrap();
-    waiter.granted().await.release().await.unwrap();
-    let forbidden = try_driver(&format!("redis://few:pass@{}?mode=queue", server.addr())).await;
-    let outside = acquire(&std::sync::Arc::new(forbidden.unwrap()), "orders", TTL).await;
-    assert!(matches!(outside, Err(Error::Denied { .. })), "{outside:?}");
+async fn the_documented_rights_are_enough_up_to_the_close() {
+    for without in ["", " -client"] {
+        let server = server().await;
+        give_documented_rights(&server, without).await;
+        let driver = driver(&documented_url(server.addr())).await;
+        let lease = acquire(&driver, "orders", TTL).await.unwrap();
+        let waiter = Waiter::start(&driver, "orders", TTL);
+        until(async || queue_length(&server, "app:orders").await == 1).await;
+        assert_eq!(driver.inspect(&name("orders")).await.unwrap().len(), 2);
+        assert_eq!(driver.names("").await.unwrap(), [name("orders")]);
+        lease.release().await.unwrap();
+        waiter.granted().await.release().await.unwrap();
+        driver.raise_token_floor(lock_core::FencingToken::new(7)).await.unwrap();
+        warm(&driver).await;
+        let _held = acquire(&driver, "held", TTL).await.unwrap();
+        within(driver.close()).await.unwrap();
+        assert!(!server.keys().await.unwrap().contains(&b"app:held".to_vec()));
+        let forbidden = try_driver(&format!("redis://few:secret@{}", server.addr())).await;
+        let outside = acquire(&forbidden.unwrap(), "orders", TTL).await;
+        assert!(matches!(outside, Err(Error::Denied { .. })), "{outside:?}");
+    }
 }

@@ -84,6 +84,32 @@ async fn a_replica_is_an_outage_until_it_is_the_primary_again() {
     waits.granted().await.release().await.unwrap();
 }
 
+/// Also by a user that may not ask whether the server takes writes: then renewals fail, one
+/// connection after the other.
+#[tokio::test]
+async fn a_demoted_primary_is_asked_for_few_connections() {
+    for more in ["", " -persist"] {
+        let (server, other) = (lab::server().await, lab::server().await);
+        give_documented_rights(&server, more).await;
+        let driver = driver(&documented_url(server.addr())).await;
+        let _held = acquire(&driver, "held", TTL).await.unwrap();
+        let waits = Waiter::start(&driver, "orders", TTL);
+        within(waits.granted()).await.release().await.unwrap();
+        let connections = async || {
+            let info = server.command(&[b"INFO", b"stats"]).await.unwrap();
+            let line = info.lines().find_map(|it| it.strip_prefix("total_connections_received:"));
+            line.unwrap().trim().parse::<u64>().unwrap()
+        };
+        say(&server, &format!("REPLICAOF 127.0.0.1 {}", other.addr().port())).await;
+        let _waits = Waiter::start(&driver, "orders", TTL);
+        let before = connections().await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let made = connections().await - before;
+        // The test's own are counted, too.
+        assert!((2..=40).contains(&made), "{made}");
+    }
+}
+
 #[tokio::test]
 async fn a_client_of_a_server_that_became_a_replica_finds_the_new_primary() {
     let (old, new) = (server().await, server().await);

@@ -144,9 +144,9 @@ impl ToRedisArgs for KeyName<'_> {
 /// Suffix of the token floor's key, after the prefix. No companion's name has this suffix.
 pub(crate) const FLOOR: &[u8] = b"\xFFfloor";
 
-/// The key of the token floor.
-pub(crate) fn floor(config: &RedisConfig) -> KeyName<'_> {
-    KeyName(config.prefix.as_bytes(), FLOOR)
+/// The key of the token floor of all names with this prefix.
+pub(crate) fn floor(prefix: &str) -> KeyName<'_> {
+    KeyName(prefix.as_bytes(), FLOOR)
 }
 
 /// Suffix of every queue's key.

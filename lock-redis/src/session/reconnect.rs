@@ -5,16 +5,23 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join;
 use lock_core::{Clock, keep::backoff::Backoff, trace};
-use redis::RedisError;
+use redis::{RedisError, cmd};
 use tokio::time::timeout;
 
 use super::{
     Routes, Session, description,
     node::{Link, Node},
 };
-use crate::{error::STORE, layout::key::client_key, wire::peer::Peer};
+use crate::{
+    error::{self, STORE},
+    layout::key::{client_key, floor},
+    wire::{connection::Connection, peer::Peer},
+};
 
+/// Time limit of the question whether the server takes writes.
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
 /// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
@@ -32,9 +39,13 @@ impl Session {
             }
         };
         let connection = node.connect(previous, on_push).await?;
-        if self.is_home(node) {
-            self.describe(&connection).await?;
-        }
+        let describe = async {
+            if self.is_home(node) {
+                self.describe(&connection).await;
+            }
+        };
+        // In one flight.
+        join(self.takes_writes(&connection), describe).await.0?;
         node.end_stale(&connection).await?;
         self.check_all(node);
         match node.meets(&connection) {
@@ -61,6 +72,18 @@ impl Session {
         self.connect(node, previous).await
     }
 
+    /// Refuses a replica: an address may lead to the primary later. It changes nothing, since the
+    /// record of the token floor never expires. In a cluster, the owners of slots are primaries.
+    async fn takes_writes(&self, connection: &Connection) -> Result<(), RedisError> {
+        let Some(prefix) = &self.prefix else { return Ok(()) };
+        let mut write = cmd("PERSIST");
+        write.arg(floor(prefix));
+        match connection.call(&write, WRITE_LIMIT).await {
+            Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether this node keeps the description of this client.
     fn is_home(&self, node: &Arc<Node>) -> bool {
         Arc::ptr_eq(&self.routes.of_key(&client_key(&self.id)), node)
@@ -73,23 +96,32 @@ impl Session {
 }
 
 /// Connects a node again whenever its connection is lost, until it is closed, or the session is
-/// gone.
+/// gone. Pauses grow until a connection has served: one on which every request fails is no better
+/// than none.
 async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
     let (mut pause, mut link) = (BACKOFF, node.link());
+    let mut was_up = matches!(node.state(), Link::Up(_));
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
         // The end of the session closes its nodes.
         let _ = timeout(description::PERIOD, lost).await;
+        if std::mem::take(&mut was_up) && matches!(node.state(), Link::Down(..)) {
+            match node.has_served() {
+                true => pause = BACKOFF,
+                false => pause_at(&node, &mut pause).await,
+            }
+        }
         let Some(session) = session.upgrade() else { return };
         if node.is_retired() {
             return;
         }
         match node.state() {
             Link::Closed => return,
-            Link::Up(_) if !session.is_home(&node) => {}
             Link::Up(connection) => {
-                // A broken connection shows in the next renewal as well.
-                let _ = session.describe(&connection).await;
+                was_up = true;
+                if session.is_home(&node) {
+                    session.describe(&connection).await;
+                }
             }
             Link::Down(_, previous) => {
                 let reconnected = tokio::select! {
@@ -104,18 +136,23 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                     Ok(()) => {
                         trace::connected(STORE);
                         session.reach.works();
-                        pause = BACKOFF;
+                        was_up = true;
                     }
                     Err(error) => {
                         node.stays_down(error);
                         drop(session);
-                        tokio::select! {
-                            () = pause.wait() => {}
-                            () = node.hurried() => pause = BACKOFF,
-                        }
+                        pause_at(&node, &mut pause).await;
                     }
                 }
             }
         }
+    }
+}
+
+/// Pauses before the next attempt to connect, unless another server takes over.
+async fn pause_at(node: &Node, pause: &mut Backoff) {
+    tokio::select! {
+        () = pause.wait() => {}
+        () = node.hurried() => *pause = BACKOFF,
     }
 }

@@ -65,6 +65,20 @@ pub async fn warm(driver: &RedisLock) {
     driver.revoke(&name("warm"), Attempt::new().id()).await.unwrap();
 }
 
+/// Makes the user of docs/stores/redis.md. `more`: further rules.
+pub async fn give_documented_rights(server: &Redis, more: &str) {
+    let page = include_str!("../../../docs/stores/redis.md");
+    let line = page.lines().find(|line| line.starts_with("ACL SETUSER few ")).unwrap();
+    let line = line.replace("SECRET", "secret") + more;
+    let words: Vec<_> = line.split(' ').map(str::as_bytes).collect();
+    assert_eq!(server.command(&words).await.unwrap(), "OK");
+}
+
+/// The URL for that user.
+pub fn documented_url(addr: std::net::SocketAddr) -> String {
+    format!("redis://few:secret@{addr}?prefix=app:")
+}
+
 pub async fn locks(url: &str) -> Locks {
     Locks::new(driver(url).await)
 }
