@@ -295,6 +295,28 @@ async fn a_foreign_holder_is_waited_for_and_a_foreign_poller_is_kept_out() {
     assert_eq!(server.command(set).await.unwrap(), "OK");
 }
 
+/// The first in line polls a foreign holder. After it the second one does, which is told so, or finds
+/// out when the first one dies. Their rounds are far away.
+#[tokio::test]
+async fn a_foreign_holder_is_polled_after_the_first_in_line_has_left_or_died() {
+    for dies in [false, true] {
+        let (server, proxy, far, near) = far_and_near().await;
+        let set: &[&[u8]] = &[b"SET", b"orders", b"token"];
+        assert_eq!(server.command(set).await.unwrap(), "OK");
+        let first = Waiter::queued(&far, &server, "orders", Duration::from_secs(3)).await;
+        let second = Waiter::queued(&near, &server, "orders", TTL * 60).await;
+        match dies {
+            true => proxy.cut(),
+            false => first.attempt.cancel(),
+        }
+        assert!(first.ended().await.is_err());
+        until(async || queue_length(&server, "orders").await == 1).await;
+        server.command(&[b"DEL", b"orders"]).await.unwrap();
+        second.granted().await.release().await.unwrap();
+        nothing_is_left(&server).await;
+    }
+}
+
 #[tokio::test]
 async fn a_foreign_holder_that_dies_is_followed_at_its_expiry() {
     let (server, driver) = one_driver().await;

@@ -385,6 +385,17 @@ impl Attempt {
         })
     }
 
+    /// Makes an attempt that waits want to ask at once. Returns when.
+    pub(crate) fn asks_now(&self) -> Option<Instant> {
+        self.change(|stage| match stage {
+            Stage::Waiting { note, .. } => {
+                note.ask = Some(Clock::Boot.now());
+                note.ask
+            }
+            _ => None,
+        })
+    }
+
     /// Whether the attempt still wants to ask at this instant.
     pub(crate) fn asks_at(&self, at: Instant) -> bool {
         self.look(|stage| matches!(stage, Stage::Waiting { note, .. } if note.ask == Some(at)))

@@ -46,8 +46,13 @@ impl Session {
         match (push, attempt) {
             (Push::Granted(token), Some(attempt)) => attempt.pushed(token),
             (Push::Gone, Some(attempt)) => attempt.gone(),
+            (Push::First, Some(attempt)) => {
+                if let Some(at) = attempt.asks_now() {
+                    self.ask(&attempt, at);
+                }
+            }
             (Push::Granted(_), None) => self.give_back(node, id, lock),
-            (Push::Gone, None) => {}
+            (Push::Gone | Push::First, None) => {}
         }
     }
 

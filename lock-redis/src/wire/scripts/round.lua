@@ -18,7 +18,8 @@ end
 
 local PAGE = 32
 
--- Removes dead attempts from one page of a queue. Returns the first living one.
+-- Removes dead attempts from one page of a queue. Returns the first living one, and whether one
+-- before it was removed.
 local function bury(base, page)
   local queue, waiting = base .. 'queue', base .. 'waiting'
   local attempts = redis.call('LRANGE', queue, page * PAGE, page * PAGE + PAGE - 1)
@@ -42,21 +43,25 @@ local function bury(base, page)
     end
     redis.call('LREM', queue, 0, '')
   end
-  return first
+  return first, places[1] == page * PAGE
 end
 
 local firsts = {}
 
 -- Returns the first in line of a queue. A living waiter asks, so the queue is kept. Dead attempts
 -- are removed from the first page and from one other page, each round from the next one.
-local function first_in_line(base, turn)
+local function first_in_line(lock, base, attempt, turn, value, group)
   if firsts[base] == nil then
     keep(base)
     local pages = math.ceil(redis.call('LLEN', base .. 'queue') / PAGE)
     if pages > 1 then
       bury(base, turn % (pages - 1) + 1)
     end
-    firsts[base] = bury(base, 0) or false
+    local first, is_new = bury(base, 0)
+    if is_new and first ~= attempt then
+      tell_first(lock, base, value, group)
+    end
+    firsts[base] = first or false
   end
   return firsts[base]
 end
@@ -83,15 +88,18 @@ local function look(lock, base, attempt, ttl, turn)
   if alive_until(record) <= now then
     -- Not renewed for a TTL: it is gone, and not revived, whether or not another attempt has passed
     -- it.
-    dequeue(base, attempt)
+    if dequeue(base, attempt) then
+      tell_first(lock, base, value, group)
+    end
     firsts[base] = nil
     return 0, 0, 0, 0
   end
   -- First, because it works without memory; once a script has written, its other writes do too.
-  local first, mark = first_in_line(base, turn) == attempt, foreign_mark(value, group)
+  local first = first_in_line(lock, base, attempt, turn, value, group) == attempt
+  local mark = foreign_mark(value, group)
   redis.call('HSET', base .. 'waiting', attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
   return mark > 0 and -mark or 1, last_token(base),
-    blocked_for(lock, base, attempt, group), first and 1 or 0
+    blocked_for(lock, base, attempt, value, group), first and 1 or 0
 end
 
 local others, failed, why = (#KEYS - 1 - held) / 2, 0, nil
