@@ -46,12 +46,39 @@ local function bury(base, page)
   return first, places[1] == page * PAGE
 end
 
+-- Makes the queue anew, after it was evicted or deleted: all that wait, in the order of their
+-- arrival. The first write works without memory; once a script has written, its other writes do too.
+local function requeue(base)
+  local all, order = redis.call('HGETALL', base .. 'waiting'), {}
+  for i = 1, #all, 2 do
+    local since = string.match(all[i + 1], '^%d+ %d+ (%d+) ')
+    if since and all[i] ~= 'holder' then
+      table.insert(order, {since .. all[i], all[i]})
+    end
+  end
+  table.sort(order, function(one, other) return one[1] < other[1] end)
+  redis.call('DEL', base .. 'queue')
+  for _, waiter in ipairs(order) do
+    redis.call('RPUSH', base .. 'queue', waiter[2])
+  end
+end
+
+-- Whether an attempt has a record in `waiting` and no place in `queue`.
+local function lacks_places(base)
+  local places = redis.call('LLEN', base .. 'queue')
+  local records = redis.call('HLEN', base .. 'waiting')
+  return records > places and records > places + redis.call('HEXISTS', base .. 'waiting', 'holder')
+end
+
 local firsts = {}
 
 -- Returns the first in line of a queue. A living waiter asks, so the queue is kept. Dead attempts
 -- are removed from the first page and from one other page, each round from the next one.
 local function first_in_line(lock, base, attempt, turn, value, group)
   if firsts[base] == nil then
+    if lacks_places(base) then
+      requeue(base)
+    end
     keep(base)
     local pages = math.ceil(redis.call('LLEN', base .. 'queue') / PAGE)
     if pages > 1 then
@@ -68,6 +95,11 @@ end
 
 local function look(lock, base, attempt, ttl, turn)
   local value, group = settle(lock, base)
+  if not value and redis.call('HEXISTS', base .. 'waiting', attempt) == 1 then
+    -- Free, though it waits: the queue was evicted or deleted.
+    requeue(base)
+    value, group = pump(lock, base)
+  end
   if value == attempt then
     redis.call('PEXPIRE', lock, ttl)
     redis.call('PEXPIRE', base .. 'leader', ttl)
@@ -80,7 +112,6 @@ local function look(lock, base, attempt, ttl, turn)
   end
   local record = redis.call('HGET', base .. 'waiting', attempt)
   if not record or not value then
-    -- Free, and not its turn: the queue was deleted.
     redis.call('HDEL', base .. 'waiting', attempt)
     vacate(lock, base, unseat(base, attempt), value)
     return 0, 0, 0, 0
