@@ -394,3 +394,16 @@ async fn the_documented_rights_are_enough_up_to_the_close() {
         assert!(matches!(outside, Err(Error::Denied { .. })), "{outside:?}");
     }
 }
+
+/// Each hand-over would wait for a renewal.
+#[tokio::test]
+async fn a_user_that_may_not_send_pushes_is_refused_at_connect() {
+    let server = server().await;
+    for more in [" -publish", " resetchannels"] {
+        give_documented_rights(&server, more).await;
+        let url = documented_url(server.addr());
+        let refused = try_driver(&url).await.unwrap_err();
+        assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+        try_driver(&format!("{url}&mode=simple")).await.unwrap();
+    }
+}

@@ -158,7 +158,7 @@ impl Connector {
             return Err(crate::error::not_the_primary(&connection.address));
         }
         if self.mode == Mode::Queue {
-            connection.subscribe(self.channel.as_bytes(), true).await?;
+            connection.can_push(self.channel.as_bytes()).await?;
         }
         connection.peer = connection.own_peer().await;
         if let Some(previous) = previous {
@@ -346,6 +346,15 @@ impl Connection {
             true => redis.subscribe(channel).await,
             false => redis.unsubscribe(channel).await,
         }
+    }
+
+    /// Subscribes to the channel of pushes, and sends an empty one: without the right to send them,
+    /// each hand-over would wait for a renewal.
+    async fn can_push(&self, channel: &[u8]) -> RedisResult<()> {
+        let mut empty = cmd("PUBLISH");
+        empty.arg(channel).arg("");
+        // In one flight.
+        try_join(self.subscribe(channel, true), self.send(&empty)).await.map(drop)
     }
 
     /// Sends one command to a node of a cluster to which its slot is being moved. Fails, and may be
