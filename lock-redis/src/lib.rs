@@ -144,7 +144,8 @@
 //! Renewals, conversions, releases and revokes go first. At most 64 acquires and looks are in
 //! flight per client. More wait in this process, in order; one that is cancelled there is never
 //! sent. A connection counts as broken when the server is silent for a third of a TTL (100 ms to 2
-//! s), or does not answer one request for three times as long though it answers others. Up to 64
+//! s), or does not answer one request for three times as long though it answers others. While an
+//! attempt waits or holds, a connection without an answer for 10 s is asked (`PING`). Up to 64
 //! releases at a time are sent one by one. While there are more, one command carries 200. So 10,000
 //! locks that are given back during an outage need some 110 commands after it.
 //!

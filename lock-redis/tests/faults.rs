@@ -363,6 +363,22 @@ async fn a_blackholed_server_is_an_error_in_time() {
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
 }
 
+/// A balancer has dropped an idle connection without a word. The next renewal is hours away.
+#[tokio::test]
+async fn a_connection_that_fell_silent_is_noticed_while_an_attempt_waits() {
+    let (server, proxy, far, near) = far_and_near().await;
+    let hours = Duration::from_secs(12 * 3600);
+    let held = acquire(&near, "orders", hours).await.unwrap();
+    let waiter = Waiter::queued(&far, &server, "orders", hours).await;
+    let before = proxy.stats().connections_total;
+    proxy.cut();
+    held.release().await.unwrap();
+    until(async || proxy.stats().connections_total > before).await;
+    proxy.heal();
+    waiter.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_answer_among_others_is_no_outage() {
     let (server, proxy, far) = behind_a_proxy().await;

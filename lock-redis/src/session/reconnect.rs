@@ -22,6 +22,11 @@ use crate::{
 
 /// Time limit of the question whether the server takes writes.
 const WRITE_LIMIT: Duration = Duration::from_secs(1);
+/// A connection that answers nothing for this long, though attempts rely on its pushes, is asked
+/// whether it still lives: the next renewal may be hours away.
+const PROBE_PERIOD: Duration = Duration::from_secs(10);
+/// Time limit of that question.
+const PROBE_LIMIT: Duration = Duration::from_secs(3);
 /// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
@@ -101,10 +106,11 @@ impl Session {
 async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
     let (mut pause, mut link) = (BACKOFF, node.link());
     let mut was_up = matches!(node.state(), Link::Up(_));
+    let (mut described, mut heard) = (Clock::Boot.now(), None);
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
         // The end of the session closes its nodes.
-        let _ = timeout(description::PERIOD, lost).await;
+        let _ = timeout(PROBE_PERIOD, lost).await;
         if std::mem::take(&mut was_up) && matches!(node.state(), Link::Down(..)) {
             match node.has_served() {
                 true => pause = BACKOFF,
@@ -119,8 +125,15 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
             Link::Closed => return,
             Link::Up(connection) => {
                 was_up = true;
-                if session.is_home(&node) {
+                let now = Clock::Boot.now();
+                if now.since(described) >= description::PERIOD && session.is_home(&node) {
                     session.describe(&connection).await;
+                    described = now;
+                }
+                let answers = Some((connection.number, connection.answers()));
+                if std::mem::replace(&mut heard, answers) == answers && session.has_any_at(&node) {
+                    drop(session);
+                    drop(node.call(&cmd("PING"), PROBE_LIMIT).await);
                 }
             }
             Link::Down(_, previous) => {

@@ -256,6 +256,11 @@ impl Connection {
         self.patiently(limit, call).await
     }
 
+    /// Number of answered requests.
+    pub(crate) fn answers(&self) -> u64 {
+        self.answers.load(Ordering::Relaxed)
+    }
+
     /// Asks which data the server has. It may be forbidden.
     async fn own_data(&self) -> Data {
         let answer = self.send(cmd("INFO").arg("replication")).await;
