@@ -84,6 +84,13 @@ async fn a_replica_is_an_outage_until_it_is_the_primary_again() {
     waits.granted().await.release().await.unwrap();
 }
 
+/// The number of connections to a server so far.
+async fn connections(server: &Redis) -> u64 {
+    let info = server.command(&[b"INFO", b"stats"]).await.unwrap();
+    let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
 /// Also by a user that may not ask whether the server takes writes: then renewals fail, one
 /// connection after the other.
 #[tokio::test]
@@ -95,16 +102,11 @@ async fn a_demoted_primary_is_asked_for_few_connections() {
         let _held = acquire(&driver, "held", TTL).await.unwrap();
         let waits = Waiter::start(&driver, "orders", TTL);
         within(waits.granted()).await.release().await.unwrap();
-        let connections = async || {
-            let info = server.command(&[b"INFO", b"stats"]).await.unwrap();
-            let line = info.lines().find_map(|it| it.strip_prefix("total_connections_received:"));
-            line.unwrap().trim().parse::<u64>().unwrap()
-        };
         say(&server, &format!("REPLICAOF 127.0.0.1 {}", other.addr().port())).await;
         let _waits = Waiter::start(&driver, "orders", TTL);
-        let before = connections().await;
+        let before = connections(&server).await;
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let made = connections().await - before;
+        let made = connections(&server).await - before;
         // The test's own are counted, too.
         assert!((2..=40).contains(&made), "{made}");
     }
@@ -229,4 +231,23 @@ async fn a_silent_primary_ends_a_request_that_replicas_must_have() {
     assert!(matches!(silent, Error::Unavailable { .. }), "{silent:?}");
     proxy.heal();
     within(granted("next")).await.release().await.unwrap();
+}
+
+/// The connection of the client lives on, and a request that replicas must have needs another one.
+#[tokio::test]
+async fn a_connection_for_replicas_whose_login_is_refused_is_tried_now_and_then() {
+    let (server, replica) = (lab::server().await, lab::server().await);
+    say(&server, "ACL SETUSER app on >first ~* &* +@all").await;
+    say(&replica, &format!("REPLICAOF 127.0.0.1 {}", server.addr().port())).await;
+    until(async || server.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1").await;
+    let client = driver(&format!("redis://app:first@{}?wait_replicas=1", server.addr())).await;
+    say(&server, "ACL SETUSER app resetpass >second").await;
+    let waits = Waiter::start(&client, "orders", PATIENCE * 3);
+    let before = connections(&server).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let made = connections(&server).await - before;
+    // The test's own is counted, too.
+    assert!((2..=40).contains(&made), "{made}");
+    say(&server, "ACL SETUSER app >first").await;
+    waits.granted().await.release().await.unwrap();
 }

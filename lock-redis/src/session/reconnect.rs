@@ -67,16 +67,6 @@ impl Session {
         Ok(())
     }
 
-    /// Same as [`connect`](Self::connect), after a connection was lost or could not be made.
-    async fn reconnect(
-        self: &Arc<Self>,
-        node: &Arc<Node>,
-        previous: Option<&Peer>,
-    ) -> Result<(), RedisError> {
-        self.routes.suspect();
-        self.connect(node, previous).await
-    }
-
     /// Refuses a replica: an address may lead to the primary later. It changes nothing, since the
     /// record of the token floor never expires. In a cluster, the owners of slots are primaries.
     async fn takes_writes(&self, connection: &Connection) -> Result<(), RedisError> {
@@ -112,6 +102,9 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
         // The end of the session closes its nodes.
         let _ = timeout(PROBE_PERIOD, lost).await;
         if std::mem::take(&mut was_up) && matches!(node.state(), Link::Down(..)) {
+            if let Some(session) = session.upgrade() {
+                session.routes.suspect();
+            }
             match node.has_served() {
                 true => pause = BACKOFF,
                 false => pause_at(&node, &mut pause).await,
@@ -138,7 +131,7 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
             }
             Link::Down(_, previous) => {
                 let reconnected = tokio::select! {
-                    reconnected = session.reconnect(&node, previous.as_ref()) => reconnected,
+                    reconnected = session.connect(&node, previous.as_ref()) => reconnected,
                     // Another server takes over: the one that is dialled may never answer.
                     () = node.hurried() => {
                         pause = BACKOFF;
