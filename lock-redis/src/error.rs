@@ -9,7 +9,8 @@
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `AUTH` | `Denied` | none |
 //! | a certificate that one side does not accept | `Denied` | none |
 //! | a command that the user may not run inside a script | `Denied`, and its effects are undone | none |
-//! | `OOM`, `NOSCRIPT`, a node of a cluster | `Rejected` | none |
+//! | `OOM`, `NOSCRIPT`, a node of a cluster, Redis before 6.2 | `Rejected` | none |
+//! | `CROSSSLOT` | `Rejected`, and names the prefix that helps | none |
 //! | a broken record of the token floor | `Rejected`, and names the key | none |
 //! | every other error from the server, an unexpected answer | `Rejected` | unknown |
 //!
@@ -119,6 +120,9 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
         let effect = if op == "connect" { Effect::None } else { Effect::Unknown };
         return unavailable(op, effect, error);
     }
+    if code(&error) == Some("CROSSSLOT") {
+        return rejected(STORE, op, Effect::None, CrossSlot(error));
+    }
     let untouched = matches!(code(&error), Some("OOM" | "NOSCRIPT"))
         || matches!(error.kind(), ErrorKind::RESP3NotSupported | ErrorKind::InvalidClientConfig);
     let effect = if untouched { Effect::None } else { Effect::Unknown };
@@ -179,6 +183,14 @@ pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError)
 #[error("the name's slot is being moved to another node, and has not arrived in time ({0})")]
 struct Moving(#[source] RedisError);
 
+/// A cluster stands behind what looks like one server.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{0} (a proxy spreads the keys over a cluster: a prefix with a hash tag, such as prefix={{app}}:, \
+     keeps them together)"
+)]
+struct CrossSlot(#[source] RedisError);
+
 /// Too few replicas have a change.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("only {had} of {wanted} replicas confirmed it in time (wait_replicas={wanted})")]
@@ -208,6 +220,12 @@ pub(crate) fn closed() -> Error {
 pub(crate) fn cluster() -> RedisError {
     let why = "this is a node of a Redis Cluster: use redis+cluster://HOST,HOST,.. with some nodes";
     (ErrorKind::InvalidClientConfig, why).into()
+}
+
+/// The error for a server that lacks a command.
+pub(crate) fn too_old(version: &str) -> RedisError {
+    let why = format!("the server is Redis {version}, and locks need 6.2 (SET .. GET)");
+    (ErrorKind::InvalidClientConfig, "the server is too old", why).into()
 }
 
 /// The error for a server that sentinels name, and that is a replica: a failover is under way.
@@ -298,6 +316,8 @@ mod tests {
             (said("WRONGPASS invalid username-password pair"), "denied", None),
             (said("NOPERM this user has no permissions"), "denied", None),
             (said(OOM), "rejected", None),
+            (said("CROSSSLOT Keys in request don't hash to the same slot"), "rejected", None),
+            (too_old("6.0.16"), "rejected", None),
             (said("NOSCRIPT No matching script. Please use EVAL."), "rejected", None),
             (said("ERR unknown command"), "rejected", Unknown),
             (make_extension_error("ODD".into(), Option::None), "rejected", Unknown),

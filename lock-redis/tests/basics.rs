@@ -407,3 +407,16 @@ async fn a_user_that_may_not_send_pushes_is_refused_at_connect() {
         try_driver(&format!("{url}&mode=simple")).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_user_that_may_not_wait_for_replicas_is_refused_at_connect() {
+    let server = server().await;
+    // Before Redis 7.0 the documented rights lack it.
+    give_documented_rights(&server, " -wait").await;
+    let url = format!("{}&wait_replicas=1", documented_url(server.addr()));
+    let refused = try_driver(&url).await.unwrap_err();
+    assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("wait"), "{refused}");
+    give_documented_rights(&server, " +wait").await;
+    try_driver(&url).await.unwrap();
+}

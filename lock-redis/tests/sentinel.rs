@@ -336,6 +336,29 @@ async fn a_sentinel_that_has_missed_the_failover_is_not_the_last_word() {
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
 }
 
+/// The sentinels that know of the failover are out of reach, and so is the new primary. Another
+/// one names the primary from before, which takes writes: it is cut off with it.
+#[tokio::test]
+async fn no_answer_from_before_a_known_failover_is_believed() {
+    let (redis, cut_off) = tokio::join!(deployment(), deployment());
+    redis.node(0).kill();
+    let new = redis.primary_after(0).await.unwrap();
+    let known = Proxy::start(redis.sentinel_addrs()[0]).await.unwrap();
+    let behind = cut_off.sentinel_addrs()[0];
+    let client = driver(&format!("redis+sentinel://{},{behind}/lab", known.addr())).await;
+    acquire(&client, "orders", TTL).await.unwrap().release().await.unwrap();
+    known.refuse();
+    redis.node(new).kill();
+    until(async || {
+        let refused = acquire(&client, "orders", Duration::from_secs(1)).await.unwrap_err();
+        assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+        refused.to_string().contains("knows of failover")
+    })
+    .await;
+    nothing_is_left(cut_off.node(0)).await;
+    assert_eq!(calls(cut_off.node(0)).await, 0);
+}
+
 #[tokio::test]
 async fn a_wrong_service_and_dead_sentinels_are_named_in_time() {
     let redis = deployments::sentinels().await;

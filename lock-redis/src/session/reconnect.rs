@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join;
+use futures_util::future::{join, try_join};
 use lock_core::{Clock, keep::backoff::Backoff, trace};
 use redis::{RedisError, cmd};
 use tokio::time::timeout;
@@ -50,7 +50,8 @@ impl Session {
             }
         };
         // In one flight.
-        join(self.takes_writes(&connection), describe).await.0?;
+        let fit = try_join(self.takes_writes(&connection), self.may_wait(&connection));
+        join(fit, describe).await.0?;
         node.end_stale(&connection).await?;
         self.check_all(node);
         match node.meets(&connection) {
@@ -77,6 +78,16 @@ impl Session {
             Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a server at which this user may not wait for replicas, if locks need them.
+    async fn may_wait(&self, connection: &Connection) -> Result<(), RedisError> {
+        if self.wait_replicas == 0 {
+            return Ok(());
+        }
+        let mut wait = cmd("WAIT");
+        wait.arg(0).arg(0);
+        connection.call(&wait, WRITE_LIMIT).await.map(drop)
     }
 
     /// Whether this node keeps the description of this client.

@@ -20,9 +20,9 @@ use tokio::time::timeout;
 use crate::{
     config::{Address, Mode},
     wire::{
-        answer::bytes,
         data::Data,
         dial::{Dial, Opened},
+        hello,
         listener::{Listener, OnPush},
         lua::{self, Lua},
         peer::Peer,
@@ -399,8 +399,13 @@ impl Connection {
         let hello = cmd("HELLO");
         let (hello, known) = join(self.send(&hello), self.send(&exist)).await;
         // HELLO may be forbidden.
-        if !in_cluster && hello.is_ok_and(|hello| is_of_a_cluster(&hello)) {
-            return Err(crate::error::cluster());
+        if let Ok(hello) = hello {
+            if !in_cluster && hello::is_of_a_cluster(&hello) {
+                return Err(crate::error::cluster());
+            }
+            if let Some(version) = hello::too_old(&hello) {
+                return Err(crate::error::too_old(&version));
+            }
         }
         let known: Vec<bool> = redis::from_redis_value(known?)?;
         let missing = scripts.into_iter().zip(known).filter(|(_, known)| !known);
@@ -408,13 +413,6 @@ impl Connection {
         let answers = join_all(load.iter().map(|load| self.send(load))).await;
         answers.into_iter().collect::<RedisResult<Vec<_>>>().map(drop)
     }
-}
-
-/// Reads the answer of HELLO: a map, or a flat list in the older protocol.
-fn is_of_a_cluster(hello: &Value) -> bool {
-    let is = |value: &Value, text: &[u8]| bytes(value).is_some_and(|bytes| bytes == text);
-    let mut fields = hello.as_map_iter().into_iter().flatten();
-    fields.any(|(key, value)| is(key, b"mode") && is(value, b"cluster"))
 }
 
 fn timed_out() -> RedisError {
