@@ -5,11 +5,11 @@
 //! | connection refused, host not found, any failure to connect | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
 //! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `ASK`, `BUSY` | `Unavailable` | none |
-//! | `MISCONF`, `NOREPLICAS` | `Unavailable` | none |
-//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `AUTH` | `Denied` | none |
+//! | `MISCONF`, `NOREPLICAS`, `OOM`, too many clients | `Unavailable` | none |
+//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `AUTH`, protected mode (`DENIED`) | `Denied` | none |
 //! | a certificate that one side does not accept | `Denied` | none |
 //! | a command that the user may not run inside a script | `Denied`, and its effects are undone | none |
-//! | `OOM`, `NOSCRIPT`, a node of a cluster, Redis before 6.2 | `Rejected` | none |
+//! | `NOSCRIPT`, a node of a cluster, Redis before 6.2 | `Rejected` | none |
 //! | `CROSSSLOT` | `Rejected`, and names the prefix that helps | none |
 //! | a broken record of the token floor | `Rejected`, and names the key | none |
 //! | every other error from the server, an unexpected answer | `Rejected` | unknown |
@@ -46,14 +46,21 @@ pub(crate) fn is_broken(error: &RedisError) -> bool {
 
 /// Whether the server says that the same request may succeed soon.
 pub(crate) fn is_passing(error: &RedisError) -> bool {
-    let passing = "LOADING MASTERDOWN READONLY CLUSTERDOWN TRYAGAIN ASK BUSY MISCONF NOREPLICAS";
+    let passing =
+        "LOADING MASTERDOWN READONLY CLUSTERDOWN TRYAGAIN ASK BUSY MISCONF NOREPLICAS OOM";
     code(error).is_some_and(|code| passing.split(' ').any(|passing| passing == code))
+        || has_too_many_clients(error)
 }
 
 /// Whether a connection to the server is useless: it answers no reads, or another server is the
 /// primary.
 pub(crate) fn is_elsewhere(error: &RedisError) -> bool {
-    is_passing(error) && !matches!(code(error), Some("MISCONF" | "NOREPLICAS"))
+    is_passing(error) && !matches!(code(error), Some("MISCONF" | "NOREPLICAS" | "OOM"))
+}
+
+/// Whether the server takes no more connections now.
+fn has_too_many_clients(error: &RedisError) -> bool {
+    error.detail().is_some_and(|detail| detail.contains("max number of clients"))
 }
 
 /// Whether the server is a replica, so that the primary is elsewhere.
@@ -81,7 +88,7 @@ pub(crate) fn is_denied(error: &RedisError) -> bool {
 pub(crate) fn is_login_refused(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
     error.kind() == ErrorKind::AuthenticationFailed
-        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED"))
         || ["The user executing the script", "ACL failure in script"]
             .iter()
             .any(|text| detail.contains(text))
@@ -113,7 +120,7 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
         return denied(STORE, op, error);
     }
     if is_passing(&error) || error.is_connection_refusal() {
-        return unavailable(op, Effect::None, error);
+        return unavailable(op, Effect::None, explained(error));
     }
     if is_broken(&error) {
         // The requests of connecting change no lock.
@@ -121,9 +128,9 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
         return unavailable(op, effect, error);
     }
     if code(&error) == Some("CROSSSLOT") {
-        return rejected(STORE, op, Effect::None, CrossSlot(error));
+        return rejected(STORE, op, Effect::None, explained(error));
     }
-    let untouched = matches!(code(&error), Some("OOM" | "NOSCRIPT"))
+    let untouched = code(&error) == Some("NOSCRIPT")
         || matches!(error.kind(), ErrorKind::RESP3NotSupported | ErrorKind::InvalidClientConfig);
     let effect = if untouched { Effect::None } else { Effect::Unknown };
     rejected(STORE, op, effect, error)
@@ -174,7 +181,7 @@ pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError)
     }
     match is_moving(&error) {
         true => unavailable(op, effect, Moving(error)),
-        false => unavailable(op, effect, error),
+        false => unavailable(op, effect, explained(error)),
     }
 }
 
@@ -183,13 +190,30 @@ pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError)
 #[error("the name's slot is being moved to another node, and has not arrived in time ({0})")]
 struct Moving(#[source] RedisError);
 
-/// A cluster stands behind what looks like one server.
+/// Adds what helps, if the server does not say it.
+fn explained(error: RedisError) -> BoxError {
+    let help = match code(&error) {
+        Some("OOM") => "the server's memory is full: make room there, or raise maxmemory",
+        Some("CROSSSLOT") => {
+            "a proxy spreads the keys over a cluster: a prefix with a hash tag, such as \
+             prefix={app}:, keeps them together"
+        }
+        _ if has_too_many_clients(&error) => {
+            "the server has no room for a connection: raise maxclients, or end other clients"
+        }
+        _ => return error.into(),
+    };
+    Explained { error, help }.into()
+}
+
+/// The server's error, and what helps.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{0} (a proxy spreads the keys over a cluster: a prefix with a hash tag, such as prefix={{app}}:, \
-     keeps them together)"
-)]
-struct CrossSlot(#[source] RedisError);
+#[error("{error} ({help})")]
+struct Explained {
+    #[source]
+    error: RedisError,
+    help: &'static str,
+}
 
 /// Too few replicas have a change.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -315,7 +339,9 @@ mod tests {
             (said("NOAUTH Authentication required."), "denied", None),
             (said("WRONGPASS invalid username-password pair"), "denied", None),
             (said("NOPERM this user has no permissions"), "denied", None),
-            (said(OOM), "rejected", None),
+            (said(OOM), "unavailable", None),
+            (said("ERR max number of clients reached"), "unavailable", None),
+            (said("DENIED Redis is running in protected mode because ..."), "denied", None),
             (said("CROSSSLOT Keys in request don't hash to the same slot"), "rejected", None),
             (too_old("6.0.16"), "rejected", None),
             (said("NOSCRIPT No matching script. Please use EVAL."), "rejected", None),
@@ -334,7 +360,7 @@ mod tests {
             (MISCONF_7, "unavailable"),
             (MISCONF_AOF, "unavailable"),
             (NOREPLICAS, "unavailable"),
-            (OOM, "rejected"),
+            (OOM, "unavailable"),
         ] {
             check([(inside_6(&format!("-{what}")), kind, None), (inside_7(what), kind, None)]);
         }

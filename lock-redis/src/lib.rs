@@ -107,7 +107,7 @@
 //! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (`SET .. GET`). A node
 //! with `cluster-enabled yes` is refused as one server. A server that becomes a replica is an
 //! outage: the client reconnects, and resolves the host's name again, until it finds a primary. A
-//! server that refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
+//! server that refuses writes for a while (`MISCONF`, `NOREPLICAS`, `OOM`) is an outage, too.
 //!
 //! The user needs the lock's keys; the key of the token floor (`~?floor`, where `?` stands for the
 //! byte FF, with a prefix `~<prefix>?floor`), which all scripts but one use even if no floor was

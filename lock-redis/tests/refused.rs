@@ -37,6 +37,40 @@ async fn too_few_replicas_are_an_outage_that_passes() {
 }
 
 #[tokio::test]
+async fn a_full_memory_is_an_outage_that_passes() {
+    let server = server().await;
+    // The scripts are there.
+    driver(&server.url()).await;
+    say(&server, "CONFIG SET maxmemory 1").await;
+    is_an_outage_that_passes(&server, "CONFIG SET maxmemory 0").await;
+}
+
+/// A server says this before it is asked anything, and ends the connection.
+#[tokio::test]
+async fn a_server_that_has_no_room_for_a_client_says_so() {
+    let server = server().await;
+    let client = driver(&server.url()).await;
+    let held = acquire(&client, "held", TTL).await.unwrap();
+    // The client's connection, and the one that says it.
+    say(&server, "CONFIG SET maxclients 1").await;
+    for url in [server.url(), format!("{}?mode=simple", server.url())] {
+        for _ in 0..5 {
+            let refused = try_driver(&url).await.unwrap_err();
+            assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+            assert!(refused.to_string().contains("raise maxclients"), "{refused}");
+        }
+    }
+    held.release().await.unwrap();
+    drop((held, client));
+    within(async {
+        while try_driver(&server.url()).await.is_err() {
+            tokio::time::sleep(SHORT / 4).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_cancelled_attempt_asks_a_server_that_refuses_no_more() {
     let (server, driver) = one_driver().await;
     say(&server, "CONFIG SET min-replicas-to-write 1").await;
