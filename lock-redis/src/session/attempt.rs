@@ -385,6 +385,16 @@ impl Attempt {
         })
     }
 
+    /// Whether a request that was sent at this instant or later has found that it holds.
+    pub(crate) fn is_confirmed_since(&self, instant: Instant) -> bool {
+        self.look(|stage| match stage {
+            Stage::Held { sent, validity, note } => {
+                validity.loss().is_none() && (*sent).max(note.fenced) >= instant
+            }
+            _ => false,
+        })
+    }
+
     /// Makes an attempt that waits want to ask at once. Returns when.
     pub(crate) fn asks_now(&self) -> Option<Instant> {
         self.change(|stage| match stage {

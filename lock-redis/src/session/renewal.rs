@@ -68,6 +68,7 @@ impl Session {
     ///
     /// The first failure.
     async fn renew_all(self: &Arc<Self>, attempts: &[(Role, Arc<Attempt>)]) -> Result<(), Failure> {
+        let sent = Clock::Boot.now();
         let mut parts = BTreeMap::<u16, Part<'_>>::new();
         for (role, attempt) in attempts {
             let part = parts.entry(self.routes.part(&attempt.key)).or_default();
@@ -77,12 +78,15 @@ impl Session {
             }
         }
         let renewed = join_all(parts.into_values().map(|part| self.renew_part(part))).await;
-        renewed.into_iter().collect::<Result<(), _>>()?;
-        let held = attempts.iter().filter(|(role, _)| *role != Role::Waits).count();
-        if held > 0 {
-            trace::renewed(STORE, held);
+        // What the server has confirmed, whatever was asked for.
+        let held = attempts
+            .iter()
+            .filter(|(role, attempt)| *role != Role::Waits && attempt.is_confirmed_since(sent));
+        match held.count() {
+            0 => {}
+            held => trace::renewed(STORE, held),
         }
-        Ok(())
+        renewed.into_iter().collect()
     }
 
     async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
