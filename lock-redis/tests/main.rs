@@ -35,6 +35,7 @@ mod redlock_tokens;
 mod refused;
 mod renewals;
 mod resp2;
+mod restored;
 mod secure;
 mod sentinel;
 mod sets;
