@@ -210,3 +210,26 @@ async fn keys_of_several_slots_are_refused_with_the_prefix_that_helps() {
     let client = driver(&format!("{}?prefix={{app}}:", node.url())).await;
     acquire(&client, "orders", TTL).await.unwrap().release().await.unwrap();
 }
+
+#[tokio::test]
+async fn the_documented_rights_are_enough_up_to_the_close() {
+    let redis = cluster().await;
+    for node in redis.nodes() {
+        give_documented_rights(node, " +cluster|slots").await;
+    }
+    let addrs: Vec<_> = redis.addrs().iter().map(ToString::to_string).collect();
+    let url = format!("redis+cluster://few:secret@{}?prefix=app:", addrs.join(","));
+    let client = driver(&url).await;
+    for lock in names() {
+        let held = acquire(&client, &lock, TTL).await.unwrap();
+        assert_eq!(client.inspect(&name(&lock)).await.unwrap().len(), 1);
+        held.release().await.unwrap();
+    }
+    let held = acquire(&client, "held", TTL).await.unwrap();
+    within(client.close()).await.unwrap();
+    assert!(held.validity().has_ended());
+    for node in redis.nodes() {
+        assert!(!node.keys().await.unwrap().contains(&b"app:held".to_vec()));
+        node.command(&[b"ACL", b"DELUSER", b"few"]).await.unwrap();
+    }
+}

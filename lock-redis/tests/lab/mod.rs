@@ -67,11 +67,16 @@ pub async fn warm(driver: &RedisLock) {
 
 /// Makes the user of docs/stores/redis.md. `more`: further rules.
 pub async fn give_documented_rights(server: &Redis, more: &str) {
-    let page = include_str!("../../../docs/stores/redis.md");
-    let line = page.lines().find(|line| line.starts_with("ACL SETUSER few ")).unwrap();
-    let line = line.replace("SECRET", "secret") + more;
+    let line = format!("ACL SETUSER {}{more}", documented_user());
     let words: Vec<_> = line.split(' ').map(str::as_bytes).collect();
     assert_eq!(server.command(&words).await.unwrap(), "OK");
+}
+
+/// That user and its rules.
+pub fn documented_user() -> String {
+    let page = include_str!("../../../docs/stores/redis.md");
+    let user = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER few "));
+    format!("few {}", user.unwrap().replace("SECRET", "secret"))
 }
 
 /// The URL for that user.
