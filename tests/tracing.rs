@@ -200,3 +200,32 @@ async fn an_event_is_in_the_callers_span_after_a_wait() {
     // Granted and released here; granted there, and released.
     assert_eq!(seen, [None, None, Some("end"), Some("job")]);
 }
+
+/// One of two locks is gone, and one is renewed. Then both are gone, and none is.
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn renewed_counts_what_the_store_has_confirmed() {
+    if !lock_lab::in_own_process("tracing::renewed_counts_what_the_store_has_confirmed") {
+        return;
+    }
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let server = lock_lab::Redis::start().await.unwrap();
+    let locks = distlock::connect(server.url()).await.unwrap();
+    let lock = |name| locks.lock(name).unwrap().ttl(Duration::from_secs(3));
+    let (one, two) = (lock("one").acquire().await.unwrap(), lock("two").acquire().await.unwrap());
+    server.command(&[b"DEL", b"one"]).await.unwrap();
+    one.lost().await;
+    server.command(&[b"DEL", b"two"]).await.unwrap();
+    two.lost().await;
+    // One more period.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let seen = words.0.lock().unwrap().clone();
+    let mut held = 2;
+    for event in &seen {
+        held -= usize::from(event.contains("message=lost"));
+        let renewed = event.contains("message=renewed");
+        assert!(!renewed || event.contains(&format!("locks={held}")) && held > 0, "{seen:?}");
+    }
+    assert_eq!(held, 0);
+}

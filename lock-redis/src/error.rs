@@ -5,11 +5,12 @@
 //! | connection refused, host not found, any failure to connect | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
 //! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `ASK`, `BUSY` | `Unavailable` | none |
-//! | `MISCONF`, `NOREPLICAS` | `Unavailable` | none |
-//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `AUTH` | `Denied` | none |
+//! | `MISCONF`, `NOREPLICAS`, `OOM`, too many clients | `Unavailable` | none |
+//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `AUTH`, protected mode (`DENIED`) | `Denied` | none |
 //! | a certificate that one side does not accept | `Denied` | none |
 //! | a command that the user may not run inside a script | `Denied`, and its effects are undone | none |
-//! | `OOM`, `NOSCRIPT`, a node of a cluster | `Rejected` | none |
+//! | `NOSCRIPT`, a node of a cluster, Redis before 6.2 | `Rejected` | none |
+//! | `CROSSSLOT` | `Rejected`, and names the prefix that helps | none |
 //! | a broken record of the token floor | `Rejected`, and names the key | none |
 //! | every other error from the server, an unexpected answer | `Rejected` | unknown |
 //!
@@ -45,14 +46,21 @@ pub(crate) fn is_broken(error: &RedisError) -> bool {
 
 /// Whether the server says that the same request may succeed soon.
 pub(crate) fn is_passing(error: &RedisError) -> bool {
-    let passing = "LOADING MASTERDOWN READONLY CLUSTERDOWN TRYAGAIN ASK BUSY MISCONF NOREPLICAS";
+    let passing =
+        "LOADING MASTERDOWN READONLY CLUSTERDOWN TRYAGAIN ASK BUSY MISCONF NOREPLICAS OOM";
     code(error).is_some_and(|code| passing.split(' ').any(|passing| passing == code))
+        || has_too_many_clients(error)
 }
 
 /// Whether a connection to the server is useless: it answers no reads, or another server is the
 /// primary.
 pub(crate) fn is_elsewhere(error: &RedisError) -> bool {
-    is_passing(error) && !matches!(code(error), Some("MISCONF" | "NOREPLICAS"))
+    is_passing(error) && !matches!(code(error), Some("MISCONF" | "NOREPLICAS" | "OOM"))
+}
+
+/// Whether the server takes no more connections now.
+fn has_too_many_clients(error: &RedisError) -> bool {
+    error.detail().is_some_and(|detail| detail.contains("max number of clients"))
 }
 
 /// Whether the server is a replica, so that the primary is elsewhere.
@@ -80,7 +88,7 @@ pub(crate) fn is_denied(error: &RedisError) -> bool {
 pub(crate) fn is_login_refused(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
     error.kind() == ErrorKind::AuthenticationFailed
-        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED"))
         || ["The user executing the script", "ACL failure in script"]
             .iter()
             .any(|text| detail.contains(text))
@@ -112,14 +120,17 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
         return denied(STORE, op, error);
     }
     if is_passing(&error) || error.is_connection_refusal() {
-        return unavailable(op, Effect::None, error);
+        return unavailable(op, Effect::None, explained(error));
     }
     if is_broken(&error) {
         // The requests of connecting change no lock.
         let effect = if op == "connect" { Effect::None } else { Effect::Unknown };
         return unavailable(op, effect, error);
     }
-    let untouched = matches!(code(&error), Some("OOM" | "NOSCRIPT"))
+    if code(&error) == Some("CROSSSLOT") {
+        return rejected(STORE, op, Effect::None, explained(error));
+    }
+    let untouched = code(&error) == Some("NOSCRIPT")
         || matches!(error.kind(), ErrorKind::RESP3NotSupported | ErrorKind::InvalidClientConfig);
     let effect = if untouched { Effect::None } else { Effect::Unknown };
     rejected(STORE, op, effect, error)
@@ -170,7 +181,7 @@ pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError)
     }
     match is_moving(&error) {
         true => unavailable(op, effect, Moving(error)),
-        false => unavailable(op, effect, error),
+        false => unavailable(op, effect, explained(error)),
     }
 }
 
@@ -178,6 +189,31 @@ pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError)
 #[derive(Debug, thiserror::Error)]
 #[error("the name's slot is being moved to another node, and has not arrived in time ({0})")]
 struct Moving(#[source] RedisError);
+
+/// Adds what helps, if the server does not say it.
+fn explained(error: RedisError) -> BoxError {
+    let help = match code(&error) {
+        Some("OOM") => "the server's memory is full: make room there, or raise maxmemory",
+        Some("CROSSSLOT") => {
+            "a proxy spreads the keys over a cluster: a prefix with a hash tag, such as \
+             prefix={app}:, keeps them together"
+        }
+        _ if has_too_many_clients(&error) => {
+            "the server has no room for a connection: raise maxclients, or end other clients"
+        }
+        _ => return error.into(),
+    };
+    Explained { error, help }.into()
+}
+
+/// The server's error, and what helps.
+#[derive(Debug, thiserror::Error)]
+#[error("{error} ({help})")]
+struct Explained {
+    #[source]
+    error: RedisError,
+    help: &'static str,
+}
 
 /// Too few replicas have a change.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -208,6 +244,12 @@ pub(crate) fn closed() -> Error {
 pub(crate) fn cluster() -> RedisError {
     let why = "this is a node of a Redis Cluster: use redis+cluster://HOST,HOST,.. with some nodes";
     (ErrorKind::InvalidClientConfig, why).into()
+}
+
+/// The error for a server that lacks a command.
+pub(crate) fn too_old(version: &str) -> RedisError {
+    let why = format!("the server is Redis {version}, and locks need 6.2 (SET .. GET)");
+    (ErrorKind::InvalidClientConfig, "the server is too old", why).into()
 }
 
 /// The error for a server that sentinels name, and that is a replica: a failover is under way.
@@ -297,7 +339,11 @@ mod tests {
             (said("NOAUTH Authentication required."), "denied", None),
             (said("WRONGPASS invalid username-password pair"), "denied", None),
             (said("NOPERM this user has no permissions"), "denied", None),
-            (said(OOM), "rejected", None),
+            (said(OOM), "unavailable", None),
+            (said("ERR max number of clients reached"), "unavailable", None),
+            (said("DENIED Redis is running in protected mode because ..."), "denied", None),
+            (said("CROSSSLOT Keys in request don't hash to the same slot"), "rejected", None),
+            (too_old("6.0.16"), "rejected", None),
             (said("NOSCRIPT No matching script. Please use EVAL."), "rejected", None),
             (said("ERR unknown command"), "rejected", Unknown),
             (make_extension_error("ODD".into(), Option::None), "rejected", Unknown),
@@ -314,7 +360,7 @@ mod tests {
             (MISCONF_7, "unavailable"),
             (MISCONF_AOF, "unavailable"),
             (NOREPLICAS, "unavailable"),
-            (OOM, "rejected"),
+            (OOM, "unavailable"),
         ] {
             check([(inside_6(&format!("-{what}")), kind, None), (inside_7(what), kind, None)]);
         }

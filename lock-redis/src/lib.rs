@@ -107,14 +107,15 @@
 //! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (`SET .. GET`). A node
 //! with `cluster-enabled yes` is refused as one server. A server that becomes a replica is an
 //! outage: the client reconnects, and resolves the host's name again, until it finds a primary. A
-//! server that refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
+//! server that refuses writes for a while (`MISCONF`, `NOREPLICAS`, `OOM`) is an outage, too.
 //!
 //! The user needs the lock's keys; the key of the token floor (`~?floor`, where `?` stands for the
 //! byte FF, with a prefix `~<prefix>?floor`), which all scripts but one use even if no floor was
 //! raised; `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe `UNSUBSCRIBE`); and
 //! scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is
 //! stopped at once. Without them it ends with its TTL. With `wait_replicas` it needs `WAIT`.
-//! `INFO`, `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment.
+//! `INFO`, `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment. So may
+//! the clients' descriptions (`{distlock}?client:*`), which nothing depends on.
 //!
 //! ## Sentinel and replicas
 //!
@@ -122,7 +123,8 @@
 //! After one, every attempt is checked on the new primary at once; a lock that is not known there
 //! is lost with [`LossReason::Failover`](lock_core::LossReason::Failover). From the first sign of a
 //! failover on, a lock counts only as long as the renewal before the last one grants, since the
-//! last one may not have been replicated. With `wait_replicas`, what replicas have not confirmed
+//! last one may not have been replicated, unless it is a third of a TTL or 10 s old by then. With
+//! `wait_replicas`, what replicas have not confirmed
 //! does not count at all: a lock that too few have is given back, and acquiring it fails.
 //!
 //! # Implementation
@@ -142,7 +144,8 @@
 //! Renewals, conversions, releases and revokes go first. At most 64 acquires and looks are in
 //! flight per client. More wait in this process, in order; one that is cancelled there is never
 //! sent. A connection counts as broken when the server is silent for a third of a TTL (100 ms to 2
-//! s), or does not answer one request for three times as long though it answers others. Up to 64
+//! s), or does not answer one request for three times as long though it answers others. While an
+//! attempt waits or holds, a connection without an answer for 10 s is asked (`PING`). Up to 64
 //! releases at a time are sent one by one. While there are more, one command carries 200. So 10,000
 //! locks that are given back during an outage need some 110 commands after it.
 //!

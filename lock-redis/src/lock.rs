@@ -19,7 +19,10 @@ use crate::{
     config::{Mode, RedisConfig, TTL},
     election::observe,
     error::STORE,
-    layout::key::{Key, floor},
+    layout::{
+        key::{Key, floor},
+        sizes,
+    },
     session::{Session, attempt::Attempt},
 };
 
@@ -95,10 +98,15 @@ impl RedisLock {
         Err(Error::Unsupported { store: STORE, what })
     }
 
-    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] if the value or the holder's description is too long.
+    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Result<Arc<Attempt>> {
+        sizes::check_value(request.value.as_deref().unwrap_or_default())?;
+        sizes::check_holder(&request.holder)?;
         let key = Key::new(&self.config, &request.name);
         let ticket = self.session.ticket(caller.id());
-        Attempt::new(self.session.mode, key, ticket, request)
+        Ok(Attempt::new(self.session.mode, key, ticket, request))
     }
 }
 
@@ -147,7 +155,7 @@ impl DistributedLock for RedisLock {
         request: Request,
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = self.attempt(&request, &caller);
+        let attempt = self.attempt(&request, &caller)?;
         let granted = async {
             match self.config.mode {
                 Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
@@ -160,8 +168,8 @@ impl DistributedLock for RedisLock {
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
         only_exclusive(STORE, &wishes)?;
-        let attempts: Vec<_> =
-            wishes.iter().map(|(request, caller)| self.attempt(request, caller)).collect();
+        let attempts = wishes.iter().map(|(request, caller)| self.attempt(request, caller));
+        let attempts = attempts.collect::<Result<Vec<_>>>()?;
         leases(&self.session, &attempts, set::acquire(&self.session, &attempts, caller)).await
     }
 
@@ -171,7 +179,7 @@ impl DistributedLock for RedisLock {
         caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = self.attempt(&request, &caller);
+        let attempt = self.attempt(&request, &caller)?;
         let adopted = detach::adopt(&self.session, &attempt, &caller, &ticket);
         lease(&self.session, &attempt, adopted).await
     }
@@ -202,13 +210,13 @@ impl DistributedLock for RedisLock {
 
     async fn token_floor(&self) -> Result<TokenFloor> {
         self.has_floor("read the token floor")?;
-        self.session.token_floor("token floor", floor(&self.config), None).await
+        self.session.token_floor("token floor", floor(&self.config.prefix), None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         self.has_floor("raise the token floor")?;
         let op = "raise the token floor";
-        self.session.token_floor(op, floor(&self.config), Some(above)).await
+        self.session.token_floor(op, floor(&self.config.prefix), Some(above)).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lock_core::{Attempt, DistributedLock, Error, FencingToken, Kind, Overlap};
-use lock_lab::{Redis, RedisCluster};
+use lock_core::{Attempt, DistributedLock, Effect, Error, FencingToken, Kind, Overlap};
+use lock_lab::{Redis, RedisCluster, RedisClusterBuilder};
 
 use crate::lab::{deployments::cluster, *};
 
@@ -194,4 +194,42 @@ async fn what_a_cluster_cannot_do_is_said() {
     assert!(matches!(floor, Error::Unsupported { .. }), "{floor}");
     let guarantees = one.guarantees();
     assert!(!guarantees.survives.failover && guarantees.overlaps.contains(&Overlap::Restart));
+}
+
+/// As behind a proxy: the server does not say that it is one of a cluster.
+#[tokio::test]
+async fn keys_of_several_slots_are_refused_with_the_prefix_that_helps() {
+    let builder = RedisCluster::builder().replicas(0).appendonly(false);
+    let words = ["--rename-command", "HELLO", ""];
+    let redis = words.into_iter().fold(builder, RedisClusterBuilder::arg).start().await.unwrap();
+    let node = redis.node(redis.owner(RedisCluster::slot_of(b"app")).await.unwrap());
+    let client = driver(&node.url()).await;
+    let refused = acquire(&client, "orders", TTL).await.unwrap_err();
+    assert!(matches!(refused, Error::Rejected { effect: Effect::None, .. }), "{refused:?}");
+    assert!(refused.to_string().contains("prefix={app}:"), "{refused}");
+    let client = driver(&format!("{}?prefix={{app}}:", node.url())).await;
+    acquire(&client, "orders", TTL).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough_up_to_the_close() {
+    let redis = cluster().await;
+    for node in redis.nodes() {
+        give_documented_rights(node, " +cluster|slots").await;
+    }
+    let addrs: Vec<_> = redis.addrs().iter().map(ToString::to_string).collect();
+    let url = format!("redis+cluster://few:secret@{}?prefix=app:", addrs.join(","));
+    let client = driver(&url).await;
+    for lock in names() {
+        let held = acquire(&client, &lock, TTL).await.unwrap();
+        assert_eq!(client.inspect(&name(&lock)).await.unwrap().len(), 1);
+        held.release().await.unwrap();
+    }
+    let held = acquire(&client, "held", TTL).await.unwrap();
+    within(client.close()).await.unwrap();
+    assert!(held.validity().has_ended());
+    for node in redis.nodes() {
+        assert!(!node.keys().await.unwrap().contains(&b"app:held".to_vec()));
+        node.command(&[b"ACL", b"DELUSER", b"few"]).await.unwrap();
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, Kind, Lease};
+use lock_core::{Clock, DistributedLock, Kind, Lease};
 use lock_lab::{Proxy, RedisCluster};
 
 use crate::lab::{deployments::cluster, *};
@@ -32,6 +32,27 @@ async fn a_node_that_stands_still_holds_up_no_renewal_at_others() {
     assert!(!is_over(&*near) && near.validity().loss().is_none());
     redis.node(0).resume();
     near.release().await.unwrap();
+}
+
+/// What a client says about itself lies at one node, and is for people's eyes.
+#[tokio::test]
+async fn the_node_of_the_descriptions_decides_neither_a_connect_nor_a_close() {
+    let builder = RedisCluster::builder().replicas(0).appendonly(false);
+    let redis = builder.node_timeout(Duration::from_secs(600)).start().await.unwrap();
+    let ttl = Duration::from_secs(60);
+    let slot = RedisCluster::slot_of(b"{distlock}");
+    let home = redis.owner(slot).await.unwrap();
+    let beside = (home + 1) % 3;
+    redis.begin_migration(slot, beside).await.unwrap();
+    let client = driver(&redis.url()).await;
+    let at_home = acquire(&client, &name_at(&redis, home).await, ttl).await.unwrap();
+    let lock = name_at(&redis, beside).await;
+    let held = acquire(&client, &lock, ttl).await.unwrap();
+    at_home.release().await.unwrap();
+    redis.node(home).kill();
+    assert_eq!(client.inspect(&name(&lock)).await.unwrap().len(), 1);
+    within(client.close()).await.unwrap();
+    assert!(held.validity().has_ended());
 }
 
 #[tokio::test]

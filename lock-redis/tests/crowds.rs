@@ -58,6 +58,29 @@ async fn ten_thousand_locks_are_renewed_by_one_call_per_thousand() {
     nothing_is_left(&server).await;
 }
 
+/// A round of the waiters takes longer than the lock lives without a renewal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_lock_is_renewed_between_the_waiters_of_a_crowd() {
+    const WAITERS: usize = 5000;
+    let (server, proxy, far, near) = far_and_near().await;
+    let busy = acquire(&near, "orders", TTL * 20).await.unwrap();
+    let ttl = Duration::from_secs(12);
+    let waiters: Vec<_> = (0..WAITERS).map(|_| Waiter::start(&far, "orders", ttl)).collect();
+    until(async || queue_length(&server, "orders").await == WAITERS).await;
+    let short = acquire(&far, "short", Duration::from_secs(3)).await.unwrap();
+    let calls = async || server.counters().await.unwrap().get("cmd.evalsha");
+    let before = calls().await;
+    // A round has 25 requests. Each takes this twice, and they go one after the other.
+    proxy.delay(Duration::from_millis(100));
+    until(async || calls().await >= before + 50).await;
+    assert_eq!(short.validity().loss(), None);
+    assert!(!short.validity().has_ended());
+    proxy.delay(Duration::ZERO);
+    within(short.release()).await.unwrap();
+    waiters.iter().for_each(|waiter| waiter.task.abort());
+    within(busy.release()).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelling_at_any_moment_leaves_nothing() {
     let (server, driver) = one_driver().await;

@@ -101,3 +101,29 @@ async fn the_dead_behind_a_living_first_waiter_are_removed_in_few_rounds() {
     last.granted().await.release().await.unwrap();
     nothing_is_left(&server).await;
 }
+
+/// The queue alone was evicted or deleted. Those that wait know nothing of it, and one more comes.
+#[tokio::test]
+async fn a_queue_that_is_gone_is_made_anew_in_the_order_of_arrival() {
+    for comes in [false, true] {
+        let (server, driver) = one_driver().await;
+        let ttl = Duration::from_secs(3);
+        let holder = acquire(&driver, "orders", Duration::from_secs(600)).await.unwrap();
+        let mut waiters = Vec::new();
+        for _ in 0..3 {
+            waiters.push(Waiter::queued(&driver, &server, "orders", ttl).await);
+        }
+        let queue = companion("orders", "queue");
+        assert_eq!(server.command(&[b"DEL", &queue]).await.unwrap(), "1");
+        if comes {
+            waiters.push(Waiter::queued(&driver, &server, "orders", ttl).await);
+            until(async || queue_length(&server, "orders").await == 4).await;
+        }
+        // Without a queue, the lock is free then until the next round.
+        holder.release().await.unwrap();
+        for waiter in waiters {
+            waiter.granted().await.release().await.unwrap();
+        }
+        nothing_is_left(&server).await;
+    }
+}

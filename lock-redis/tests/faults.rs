@@ -295,6 +295,28 @@ async fn a_foreign_holder_is_waited_for_and_a_foreign_poller_is_kept_out() {
     assert_eq!(server.command(set).await.unwrap(), "OK");
 }
 
+/// The first in line polls a foreign holder. After it the second one does, which is told so, or finds
+/// out when the first one dies. Their rounds are far away.
+#[tokio::test]
+async fn a_foreign_holder_is_polled_after_the_first_in_line_has_left_or_died() {
+    for dies in [false, true] {
+        let (server, proxy, far, near) = far_and_near().await;
+        let set: &[&[u8]] = &[b"SET", b"orders", b"token"];
+        assert_eq!(server.command(set).await.unwrap(), "OK");
+        let first = Waiter::queued(&far, &server, "orders", Duration::from_secs(3)).await;
+        let second = Waiter::queued(&near, &server, "orders", TTL * 60).await;
+        match dies {
+            true => proxy.cut(),
+            false => first.attempt.cancel(),
+        }
+        assert!(first.ended().await.is_err());
+        until(async || queue_length(&server, "orders").await == 1).await;
+        server.command(&[b"DEL", b"orders"]).await.unwrap();
+        second.granted().await.release().await.unwrap();
+        nothing_is_left(&server).await;
+    }
+}
+
 #[tokio::test]
 async fn a_foreign_holder_that_dies_is_followed_at_its_expiry() {
     let (server, driver) = one_driver().await;
@@ -339,6 +361,22 @@ async fn a_blackholed_server_is_an_error_in_time() {
     let connecting = tokio::time::timeout(Duration::from_secs(5), try_driver(&url));
     let error = connecting.await.expect("no answer within 5 s").unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+}
+
+/// A balancer has dropped an idle connection without a word. The next renewal is hours away.
+#[tokio::test]
+async fn a_connection_that_fell_silent_is_noticed_while_an_attempt_waits() {
+    let (server, proxy, far, near) = far_and_near().await;
+    let hours = Duration::from_secs(12 * 3600);
+    let held = acquire(&near, "orders", hours).await.unwrap();
+    let waiter = Waiter::queued(&far, &server, "orders", hours).await;
+    let before = proxy.stats().connections_total;
+    proxy.cut();
+    held.release().await.unwrap();
+    until(async || proxy.stats().connections_total > before).await;
+    proxy.heal();
+    waiter.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -272,8 +272,8 @@ async fn a_full_memory_stops_no_holder_and_no_hand_over() {
     let reader = Waiter::queued_as(Kind::Shared, &driver, &server, "orders", TTL).await;
     let other = acquire(&driver, "other", TTL).await.unwrap();
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
-    let full = acquire_as(Kind::Shared, &driver, "third", TTL).await;
-    assert!(matches!(full, Err(lock_core::Error::Rejected { .. })), "{full:?}");
+    let full = acquire_as(Kind::Shared, &driver, "third", Duration::from_millis(600)).await;
+    assert!(is_unavailable(&full), "{full:?}");
     two.renew().await.unwrap();
     other.downgrade().await.unwrap();
     other.renew().await.unwrap();
@@ -283,4 +283,27 @@ async fn a_full_memory_stops_no_holder_and_no_hand_over() {
     writer.granted().await.release().await.unwrap();
     reader.granted().await.release().await.unwrap();
     nothing_is_left(&server).await;
+}
+
+/// A round of waiters alone, and a hand-over to another client.
+#[tokio::test]
+async fn a_full_memory_ends_no_wait_and_no_detaching() {
+    let (server, near, far) = two_drivers().await;
+    let ttl = Duration::from_secs(3);
+    let held = acquire(&near, "orders", TTL * 18).await.unwrap();
+    let reads = acquire_as(Kind::Shared, &near, "shared", TTL * 18).await.unwrap();
+    let waiters = [
+        Waiter::queued(&far, &server, "orders", ttl).await,
+        Waiter::queued(&far, &server, "orders", ttl).await,
+        Waiter::queued(&far, &server, "shared", ttl).await,
+    ];
+    let left = acquire(&near, "left", TTL * 18).await.unwrap();
+    server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
+    tokio::time::sleep(ttl * 2).await;
+    left.detach().await.unwrap();
+    held.release().await.unwrap();
+    reads.release().await.unwrap();
+    for waiter in waiters {
+        waiter.granted().await.release().await.unwrap();
+    }
 }

@@ -22,7 +22,8 @@ const TTL: Duration = Duration::from_secs(3);
 /// The server of a lane of checks.
 struct Single {
     server: Redis,
-    /// Who has issued its certificate, if clients encrypt.
+    /// Who has issued its certificate, if clients encrypt. Then they have the rights that the page
+    /// names, and no others.
     authority: Option<Arc<Authority>>,
 }
 
@@ -46,8 +47,13 @@ impl Harness for Shared {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
         let Single { server, authority } = &*self.0;
         let proxy = Proxy::start(server.addr()).await?;
-        let tls = |it: &Arc<Authority>| format!("?tls=verify&ca={}", it.file().display());
-        let url = server.url_via(&proxy) + &authority.as_ref().map(tls).unwrap_or_default();
+        let url = match authority {
+            Some(it) => {
+                let tls = format!("&tls=verify&ca={}", it.file().display());
+                lab::documented_url(proxy.addr()) + &tls
+            }
+            None => server.url_via(&proxy),
+        };
         Ok(Box::new(Remote { locks: Locks::new(lab::try_driver(&url).await?), proxy }))
     }
 
@@ -130,6 +136,9 @@ async fn all_properties_hold_over_tls_with_a_login() {
     for _ in 0..16 {
         let builder = Redis::builder().user("app", "secret");
         let builder = builder.tls(issued.certificate(), issued.key());
+        // It must outlive a restart, and may see that the locks do.
+        let user = lab::documented_user() + " +config|get";
+        let builder = user.split(' ').fold(builder.arg("--user"), Builder::arg);
         let server = builder.start().await.unwrap();
         lanes.push(Single { server, authority: Some(authority.clone()) });
     }

@@ -257,3 +257,21 @@ async fn a_close_during_an_acquire_leaves_no_votes() {
     let _ = within(acquire).await;
     five.nothing_is_left_for(LONG).await;
 }
+
+/// In 8 s it would ask 200 times without a pause that grows.
+#[tokio::test]
+async fn a_waiter_asks_less_often_when_it_has_waited_for_long() {
+    let five = Five::lent().await;
+    let locks = five.locks().await;
+    let held = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
+    let asked = async || {
+        let counters = five.nodes.iter().next().unwrap().counters().await.unwrap();
+        counters.get("cmd.evalsha")
+    };
+    let before = asked().await;
+    let busy = locks.lock("orders").unwrap().wait(Duration::from_secs(8)).acquire().await;
+    assert!(busy.is_err());
+    let asked = asked().await - before;
+    assert!(asked <= 130, "{asked}");
+    held.release().await.unwrap();
+}

@@ -39,6 +39,11 @@ async fn the_documented_rights_are_enough() {
     within(async { while guard.renew().await.is_err() {} }).await;
     guard.release().await.unwrap();
     five.nothing_is_left_for(LONG).await;
+    let _held = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();
+    locks.close().await.unwrap();
+    let (other, closed) = (try_locks(&url).await.unwrap(), clock());
+    let _next = within(other.lock("orders").unwrap().ttl(LONG).acquire()).await.unwrap();
+    assert!(clock().since(closed) < LONG / 2);
 }
 
 #[tokio::test]

@@ -37,6 +37,40 @@ async fn too_few_replicas_are_an_outage_that_passes() {
 }
 
 #[tokio::test]
+async fn a_full_memory_is_an_outage_that_passes() {
+    let server = server().await;
+    // The scripts are there.
+    driver(&server.url()).await;
+    say(&server, "CONFIG SET maxmemory 1").await;
+    is_an_outage_that_passes(&server, "CONFIG SET maxmemory 0").await;
+}
+
+/// A server says this before it is asked anything, and ends the connection.
+#[tokio::test]
+async fn a_server_that_has_no_room_for_a_client_says_so() {
+    let server = server().await;
+    let client = driver(&server.url()).await;
+    let held = acquire(&client, "held", TTL).await.unwrap();
+    // The client's connection, and the one that says it.
+    say(&server, "CONFIG SET maxclients 1").await;
+    for url in [server.url(), format!("{}?mode=simple", server.url())] {
+        for _ in 0..5 {
+            let refused = try_driver(&url).await.unwrap_err();
+            assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+            assert!(refused.to_string().contains("raise maxclients"), "{refused}");
+        }
+    }
+    held.release().await.unwrap();
+    drop((held, client));
+    within(async {
+        while try_driver(&server.url()).await.is_err() {
+            tokio::time::sleep(SHORT / 4).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_cancelled_attempt_asks_a_server_that_refuses_no_more() {
     let (server, driver) = one_driver().await;
     say(&server, "CONFIG SET min-replicas-to-write 1").await;
@@ -82,6 +116,34 @@ async fn a_replica_is_an_outage_until_it_is_the_primary_again() {
     let waits = Waiter::start(&driver, "orders", TTL);
     say(&server, "REPLICAOF NO ONE").await;
     waits.granted().await.release().await.unwrap();
+}
+
+/// The number of connections to a server so far.
+async fn connections(server: &Redis) -> u64 {
+    let info = server.command(&[b"INFO", b"stats"]).await.unwrap();
+    let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// Also by a user that may not ask whether the server takes writes: then renewals fail, one
+/// connection after the other.
+#[tokio::test]
+async fn a_demoted_primary_is_asked_for_few_connections() {
+    for more in ["", " -persist"] {
+        let (server, other) = (lab::server().await, lab::server().await);
+        give_documented_rights(&server, more).await;
+        let driver = driver(&documented_url(server.addr())).await;
+        let _held = acquire(&driver, "held", TTL).await.unwrap();
+        let waits = Waiter::start(&driver, "orders", TTL);
+        within(waits.granted()).await.release().await.unwrap();
+        say(&server, &format!("REPLICAOF 127.0.0.1 {}", other.addr().port())).await;
+        let _waits = Waiter::start(&driver, "orders", TTL);
+        let before = connections(&server).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let made = connections(&server).await - before;
+        // The test's own are counted, too.
+        assert!((2..=40).contains(&made), "{made}");
+    }
 }
 
 #[tokio::test]
@@ -203,4 +265,23 @@ async fn a_silent_primary_ends_a_request_that_replicas_must_have() {
     assert!(matches!(silent, Error::Unavailable { .. }), "{silent:?}");
     proxy.heal();
     within(granted("next")).await.release().await.unwrap();
+}
+
+/// The connection of the client lives on, and a request that replicas must have needs another one.
+#[tokio::test]
+async fn a_connection_for_replicas_whose_login_is_refused_is_tried_now_and_then() {
+    let (server, replica) = (lab::server().await, lab::server().await);
+    say(&server, "ACL SETUSER app on >first ~* &* +@all").await;
+    say(&replica, &format!("REPLICAOF 127.0.0.1 {}", server.addr().port())).await;
+    until(async || server.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1").await;
+    let client = driver(&format!("redis://app:first@{}?wait_replicas=1", server.addr())).await;
+    say(&server, "ACL SETUSER app resetpass >second").await;
+    let waits = Waiter::start(&client, "orders", PATIENCE * 3);
+    let before = connections(&server).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let made = connections(&server).await - before;
+    // The test's own is counted, too.
+    assert!((2..=40).contains(&made), "{made}");
+    say(&server, "ACL SETUSER app >first").await;
+    waits.granted().await.release().await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement,
+    DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement, Term,
 };
 use lock_lab::{Proxy, Redis, RedisSentinels};
 use lock_redis::RedisLock;
@@ -115,6 +115,60 @@ async fn a_lock_that_the_new_primary_does_not_know_is_lost_and_fenced_off() {
     within(kept.renew()).await.unwrap();
     kept.release().await.unwrap();
     next.release().await.unwrap();
+}
+
+/// A fixed term is renewed before it is given out, and that request does not reach the old primary.
+#[tokio::test]
+async fn a_waiter_whose_grant_a_failover_lost_keeps_its_place() {
+    let (old, new) = (lab::server().await, lab::server().await);
+    follow(&new, &format!("REPLICAOF 127.0.0.1 {}", old.addr().port())).await;
+    let (addr, target) = switch(old.addr()).await;
+    let proxy = Proxy::start(addr).await.unwrap();
+    let (near, far) = (driver(&old.url()).await, driver(&old.url_via(&proxy)).await);
+    let held = acquire(&near, "orders", TTL).await.unwrap();
+    let mut request = request("orders", TTL);
+    request.term = Term::Fixed;
+    let waiter = Waiter::ask(&far, request);
+    until(async || queue_length(&old, "orders").await == 1).await;
+    until(async || queue_length(&new, "orders").await == 1).await;
+    follow(&new, "REPLICAOF NO ONE").await;
+    proxy.catch(b"EVALSHA");
+    held.release().await.unwrap();
+    until(async || proxy.caught() == 1).await;
+    *target.lock().unwrap() = new.addr();
+    old.kill();
+    // The new primary knows the earlier holder. It is asked about the waiter.
+    until(async || calls(&new).await >= 1).await;
+    until(async || far.inspect(&name("orders")).await.is_ok()).await;
+    assert_eq!(queue_length(&new, "orders").await, 1);
+    assert!(!waiter.task.is_finished());
+    let other = driver(&new.url()).await;
+    let holder = other.inspect(&name("orders")).await.unwrap()[0].attempt.unwrap();
+    assert!(other.revoke(&name("orders"), holder).await.unwrap());
+    let lease = waiter.granted().await;
+    assert!(lease.token() > held.token());
+    lease.release().await.unwrap();
+    nothing_is_left(&new).await;
+}
+
+/// The new primary has a waiter that has left, and grants it the lock.
+#[tokio::test]
+async fn a_waiter_whose_withdrawal_a_failover_lost_blocks_nobody() {
+    let redis = deployment().await;
+    let (one, two) = (client(&redis, "").await, client(&redis, "").await);
+    let held = acquire(&one, "orders", TTL * 20).await.unwrap();
+    let waiter = Waiter::queued(&two, redis.node(0), "orders", TTL * 20).await;
+    assert_eq!(redis.node(0).command(&[b"WAIT", b"2", b"5000"]).await.unwrap(), "2");
+    pause_all(&redis, 0).await;
+    waiter.attempt.cancel();
+    assert!(is_contended(&waiter.ended().await));
+    redis.node(0).kill();
+    let new = redis.primary_after(0).await.unwrap();
+    assert_eq!(queue_length(redis.node(new), "orders").await, 1, "the withdrawal is lost");
+    until(async || two.inspect(&name("orders")).await.is_ok()).await;
+    until(async || held.renew().await.is_ok()).await;
+    held.release().await.unwrap();
+    nothing_is_left(redis.node(new)).await;
 }
 
 /// A fixed term is checked, not prolonged. A failover behind one address is seen by the
@@ -280,6 +334,29 @@ async fn a_sentinel_that_has_missed_the_failover_is_not_the_last_word() {
     // With no other sentinel to ask, the refusal is told.
     let refused = try_driver(&format!("redis+sentinel://{behind}/lab")).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+}
+
+/// The sentinels that know of the failover are out of reach, and so is the new primary. Another
+/// one names the primary from before, which takes writes: it is cut off with it.
+#[tokio::test]
+async fn no_answer_from_before_a_known_failover_is_believed() {
+    let (redis, cut_off) = tokio::join!(deployment(), deployment());
+    redis.node(0).kill();
+    let new = redis.primary_after(0).await.unwrap();
+    let known = Proxy::start(redis.sentinel_addrs()[0]).await.unwrap();
+    let behind = cut_off.sentinel_addrs()[0];
+    let client = driver(&format!("redis+sentinel://{},{behind}/lab", known.addr())).await;
+    acquire(&client, "orders", TTL).await.unwrap().release().await.unwrap();
+    known.refuse();
+    redis.node(new).kill();
+    until(async || {
+        let refused = acquire(&client, "orders", Duration::from_secs(1)).await.unwrap_err();
+        assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+        refused.to_string().contains("knows of failover")
+    })
+    .await;
+    nothing_is_left(cut_off.node(0)).await;
+    assert_eq!(calls(cut_off.node(0)).await, 0);
 }
 
 #[tokio::test]

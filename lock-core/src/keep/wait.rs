@@ -24,7 +24,7 @@ pub trait Waits: Sized {
     fn store(&self) -> (&'static str, &'static str);
 
     /// Renews an attempt. Returns the send time of the request that renewed it; `None` if the store
-    /// does not have it any more.
+    /// does not have it any more, or has it in the queue again, which its stage says then.
     fn renew(
         &self,
         attempt: &Self::Attempt,
@@ -61,23 +61,30 @@ pub async fn wait<S: Waits, A, W, H>(
 where
     S::Attempt: Deref<Target = Progress<A, W, H>>,
 {
-    let decided = tokio::select! {
-        biased;
-        decided = attempt.decided() => decided,
-        () = caller.cancelled() => {
-            session.withdraw(attempt, S::CLOCK.now() + attempt.ttl).await?;
-            return Err(Error::Contended { name: attempt.name.clone() });
-        }
-    };
-    match decided {
-        Ok((sent, token)) => Ok((confirm(session, attempt, sent).await?, token)),
-        Err(end) => {
-            // An attempt that is gone may have expired and still be there, or a request under way
-            // may have made it anew. A close removes everything.
-            if end != End::Closed {
-                session.clean_up(attempt);
+    loop {
+        let decided = tokio::select! {
+            biased;
+            decided = attempt.decided() => decided,
+            () = caller.cancelled() => {
+                session.withdraw(attempt, S::CLOCK.now() + attempt.ttl).await?;
+                return Err(Error::Contended { name: attempt.name.clone() });
             }
-            Err(ended(&**session, attempt.ttl, end))
+        };
+        match decided {
+            Ok((sent, token)) => {
+                if let Some(sent) = confirm(session, attempt, sent).await? {
+                    return Ok((sent, token));
+                }
+                // A failover has lost the grant, and not the place.
+            }
+            Err(end) => {
+                // An attempt that is gone may have expired and still be there, or a request under
+                // way may have made it anew. A close removes everything.
+                if end != End::Closed {
+                    session.clean_up(attempt);
+                }
+                return Err(ended(&**session, attempt.ttl, end));
+            }
         }
     }
 }
@@ -96,24 +103,25 @@ pub fn ended<S: Waits>(session: &S, ttl: Duration, end: End) -> Error {
 }
 
 /// Renews a grant before it is given out, if a third of its term has passed or it is not renewed
-/// later. Returns the send time of the request that confirmed it last.
+/// later. Returns the send time of the request that confirmed it last; `None` if it waits again.
 async fn confirm<S: Waits, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
     sent: Instant,
-) -> Result<Instant>
+) -> Result<Option<Instant>>
 where
     S::Attempt: Deref<Target = Progress<A, W, H>>,
 {
     let fresh = S::CLOCK.now().since(sent) < attempt.ttl / 3;
     if fresh && attempt.term == Term::Renewed {
-        return Ok(sent);
+        return Ok(Some(sent));
     }
     match session.renew(attempt).await {
-        Ok(Some(renewed)) => Ok(renewed),
+        Ok(Some(renewed)) => Ok(Some(renewed)),
+        Ok(None) if attempt.is_waiting() => Ok(None),
         Ok(None) => Err(late(session.store().0)),
         // The grant still holds, for a shorter time.
-        Err(_) if S::CLOCK.now() < safe_until(sent, attempt.ttl) => Ok(sent),
+        Err(_) if S::CLOCK.now() < safe_until(sent, attempt.ttl) => Ok(Some(sent)),
         Err(error) => {
             session.clean_up(attempt);
             Err(error)

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Attempt, Clock, DistributedLock, Entry, Error, FencingToken, Guarantees, Instant, Lease,
-    LockName, LossReason, Reach, Request, Result, Term, Wait, deadline::jitter,
+    LockName, LossReason, Reach, Request, Result, Term, Wait,
 };
 
 /// The driver of a [`PolledStore`].
@@ -101,7 +101,8 @@ impl<S: PolledStore> DistributedLock for Polling<S> {
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let (way, clock) = (&self.way, self.clock());
-        let (mut answered, mut doubtful) = (clock.now(), false);
+        let began = clock.now();
+        let (mut answered, mut doubtful) = (began, false);
         let end = loop {
             if let Err(closed) = self.check_open() {
                 break closed;
@@ -128,7 +129,7 @@ impl<S: PolledStore> DistributedLock for Polling<S> {
             tokio::select! {
                 () = attempt.cancelled() => break contended(&request),
                 () = self.closed.cancelled() => {}
-                () = clock.sleep_until(clock.now() + jitter(way.store.pause())) => {}
+                () = way.pause(began) => {}
             }
         };
         if doubtful {

@@ -60,7 +60,8 @@ pub trait PolledStore: Debug + Send + Sync + 'static {
     }
 
     /// The longest pause between two tries of a waiter; each pause is between half of it and the
-    /// whole. Default: 50 ms.
+    /// whole. What waits for long pauses for a twentieth of the time that has passed instead, if
+    /// that is more, up to 1 s. Default: 50 ms.
     fn pause(&self) -> Duration {
         Duration::from_millis(50)
     }

@@ -8,7 +8,10 @@ use std::{
 use uuid::Uuid;
 
 use super::store::PolledStore;
-use crate::{Effect, Error, LockName, Reach, Result, deadline::jitter};
+use crate::{Effect, Error, Instant, LockName, Reach, Result, deadline::jitter};
+
+/// What waits for long asks after this time at the latest, if the store's pause is not longer.
+const LONGEST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Way<S> {
@@ -35,22 +38,31 @@ impl<S: PolledStore> Way<S> {
         answer
     }
 
+    /// Waits before the next try of what began at this time: for the store's pause, or for a
+    /// twentieth of the time that has passed, up to [`LONGEST`].
+    pub(super) async fn pause(&self, began: Instant) {
+        let clock = self.store.clock();
+        let passed = clock.now().since(began);
+        let pause = self.store.pause().max((passed / 20).min(LONGEST));
+        clock.sleep_until(clock.now() + jitter(pause)).await;
+    }
+
     /// Removes an entry: tries again while the store is out of reach, for one TTL, unless the
     /// store is closed.
     pub(super) async fn remove(&self, name: &LockName, attempt: Uuid, ttl: Duration) -> Result<()> {
         let clock = self.store.clock();
-        let limit = clock.now() + ttl;
+        let began = clock.now();
         loop {
             match self.heard("release", self.store.remove(name, attempt).await) {
                 Ok(_) => return Ok(()),
                 Err(error)
                     if !error.is_unavailable()
                         || self.store.is_closed()
-                        || clock.now() >= limit =>
+                        || clock.now() >= began + ttl =>
                 {
                     return Err(error);
                 }
-                Err(_) => clock.sleep_until(clock.now() + jitter(self.store.pause())).await,
+                Err(_) => self.pause(began).await,
             }
         }
     }

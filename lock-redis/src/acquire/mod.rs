@@ -48,36 +48,44 @@ pub(crate) async fn acquire(
     let command = command(session, attempt, request);
     let asking = slice::from_ref(attempt);
     let (sent, answer) = ask(session, asking, &command, limit, caller, answer::acquired).await?;
-    match answer {
-        Acquired::Granted(token) => confirmed(session, attempt, (sent, token), false).await,
-        Acquired::Busy => Err(Error::Contended { name: attempt.name.clone() }),
-        Acquired::OtherLimit(found) => Err(limit_conflict(request, found)),
+    let mut held = match answer {
+        Acquired::Granted(token) => confirmed(session, attempt, (sent, token), false).await?,
+        Acquired::Busy => return Err(Error::Contended { name: attempt.name.clone() }),
+        Acquired::OtherLimit(found) => return Err(limit_conflict(request, found)),
         Acquired::Waits(said) => {
             caller.queued(&attempt.name, said.place);
             if let Some(ask) = attempt.waits(sent, said) {
                 session.ask(attempt, ask);
             }
-            let granted = wait(session, attempt, caller).await?;
-            confirmed(session, attempt, granted, true).await
+            None
         }
+    };
+    loop {
+        if let Some(granted) = held {
+            return Ok(granted);
+        }
+        let granted = wait(session, attempt, caller).await?;
+        held = confirmed(session, attempt, granted, true).await?;
     }
 }
 
 /// Renews a grant before it counts, if it may not be where it must be: replicas may not have a
-/// hand-over yet, and a server that took over meanwhile may not know the grant.
+/// hand-over yet, and a server that took over meanwhile may not know the grant. Returns `None` if
+/// that server has the attempt in its queue: it waits again.
 async fn confirmed(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
     (sent, token): (Instant, u64),
     handed_over: bool,
-) -> Result<(Instant, u64)> {
+) -> Result<Option<(Instant, u64)>> {
     let replicas = handed_over && session.wait_replicas > 0;
     if !replicas && !attempt.is_unconfirmed() {
-        return Ok((sent, token));
+        return Ok(Some((sent, token)));
     }
     match session.renew_by_hand(attempt).await {
         // A server that took over may have granted it anew.
-        Ok(Some(renewed)) => Ok(renewed),
+        Ok(Some(renewed)) => Ok(Some(renewed)),
+        Ok(None) if attempt.is_waiting() => Ok(None),
         Ok(None) => {
             session.clean_up(attempt);
             Err(Error::place_lost(STORE))

@@ -232,7 +232,7 @@ impl Session {
                 let client = client.as_deref();
                 let asked = client.filter(|client| own.is_none() && !client.is_empty());
                 // A failure hides only the description; the leader counts more.
-                let described = self.descriptions(asked.into_iter()).await.unwrap_or_default();
+                let described = self.descriptions(asked.into_iter()).await;
                 let who = own.clone().or_else(|| described.into_values().next());
                 Some(looked.plain(client.is_some(), who))
             }

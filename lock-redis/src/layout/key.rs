@@ -29,6 +29,13 @@ impl Key {
         Self { prefix: (!config.is_cluster()).then_some(config.prefix.len()), ..key }
     }
 
+    /// Returns the keys of the name with this lock's key, if it starts with the prefix. In a cluster
+    /// there is no `prefix`.
+    pub(crate) fn of_lock(lock: &[u8], prefix: Option<&str>) -> Option<Self> {
+        let fits = lock.starts_with(prefix.unwrap_or_default().as_bytes());
+        fits.then(|| Self { prefix: prefix.map(str::len), ..Self::around(lock) })
+    }
+
     /// Returns the name whose lock has this key; `None` if there is none.
     pub(crate) fn name_of(config: &RedisConfig, lock: &[u8]) -> Option<LockName> {
         let name = std::str::from_utf8(lock.strip_prefix(config.prefix.as_bytes())?).ok()?;
@@ -137,9 +144,9 @@ impl ToRedisArgs for KeyName<'_> {
 /// Suffix of the token floor's key, after the prefix. No companion's name has this suffix.
 pub(crate) const FLOOR: &[u8] = b"\xFFfloor";
 
-/// The key of the token floor.
-pub(crate) fn floor(config: &RedisConfig) -> KeyName<'_> {
-    KeyName(config.prefix.as_bytes(), FLOOR)
+/// The key of the token floor of all names with this prefix.
+pub(crate) fn floor(prefix: &str) -> KeyName<'_> {
+    KeyName(prefix.as_bytes(), FLOOR)
 }
 
 /// Suffix of every queue's key.

@@ -2,4 +2,5 @@
 
 pub(crate) mod key;
 pub(crate) mod kind;
+pub(crate) mod sizes;
 pub(crate) mod ticket;

@@ -241,11 +241,20 @@ impl Attempt {
                 }
                 _ => return None,
             };
-            let (delay, polls) = self.next_ask(said, polls);
-            let ask = delay.map(|delay| Clock::Boot.now() + delay);
-            *stage = Stage::Waiting { sent, note: Line { fence: said.fence, ask, polls } };
-            ask
+            self.queue(stage, (sent, said), polls)
         })
+    }
+
+    fn queue(
+        &self,
+        stage: &mut Stage,
+        (sent, said): (Instant, Waits),
+        polls: Polls,
+    ) -> Option<Instant> {
+        let (delay, polls) = self.next_ask(said, polls);
+        let ask = delay.map(|delay| Clock::Boot.now() + delay);
+        *stage = Stage::Waiting { sent, note: Line { fence: said.fence, ask, polls } };
+        ask
     }
 
     /// Returns the delay until the next question, if it comes before the next renewal. No push
@@ -371,6 +380,27 @@ impl Attempt {
                 // A server that took over tells the token, too.
                 let alone = !self.leads && !fence && !unconfirmed && note.alone.is_some();
                 Some(if alone { Role::Holds } else { Role::Shares })
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether a request that was sent at this instant or later has found that it holds.
+    pub(crate) fn is_confirmed_since(&self, instant: Instant) -> bool {
+        self.look(|stage| match stage {
+            Stage::Held { sent, validity, note } => {
+                validity.loss().is_none() && (*sent).max(note.fenced) >= instant
+            }
+            _ => false,
+        })
+    }
+
+    /// Makes an attempt that waits want to ask at once. Returns when.
+    pub(crate) fn asks_now(&self) -> Option<Instant> {
+        self.change(|stage| match stage {
+            Stage::Waiting { note, .. } => {
+                note.ask = Some(Clock::Boot.now());
+                note.ask
             }
             _ => None,
         })

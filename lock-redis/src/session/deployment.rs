@@ -21,8 +21,12 @@ const PATTERNS: [&str; 4] = ["append*", "maxmemory*", "min-replicas-*", "save"];
 #[derive(Debug, Default)]
 struct Deployment {
     settings: HashMap<String, String>,
-    /// Number of replicas that may take over.
+    /// Number of replicas that may take over, as far as it is known.
     replicas: Option<usize>,
+    /// Whether these are all, also those that are down now.
+    are_all: bool,
+    /// Whether failovers are a part of the deployment: Sentinel, a cluster.
+    fails_over: bool,
     /// Whether the server itself is a replica.
     is_replica: bool,
     sentinel: bool,
@@ -41,9 +45,8 @@ struct Promises {
 impl Session {
     /// Fills in what the deployment promises. Sends a few questions.
     pub(crate) async fn describe_deployment(&self, target: &Target, guarantees: &mut Guarantees) {
-        let sentinel = matches!(target, Target::Sentinel { .. });
         let nodes = self.routes.all();
-        let asked = nodes.iter().map(|node| Deployment::ask(node, sentinel));
+        let asked = nodes.iter().map(|node| Deployment::ask(node, target));
         let deployments = join_all(asked).await;
         let mut all = deployments.into_iter().map(|deployment| self.promises(&deployment));
         let Some(mut promises) = all.next() else { return };
@@ -59,10 +62,13 @@ impl Session {
 
     fn promises(&self, deployment: &Deployment) -> Promises {
         let waits = usize::try_from(self.wait_replicas).unwrap_or(usize::MAX);
-        let all_have_it = deployment.replicas.is_some_and(|all| all > 0 && waits >= all);
+        // What is true now and may be worse later is no promise.
+        let all_have_it =
+            deployment.are_all && deployment.replicas.is_some_and(|all| all > 0 && waits >= all);
+        let is_alone = !deployment.fails_over && deployment.replicas == Some(0);
         Promises {
             restart: deployment.is_durable(),
-            may_lose: deployment.replicas != Some(0) && !all_have_it,
+            may_lose: !is_alone && !all_have_it,
             cautions: deployment.cautions(waits),
         }
     }
@@ -82,7 +88,7 @@ impl Promises {
 }
 
 impl Deployment {
-    async fn ask(node: &Node, sentinel: bool) -> Self {
+    async fn ask(node: &Node, target: &Target) -> Self {
         let settings = join_all(PATTERNS.map(|pattern| node.settings(pattern))).await;
         let mut settings: HashMap<_, _> = settings.into_iter().flatten().collect();
         if settings.is_empty() {
@@ -91,13 +97,16 @@ impl Deployment {
         let connected = node.replicas().await;
         let known = match &node.connector.place {
             Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
-            Place::Fixed(_) | Place::Member(_) => None,
+            Place::Member(_) => node.replicas_in_cluster().await,
+            Place::Fixed(_) => None,
         };
         Self {
             settings,
             replicas: connected.max(known),
+            are_all: known.is_some(),
+            fails_over: !matches!(target, Target::Server(_)),
             is_replica: node.connection().is_ok_and(|connection| connection.data.is_replica),
-            sentinel,
+            sentinel: matches!(target, Target::Sentinel { .. }),
         }
     }
 
@@ -191,6 +200,26 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Returns the number of a node's replicas, dead ones included, if the cluster tells.
+    async fn replicas_in_cluster(&self) -> Option<usize> {
+        let mut nodes = cmd("CLUSTER");
+        nodes.arg("NODES");
+        self.call(&nodes, LIMIT).await.ok().and_then(|answer| replicas_in(&text(&answer)))
+    }
+}
+
+/// Reads the answer of `CLUSTER NODES`, lines of `ID ADDRESS FLAGS PRIMARY ..`.
+fn replicas_in(nodes: &str) -> Option<usize> {
+    let fields = |line: &str| -> Option<[String; 3]> {
+        let mut fields = line.split(' ').map(str::to_owned);
+        Some([fields.next()?, fields.nth(1)?, fields.next()?])
+    };
+    let nodes: Vec<_> = nodes.lines().filter_map(fields).collect();
+    let [myself, ..] = nodes.iter().find(|[_, flags, _]| flags.contains("myself"))?;
+    Some(nodes.iter().filter(|[_, _, primary]| primary == myself).count())
+}
+
 fn settings_in(info: &str) -> Vec<(String, String)> {
     let setting = |line: &str| {
         let (name, value) = line.trim_end().split_once(':')?;
@@ -212,7 +241,18 @@ mod tests {
     fn deployment(settings: &[(&str, &str)], replicas: usize, sentinel: bool) -> Deployment {
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         let settings = settings.collect();
-        Deployment { settings, replicas: Some(replicas), is_replica: false, sentinel }
+        Deployment { settings, replicas: Some(replicas), sentinel, ..Deployment::default() }
+    }
+
+    #[test]
+    fn a_dead_replica_counts() {
+        let nodes = "a 10.0.0.1:7@8 myself,master - 0 0 1 connected 0-5460\n\
+                     b 10.0.0.2:7@8 slave a 0 1 1 connected\n\
+                     c 10.0.0.3:7@8 slave,fail a 0 1 1 disconnected\n\
+                     d 10.0.0.4:7@8 master - 0 1 2 connected 5461-16383\n\
+                     e 10.0.0.5:7@8 slave d 0 1 2 connected\n";
+        assert_eq!(replicas_in(nodes), Some(2));
+        assert_eq!(replicas_in("ERR"), None);
     }
 
     #[test]

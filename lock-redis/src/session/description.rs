@@ -1,15 +1,15 @@
-//! The description of a client, for operators that look at a queue.
+//! The description of a client, for operators that look at a queue. It is for people's eyes: no
+//! connect, close or look depends on it.
 
 use std::{collections::HashMap, time::Duration};
 
-use lock_core::{Clock, Error, Result, this_process};
-use redis::{Cmd, RedisError, cmd};
+use lock_core::{Clock, this_process};
+use redis::{Cmd, cmd};
 
 use super::Session;
 use crate::{
-    error,
     layout::key::client_key,
-    wire::{answer::bytes, connection::Connection, turns::Lane},
+    wire::{answer::bytes, connection::Connection, failure::Failure},
 };
 
 /// Time until a client's description expires, and the period at which it is written again.
@@ -20,27 +20,27 @@ pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(1);
 const READ_LIMIT: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// Writes this client's description. A server that is full, or refuses this write, is still
-    /// good enough for locks.
-    pub(super) async fn describe(&self, connection: &Connection) -> Result<(), RedisError> {
+    /// Writes this client's description, if the server lets it.
+    pub(super) async fn describe(&self, connection: &Connection) {
         let mut set = cmd("SET");
         set.arg(client_key(&self.id)).arg(&*this_process());
         set.arg("PX").arg(TTL.as_secs() * 1000);
-        match connection.call(&set, WRITE_LIMIT).await {
-            Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
-            _ => Ok(()),
-        }
+        // A broken connection shows in the next renewal as well.
+        drop(connection.call(&set, WRITE_LIMIT).await);
     }
 
-    /// Returns the descriptions of clients, by client.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
+    /// Removes this client's description, if its server can be reached and lets it. It expires by
+    /// itself as well.
+    pub(super) async fn end_description(&self) {
+        let key = client_key(&self.id);
+        drop(self.routes.of_key(&key).call(&Cmd::del(&key), WRITE_LIMIT).await);
+    }
+
+    /// Returns the descriptions of clients, by client, as far as they can be read.
     pub(crate) async fn descriptions(
         &self,
         clients: impl Iterator<Item = &str>,
-    ) -> Result<HashMap<String, String>> {
+    ) -> HashMap<String, String> {
         let mut clients: Vec<_> = clients.collect();
         clients.sort_unstable();
         clients.dedup();
@@ -48,19 +48,20 @@ impl Session {
         let deadline = Clock::Boot.now() + READ_LIMIT;
         for client in clients {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
+            let left = deadline.since(Clock::Boot.now());
             let get = Cmd::get(client_key(client));
-            let op = ("inspect", Lane::Turn);
-            match self.insist(op, &get, READ_LIMIT, deadline, |value| Some(bytes(value))).await {
-                Ok((_, text)) => {
-                    let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
-                    known.extend(text.map(|text| (client.to_owned(), text)));
+            let answer = match self.call(&get, left).await {
+                Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
+                    self.call(&get, left).await
                 }
-                // These keys do not start with the prefix. A user without the right to read them
-                // sees no descriptions.
-                Err(Error::Denied { .. }) => break,
-                Err(error) => return Err(error),
+                answer => answer,
+            };
+            // A user may lack the right, since these keys do not start with the prefix, and their
+            // node may be out of reach.
+            if let Some(text) = answer.ok().as_ref().and_then(bytes) {
+                known.insert(client.to_owned(), String::from_utf8_lossy(&text).into_owned());
             }
         }
-        Ok(known)
+        known
     }
 }

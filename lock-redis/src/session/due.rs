@@ -1,11 +1,20 @@
 //! The attempts that are due for renewal at one node.
 
-use std::{collections::HashMap, sync::Arc, sync::Mutex};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+};
 
-use lock_core::keep::poison::lock;
+use lock_core::{Instant, keep::poison::lock};
 use uuid::Uuid;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Role};
+
+/// The most that one request renews, counted in locks that are held alone. The server does nothing
+/// else meanwhile, for one to three milliseconds.
+const CHUNK: usize = 1000;
+/// Every other attempt counts as this many of these.
+const OTHER: usize = 5;
 
 /// The attempts that are due at a node. One task at a time renews them, so a node that does not
 /// answer holds up its own attempts and no others.
@@ -14,23 +23,62 @@ pub(super) struct Due(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    attempts: HashMap<Uuid, Arc<Attempt>>,
+    order: BTreeMap<Place, Arc<Attempt>>,
+    places: HashMap<Uuid, Place>,
+    added: u64,
     is_renewing: bool,
 }
+
+/// Whether it waits, and its number: holders come first, whatever else is due. A lock that falls due
+/// while a crowd of waiters is renewed is in the next request.
+type Place = (bool, u64);
 
 impl Due {
     /// Adds an attempt. Returns whether the caller must start a task that [takes](Self::take).
     #[must_use]
     pub(super) fn add(&self, attempt: Arc<Attempt>) -> bool {
+        let waits = attempt.is_waiting();
         let mut state = lock(&self.0);
-        state.attempts.insert(attempt.id, attempt);
+        let known = state.places.get(&attempt.id).copied();
+        // One that waited, and holds now, does not stay behind those that wait.
+        if known.is_none_or(|(waited, _)| waited && !waits) {
+            known.map(|place| state.order.remove(&place));
+            state.added += 1;
+            let place = (waits, state.added);
+            state.places.insert(attempt.id, place);
+            state.order.insert(place, attempt);
+        }
         !std::mem::replace(&mut state.is_renewing, true)
     }
 
-    /// Takes all attempts. After `None` the task has ended, and the next one is another.
-    pub(super) fn take(&self) -> Option<Vec<Arc<Attempt>>> {
+    /// Takes the attempts of the next request, with their roles. After `None` the task has ended,
+    /// and the next one is another.
+    pub(super) fn take(&self, now: Instant) -> Option<Vec<(Role, Arc<Attempt>)>> {
         let mut state = lock(&self.0);
-        state.is_renewing = !state.attempts.is_empty();
-        state.is_renewing.then(|| state.attempts.drain().map(|(_, attempt)| attempt).collect())
+        let (mut taken, mut room) = (Vec::new(), CHUNK);
+        while let Some(first) = state.order.first_entry() {
+            let role = first.get().role(now);
+            let weight = match role {
+                None => 0,
+                Some(Role::Holds) => 1,
+                Some(Role::Shares | Role::Waits) => OTHER,
+            };
+            if weight > room {
+                break;
+            }
+            room -= weight;
+            let attempt = first.remove();
+            state.places.remove(&attempt.id);
+            taken.extend(role.map(|role| (role, attempt)));
+        }
+        state.is_renewing = !taken.is_empty();
+        state.is_renewing.then_some(taken)
+    }
+
+    /// Forgets what is due: the node does not answer, and all of it will be due again soon.
+    pub(super) fn clear(&self) {
+        let mut state = lock(&self.0);
+        state.order.clear();
+        state.places.clear();
     }
 }

@@ -66,6 +66,11 @@ impl Session {
         book.attempts.all().filter(|it| self.is_at(it, node)).for_each(|attempt| what(attempt));
     }
 
+    /// Whether an attempt of a node waits or holds.
+    pub(super) fn has_any_at(&self, node: &Arc<Node>) -> bool {
+        self.book().attempts.all().any(|attempt| self.is_at(attempt, node))
+    }
+
     fn is_at(&self, attempt: &Attempt, node: &Arc<Node>) -> bool {
         Arc::ptr_eq(&self.routes.of(&attempt.key), node)
     }

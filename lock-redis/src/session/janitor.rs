@@ -28,7 +28,7 @@ pub(super) const ALONE: usize = 64;
 /// The most leases that one request gives back. The server does nothing else meanwhile, for one to
 /// three milliseconds.
 const TOGETHER: usize = 200;
-const RELEASE: Op = ("release", Lane::First);
+pub(super) const RELEASE: Op = ("release", Lane::First);
 
 impl Waits for Session {
     type Attempt = Attempt;
@@ -68,7 +68,8 @@ impl Waits for Session {
 
 impl Session {
     /// Renews one attempt at once. Returns when the request was sent that has found it, and the
-    /// token that it holds; `None` if the server does not have it.
+    /// token that it holds; `None` if the server does not have it, or has it in its queue. An
+    /// attempt whose grant a failover has lost then waits again.
     ///
     /// # Errors
     ///
@@ -80,9 +81,19 @@ impl Session {
         let (op, read) = (("renew", Lane::First), |value: &_| answer::renewed(value, 0));
         let (sent, (_, seen)) =
             self.insist(op, &command, attempt.patience(), deadline, read).await?;
-        let [Seen::Holds(token)] = seen[..] else { return Ok(None) };
-        attempt.renewed_by_hand(sent, token);
-        Ok(Some((sent, token)))
+        match seen[..] {
+            [Seen::Holds(token)] => {
+                attempt.renewed_by_hand(sent, token);
+                return Ok(Some((sent, token)));
+            }
+            [Seen::Waits(said)] => {
+                if let Some(at) = attempt.waits_again(sent, said) {
+                    self.ask(attempt, at);
+                }
+            }
+            _ => {}
+        }
+        Ok(None)
     }
 
     async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {

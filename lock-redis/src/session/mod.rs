@@ -46,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) mode: Mode,
     pub(crate) database: i64,
+    /// The prefix of each lock's key; `None` in a cluster.
+    prefix: Option<String>,
     /// How many replicas must have a change before it counts.
     pub(crate) wait_replicas: u32,
     /// The longest wait for an answer, if it is shorter than the usual one.

@@ -48,6 +48,8 @@ pub(crate) struct Node {
     /// count.
     left: AtomicU64,
     is_retired: AtomicBool,
+    /// Whether a request has succeeded on the last connection.
+    has_served: AtomicBool,
     /// Told when a connection may succeed by now.
     may_be_back: Notify,
     /// The data of the last server.
@@ -82,6 +84,7 @@ impl Node {
             numbers,
             left: AtomicU64::new(0),
             is_retired: AtomicBool::new(false),
+            has_served: AtomicBool::new(false),
             may_be_back: Notify::new(),
             data: Mutex::default(),
             due: Due::default(),
@@ -109,6 +112,7 @@ impl Node {
 
     /// Uses a connection from now on, unless the node was closed.
     pub(crate) fn up(&self, connection: Connection) {
+        self.has_served.store(false, Ordering::Relaxed);
         self.link.send_if_modified(|link| match link {
             Link::Closed => false,
             // It closes the connection.
@@ -189,6 +193,11 @@ impl Node {
         self.is_retired.load(Ordering::Acquire)
     }
 
+    /// Whether a request has succeeded on the last connection.
+    pub(super) fn has_served(&self) -> bool {
+        self.has_served.load(Ordering::Relaxed)
+    }
+
     /// Ends the pause before the next attempt to connect: another server takes over.
     pub(crate) fn hurry(&self) {
         self.may_be_back.notify_one();
@@ -257,6 +266,9 @@ impl Node {
             let why = "the server that answered is not the primary any more";
             let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
             return Err(Failure::Lost(why.into()));
+        }
+        if answer.is_ok() {
+            self.has_served.store(true, Ordering::Relaxed);
         }
         answer.map_err(|error| {
             let broken = error::is_broken(&error);

@@ -5,16 +5,28 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::{join, try_join};
 use lock_core::{Clock, keep::backoff::Backoff, trace};
-use redis::RedisError;
+use redis::{RedisError, cmd};
 use tokio::time::timeout;
 
 use super::{
     Routes, Session, description,
     node::{Link, Node},
 };
-use crate::{error::STORE, layout::key::client_key, wire::peer::Peer};
+use crate::{
+    error::{self, STORE},
+    layout::key::{client_key, floor},
+    wire::{connection::Connection, peer::Peer},
+};
 
+/// Time limit of the question whether the server takes writes.
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
+/// A connection that answers nothing for this long, though attempts rely on its pushes, is asked
+/// whether it still lives: the next renewal may be hours away.
+const PROBE_PERIOD: Duration = Duration::from_secs(10);
+/// Time limit of that question.
+const PROBE_LIMIT: Duration = Duration::from_secs(3);
 /// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
@@ -32,9 +44,14 @@ impl Session {
             }
         };
         let connection = node.connect(previous, on_push).await?;
-        if self.is_home(node) {
-            self.describe(&connection).await?;
-        }
+        let describe = async {
+            if self.is_home(node) {
+                self.describe(&connection).await;
+            }
+        };
+        // In one flight.
+        let fit = try_join(self.takes_writes(&connection), self.may_wait(&connection));
+        join(fit, describe).await.0?;
         node.end_stale(&connection).await?;
         self.check_all(node);
         match node.meets(&connection) {
@@ -51,14 +68,26 @@ impl Session {
         Ok(())
     }
 
-    /// Same as [`connect`](Self::connect), after a connection was lost or could not be made.
-    async fn reconnect(
-        self: &Arc<Self>,
-        node: &Arc<Node>,
-        previous: Option<&Peer>,
-    ) -> Result<(), RedisError> {
-        self.routes.suspect();
-        self.connect(node, previous).await
+    /// Refuses a replica: an address may lead to the primary later. It changes nothing, since the
+    /// record of the token floor never expires. In a cluster, the owners of slots are primaries.
+    async fn takes_writes(&self, connection: &Connection) -> Result<(), RedisError> {
+        let Some(prefix) = &self.prefix else { return Ok(()) };
+        let mut write = cmd("PERSIST");
+        write.arg(floor(prefix));
+        match connection.call(&write, WRITE_LIMIT).await {
+            Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a server at which this user may not wait for replicas, if locks need them.
+    async fn may_wait(&self, connection: &Connection) -> Result<(), RedisError> {
+        if self.wait_replicas == 0 {
+            return Ok(());
+        }
+        let mut wait = cmd("WAIT");
+        wait.arg(0).arg(0);
+        connection.call(&wait, WRITE_LIMIT).await.map(drop)
     }
 
     /// Whether this node keeps the description of this client.
@@ -73,27 +102,47 @@ impl Session {
 }
 
 /// Connects a node again whenever its connection is lost, until it is closed, or the session is
-/// gone.
+/// gone. Pauses grow until a connection has served: one on which every request fails is no better
+/// than none.
 async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
     let (mut pause, mut link) = (BACKOFF, node.link());
+    let mut was_up = matches!(node.state(), Link::Up(_));
+    let (mut described, mut heard) = (Clock::Boot.now(), None);
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
         // The end of the session closes its nodes.
-        let _ = timeout(description::PERIOD, lost).await;
+        let _ = timeout(PROBE_PERIOD, lost).await;
+        if std::mem::take(&mut was_up) && matches!(node.state(), Link::Down(..)) {
+            if let Some(session) = session.upgrade() {
+                session.routes.suspect();
+            }
+            match node.has_served() {
+                true => pause = BACKOFF,
+                false => pause_at(&node, &mut pause).await,
+            }
+        }
         let Some(session) = session.upgrade() else { return };
         if node.is_retired() {
             return;
         }
         match node.state() {
             Link::Closed => return,
-            Link::Up(_) if !session.is_home(&node) => {}
             Link::Up(connection) => {
-                // A broken connection shows in the next renewal as well.
-                let _ = session.describe(&connection).await;
+                was_up = true;
+                let now = Clock::Boot.now();
+                if now.since(described) >= description::PERIOD && session.is_home(&node) {
+                    session.describe(&connection).await;
+                    described = now;
+                }
+                let answers = Some((connection.number, connection.answers()));
+                if std::mem::replace(&mut heard, answers) == answers && session.has_any_at(&node) {
+                    drop(session);
+                    drop(node.call(&cmd("PING"), PROBE_LIMIT).await);
+                }
             }
             Link::Down(_, previous) => {
                 let reconnected = tokio::select! {
-                    reconnected = session.reconnect(&node, previous.as_ref()) => reconnected,
+                    reconnected = session.connect(&node, previous.as_ref()) => reconnected,
                     // Another server takes over: the one that is dialled may never answer.
                     () = node.hurried() => {
                         pause = BACKOFF;
@@ -104,18 +153,23 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                     Ok(()) => {
                         trace::connected(STORE);
                         session.reach.works();
-                        pause = BACKOFF;
+                        was_up = true;
                     }
                     Err(error) => {
                         node.stays_down(error);
                         drop(session);
-                        tokio::select! {
-                            () = pause.wait() => {}
-                            () = node.hurried() => pause = BACKOFF,
-                        }
+                        pause_at(&node, &mut pause).await;
                     }
                 }
             }
         }
+    }
+}
+
+/// Pauses before the next attempt to connect, unless another server takes over.
+async fn pause_at(node: &Node, pause: &mut Backoff) {
+    tokio::select! {
+        () = pause.wait() => {}
+        () = node.hurried() => *pause = BACKOFF,
     }
 }

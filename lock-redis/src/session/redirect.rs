@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{config::Address, error, wire::slots};
 
-/// Pause between two questions while a node does not answer.
+/// Shortest and longest pause between two questions while a node does not answer.
 const PAUSE: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(5);
 /// Shortest pause between two questions.
 const SHORTEST: Duration = Duration::from_millis(20);
 
@@ -39,11 +40,24 @@ impl Session {
     }
 }
 
+/// The pause after an outage of this length so far: its end is noticed after a tenth of it.
+fn pause_after(outage: Duration) -> Duration {
+    (outage / 10).clamp(PAUSE, LONGEST)
+}
+
 async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
+    let mut outage = None;
     loop {
         match slots.is_incomplete() {
-            true => drop(timeout(PAUSE, slots.stale.notified()).await),
-            false => slots.stale.notified().await,
+            true => {
+                let now = Clock::Boot.now();
+                let pause = pause_after(now.since(*outage.get_or_insert(now)));
+                drop(timeout(pause, slots.stale.notified()).await);
+            }
+            false => {
+                outage = None;
+                slots.stale.notified().await;
+            }
         }
         if slots.closed.load(Ordering::Acquire) {
             return;
@@ -59,5 +73,21 @@ async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
             }
         }
         sleep(SHORTEST + jitter(SHORTEST)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_an_outage_lasts_the_less_often_is_asked() {
+        let (mut asked, mut outage) = (0, Duration::ZERO);
+        while outage < Duration::from_secs(600) {
+            outage += pause_after(outage);
+            asked += 1;
+        }
+        assert!((100..=200).contains(&asked), "{asked}");
+        assert_eq!(pause_after(Duration::from_secs(1)), PAUSE);
     }
 }

@@ -20,24 +20,23 @@ use crate::{
     },
 };
 
-/// The most that one request renews, counted in locks that are held alone. The server does nothing
-/// else meanwhile, for one to three milliseconds.
-const CHUNK: usize = 1000;
-/// Every other attempt counts as this many of these.
-const OTHER: usize = 5;
-
-/// The attempts of one renewal: all of a server, or those of one slot of a cluster.
+/// The attempts of one request: all of a server, or those of one slot of a cluster.
 #[derive(Default)]
 struct Part<'a> {
     alone: Vec<&'a Arc<Attempt>>,
     others: Vec<&'a Arc<Attempt>>,
-    waiting: Vec<&'a Arc<Attempt>>,
 }
 
 /// Renews what is due at a node, until nothing is.
 async fn renew_at(session: Arc<Session>, node: Arc<Node>) {
-    while let Some(attempts) = node.due.take() {
-        session.renew_all(&attempts).await;
+    while let Some(attempts) = node.due.take(Clock::Boot.now()) {
+        if let Err(failure) = session.renew_all(&attempts).await {
+            // What one request lacks is not the fault of the others.
+            if !matches!(failure, Failure::Refused(_) | Failure::Short(_)) {
+                node.due.clear();
+            }
+            session.renewal_failed(&failure);
+        }
     }
 }
 
@@ -63,60 +62,45 @@ impl Session {
         }
     }
 
-    async fn renew_all(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
-        let now = Clock::Boot.now();
-        let mut parts = BTreeMap::<u16, Part<'_>>::new();
-        for attempt in attempts {
-            let part = || self.routes.part(&attempt.key);
-            match attempt.role(now) {
-                Some(Role::Holds) => parts.entry(part()).or_default().alone.push(attempt),
-                Some(Role::Shares) => parts.entry(part()).or_default().others.push(attempt),
-                Some(Role::Waits) => parts.entry(part()).or_default().waiting.push(attempt),
-                None => {}
-            }
-        }
-        let held: usize = parts.values().map(|part| part.alone.len() + part.others.len()).sum();
-        // In one flight.
-        let renewed = join_all(parts.into_values().map(|part| self.renew_part(part))).await;
-        match renewed.into_iter().find_map(Result::err) {
-            Some(failure) => self.renewal_failed(&failure),
-            None if held > 0 => trace::renewed(STORE, held),
-            None => {}
-        }
-    }
-
-    /// Renews all that can be renewed: what one chunk lacks is not the fault of the others.
+    /// Renews attempts in one flight: by one request, or one for each slot.
     ///
     /// # Errors
     ///
     /// The first failure.
-    async fn renew_part(self: &Arc<Self>, mut part: Part<'_>) -> Result<(), Failure> {
-        part.others.append(&mut part.waiting);
-        let mut result = Ok(());
-        let (mut alone, mut others) = (&part.alone[..], &part.others[..]);
-        while !alone.is_empty() || !others.is_empty() {
-            let (now, later) = alone.split_at(alone.len().min(CHUNK));
-            let room = (CHUNK - now.len()) / OTHER;
-            let (beside, rest) = others.split_at(others.len().min(room));
-            (alone, others) = (later, rest);
-            let renewed = match self.renew_chunk(now, beside).await {
-                Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
-                    self.renew_chunk(now, beside).await
-                }
-                Err(Failure::Refused(error)) if error::is_moving(&error) => {
-                    let each = now.iter().chain(beside).map(|attempt| &***attempt);
-                    self.renew_each(each, &error).await
-                }
-                renewed => renewed,
-            };
-            match renewed {
-                Err(failure @ (Failure::Refused(_) | Failure::Short(_))) => {
-                    result = result.and(Err(failure));
-                }
-                renewed => renewed?,
+    async fn renew_all(self: &Arc<Self>, attempts: &[(Role, Arc<Attempt>)]) -> Result<(), Failure> {
+        let sent = Clock::Boot.now();
+        let mut parts = BTreeMap::<u16, Part<'_>>::new();
+        for (role, attempt) in attempts {
+            let part = parts.entry(self.routes.part(&attempt.key)).or_default();
+            match role {
+                Role::Holds => part.alone.push(attempt),
+                Role::Shares | Role::Waits => part.others.push(attempt),
             }
         }
-        result
+        let renewed = join_all(parts.into_values().map(|part| self.renew_part(part))).await;
+        // What the server has confirmed, whatever was asked for.
+        let held = attempts
+            .iter()
+            .filter(|(role, attempt)| *role != Role::Waits && attempt.is_confirmed_since(sent));
+        match held.count() {
+            0 => {}
+            held => trace::renewed(STORE, held),
+        }
+        renewed.into_iter().collect()
+    }
+
+    async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
+        let (alone, others) = (&part.alone[..], &part.others[..]);
+        match self.renew_chunk(alone, others).await {
+            Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
+                self.renew_chunk(alone, others).await
+            }
+            Err(Failure::Refused(error)) if error::is_moving(&error) => {
+                let each = alone.iter().chain(others).map(|attempt| &***attempt);
+                self.renew_each(each, &error).await
+            }
+            renewed => renewed,
+        }
     }
 
     async fn renew_chunk(

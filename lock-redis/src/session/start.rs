@@ -39,7 +39,7 @@ use crate::{
         connection::Connector,
         dial::Dial,
         sentinel::{Place, Sentinels},
-        turns::{Lane, TURNS},
+        turns::TURNS,
     },
 };
 
@@ -58,6 +58,7 @@ impl Session {
             id,
             mode: config.mode,
             database: config.database,
+            prefix: (!config.is_cluster()).then(|| config.prefix.clone()),
             wait_replicas: config.wait_replicas,
             request_limit: config.timeouts.request,
             routes,
@@ -119,13 +120,11 @@ impl Session {
         };
         let (known, unasked) = join(self.withdraw_all(known, deadline), unasked).await;
         let released = known.and(unasked);
-        let delete = Cmd::del(client_key(&self.id));
-        let (op, limit) = (("close", Lane::First), description::WRITE_LIMIT);
-        let gone = self.insist(op, &delete, limit, deadline, |_| Some(())).await;
+        self.end_description().await;
         self.routes.all().iter().for_each(|node| drop(node.close()));
         self.routes.close();
         self.due.notify_one();
-        match released.and(gone.map(drop)) {
+        match released {
             // Closed before, perhaps by another task at the same time.
             Err(Error::Closed { .. }) => Ok(()),
             result => result,

@@ -6,9 +6,9 @@
 
 use std::{io::ErrorKind, sync::Arc, time::Duration};
 
-use lock_core::keep::poison::lock;
+use lock_core::{deadline::jitter, keep::poison::lock};
 use redis::{Cmd, RedisError, Value};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{
     node::Node,
@@ -19,6 +19,9 @@ use crate::{
     wire::{connection::Connection, failure::Failure, peer::Peer},
 };
 
+/// Pause after a connection could not be made though the node's own one lives: the login is refused,
+/// or there are too many.
+const PAUSE: Duration = Duration::from_millis(250);
 /// Time limit of ending one connection. A host that vanished answers nothing at all.
 const KILL_LIMIT: Duration = Duration::from_secs(1);
 
@@ -70,13 +73,16 @@ impl Node {
     }
 
     async fn new_spare(&self, node: &Connection) -> Result<Connection, Failure> {
-        self.connector.spare(node).await.map_err(|error| {
-            // A server that cannot be reached has not kept the node's connection either.
-            if error::is_broken(&error) {
-                self.lose(node.number, error.clone());
-            }
-            Failure::Lost(error)
-        })
+        let error = match self.connector.spare(node).await {
+            Ok(connection) => return Ok(connection),
+            Err(error) => error,
+        };
+        // A server that cannot be reached has not kept the node's connection either.
+        match error::is_broken(&error) {
+            true => drop(self.lose(node.number, error.clone())),
+            false => sleep(jitter(PAUSE)).await,
+        }
+        Err(Failure::Down(Arc::new(error)))
     }
 
     fn spare(&self, of: u64) -> Option<Spare> {

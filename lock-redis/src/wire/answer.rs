@@ -142,17 +142,21 @@ pub(crate) fn count(value: &Value) -> Option<u64> {
 pub(crate) enum Push {
     Granted(u64),
     Gone,
+    /// The first in line is another one than before.
+    First,
 }
 
-/// Reads a push: a token or `gone`, the attempt, and the lock's key.
-pub(crate) fn push(payload: &[u8]) -> Option<(Push, Uuid)> {
-    let mut parts = payload.splitn(3, |b| *b == b' ').map(std::str::from_utf8);
-    let push = match parts.next()?.ok()? {
+/// Reads a push: a token, `gone` or `first`, the attempt, and the lock's key.
+pub(crate) fn push(payload: &[u8]) -> Option<(Push, Uuid, &[u8])> {
+    let mut parts = payload.splitn(3, |b| *b == b' ');
+    let mut word = || std::str::from_utf8(parts.next()?).ok();
+    let push = match word()? {
         "gone" => Push::Gone,
+        "first" => Push::First,
         token => Push::Granted(token.parse().ok()?),
     };
-    let attempt = Uuid::try_parse(parts.next()?.ok()?).ok()?;
-    Some((push, attempt))
+    let attempt = Uuid::try_parse(word()?).ok()?;
+    Some((push, attempt, parts.next()?))
 }
 
 #[cfg(test)]
@@ -163,9 +167,12 @@ mod tests {
     fn pushes_are_told_apart() {
         let attempt = Uuid::new_v4();
         let id = attempt.simple();
-        assert_eq!(push(format!("7 {id} a b").as_bytes()), Some((Push::Granted(7), attempt)));
-        assert_eq!(push(format!("gone {id} a b").as_bytes()), Some((Push::Gone, attempt)));
-        for odd in ["", "gone", "7", "7 8", "x 8 9"] {
+        let lock = &b"a b"[..];
+        assert_eq!(push(format!("7 {id} a b").as_bytes()), Some((Push::Granted(7), attempt, lock)));
+        assert_eq!(push(format!("gone {id} a b").as_bytes()), Some((Push::Gone, attempt, lock)));
+        assert_eq!(push(format!("first {id} a b").as_bytes()), Some((Push::First, attempt, lock)));
+        let short = format!("7 {id}");
+        for odd in ["", "gone", "7", "7 8", "x 8 9", &short] {
             assert_eq!(push(odd.as_bytes()), None, "{odd}");
         }
     }

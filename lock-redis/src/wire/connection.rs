@@ -20,9 +20,9 @@ use tokio::time::timeout;
 use crate::{
     config::{Address, Mode},
     wire::{
-        answer::bytes,
         data::Data,
         dial::{Dial, Opened},
+        hello,
         listener::{Listener, OnPush},
         lua::{self, Lua},
         peer::Peer,
@@ -158,7 +158,7 @@ impl Connector {
             return Err(crate::error::not_the_primary(&connection.address));
         }
         if self.mode == Mode::Queue {
-            connection.subscribe(self.channel.as_bytes(), true).await?;
+            connection.can_push(self.channel.as_bytes()).await?;
         }
         connection.peer = connection.own_peer().await;
         if let Some(previous) = previous {
@@ -256,6 +256,11 @@ impl Connection {
         self.patiently(limit, call).await
     }
 
+    /// Number of answered requests.
+    pub(crate) fn answers(&self) -> u64 {
+        self.answers.load(Ordering::Relaxed)
+    }
+
     /// Asks which data the server has. It may be forbidden.
     async fn own_data(&self) -> Data {
         let answer = self.send(cmd("INFO").arg("replication")).await;
@@ -348,6 +353,15 @@ impl Connection {
         }
     }
 
+    /// Subscribes to the channel of pushes, and sends an empty one: without the right to send them,
+    /// each hand-over would wait for a renewal.
+    async fn can_push(&self, channel: &[u8]) -> RedisResult<()> {
+        let mut empty = cmd("PUBLISH");
+        empty.arg(channel).arg("");
+        // In one flight.
+        try_join(self.subscribe(channel, true), self.send(&empty)).await.map(drop)
+    }
+
     /// Sends one command to a node of a cluster to which its slot is being moved. Fails, and may be
     /// dropped, as [`call`](Self::call).
     pub(crate) async fn call_asking(&self, command: &Cmd, limit: Duration) -> RedisResult<Value> {
@@ -385,8 +399,13 @@ impl Connection {
         let hello = cmd("HELLO");
         let (hello, known) = join(self.send(&hello), self.send(&exist)).await;
         // HELLO may be forbidden.
-        if !in_cluster && hello.is_ok_and(|hello| is_of_a_cluster(&hello)) {
-            return Err(crate::error::cluster());
+        if let Ok(hello) = hello {
+            if !in_cluster && hello::is_of_a_cluster(&hello) {
+                return Err(crate::error::cluster());
+            }
+            if let Some(version) = hello::too_old(&hello) {
+                return Err(crate::error::too_old(&version));
+            }
         }
         let known: Vec<bool> = redis::from_redis_value(known?)?;
         let missing = scripts.into_iter().zip(known).filter(|(_, known)| !known);
@@ -394,13 +413,6 @@ impl Connection {
         let answers = join_all(load.iter().map(|load| self.send(load))).await;
         answers.into_iter().collect::<RedisResult<Vec<_>>>().map(drop)
     }
-}
-
-/// Reads the answer of HELLO: a map, or a flat list in the older protocol.
-fn is_of_a_cluster(hello: &Value) -> bool {
-    let is = |value: &Value, text: &[u8]| bytes(value).is_some_and(|bytes| bytes == text);
-    let mut fields = hello.as_map_iter().into_iter().flatten();
-    fields.any(|(key, value)| is(key, b"mode") && is(value, b"cluster"))
 }
 
 fn timed_out() -> RedisError {

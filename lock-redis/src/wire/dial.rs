@@ -10,7 +10,7 @@ use redis::{
     AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult,
     aio::{MultiplexedConnection, PubSub},
 };
-use tokio::{net::TcpStream, task::AbortHandle, time::timeout};
+use tokio::{io::AsyncReadExt, net::TcpStream, task::AbortHandle, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::own_client::Transport;
@@ -18,6 +18,9 @@ use crate::{
     config::{Address, RedisConfig},
     error,
 };
+
+/// How long a server may take to say why it has ended a connection.
+const GREETING: Duration = Duration::from_millis(300);
 
 /// The way to the servers of a deployment: transport and login are the same for all.
 #[derive(Clone, Debug)]
@@ -130,9 +133,10 @@ impl Dial {
             return Ok(Opened { redis, _task: Some(task) });
         }
         let client = self.client(address, login)?;
-        let opened = client.get_multiplexed_async_connection_with_config(&options);
-        let redis = opened.await.map_err(|failed| perhaps_encrypted(address, failed))?;
-        Ok(Opened { redis, _task: None })
+        match client.get_multiplexed_async_connection_with_config(&options).await {
+            Ok(redis) => Ok(Opened { redis, _task: None }),
+            Err(failed) => Err(self.explained(address, failed).await),
+        }
     }
 
     /// Same as [`open`](Self::open), with RESP2, for pushes alone.
@@ -151,8 +155,22 @@ impl Dial {
             let opened = PubSub::new(&login, stream).await;
             return opened.map_err(|failed| after_tls(address, failed));
         }
-        let opened = self.client(address, login)?.get_async_pubsub().await;
-        opened.map_err(|failed| perhaps_encrypted(address, failed))
+        match self.client(address, login)?.get_async_pubsub().await {
+            Ok(opened) => Ok(opened),
+            Err(failed) => Err(self.explained(address, failed).await),
+        }
+    }
+
+    /// Finds out why a server has ended a connection that began without TLS.
+    async fn explained(&self, address: &Address, failed: RedisError) -> RedisError {
+        if !failed.is_connection_dropped() || failed.is_connection_refusal() {
+            return failed;
+        }
+        let said = match self.transport.is_plain() {
+            true => timeout(GREETING, greeting(address)).await.ok().flatten(),
+            false => None,
+        };
+        said.unwrap_or_else(|| perhaps_encrypted(address, failed))
     }
 
     fn client(&self, address: &Address, login: RedisConnectionInfo) -> RedisResult<Client> {
@@ -176,7 +194,7 @@ impl Dial {
                     .iter()
                     .any(|it| text.contains(it)) =>
                 {
-                    "; does the server speak TLS on this port?"
+                    "; does the server speak TLS on this port, and has it room for more clients?"
                 }
                 _ => "",
             };
@@ -243,11 +261,21 @@ fn after_tls(address: &Address, failed: RedisError) -> RedisError {
     }
 }
 
+/// Listens to what a server says before it is asked anything: one that is full, or protected, says
+/// so and ends the connection. A login that arrives after that has taken the words away.
+async fn greeting(address: &Address) -> Option<RedisError> {
+    let mut stream = TcpStream::connect((address.host.as_str(), address.port)).await.ok()?;
+    let mut said = Vec::new();
+    while !said.ends_with(b"\r\n") && said.len() < 4096 {
+        if stream.read_buf(&mut said).await.ok()? == 0 {
+            return None;
+        }
+    }
+    redis::parse_redis_value(&said).ok()?.extract_error().err()
+}
+
 /// A server that expects TLS ends a connection that begins without it.
 fn perhaps_encrypted(address: &Address, failed: RedisError) -> RedisError {
-    if !failed.is_connection_dropped() || failed.is_connection_refusal() {
-        return failed;
-    }
     let what = format!(
         "{address} closed the connection at the login: {failed}; does it expect TLS (tls=verify)?"
     );

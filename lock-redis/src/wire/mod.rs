@@ -5,6 +5,7 @@ pub(crate) mod connection;
 pub(crate) mod data;
 pub(crate) mod dial;
 pub(crate) mod failure;
+mod hello;
 pub(crate) mod listener;
 pub(crate) mod lua;
 pub(crate) mod own_client;

@@ -21,8 +21,9 @@ use crate::{config::Address, error::is_login_refused};
 
 /// Time limit of one sentinel.
 const LIMIT: Duration = Dial::SENTINEL;
-/// After the first answer, the other sentinels have this long: some may know a newer primary.
-const OTHERS: Duration = Duration::from_millis(50);
+/// After the first answer, the other sentinels have this long: some may know a newer primary. Only a
+/// sentinel that is dead or slow makes anything wait for it.
+const OTHERS: Duration = Duration::from_millis(300);
 
 /// The sentinels of a service.
 #[derive(Debug)]
@@ -52,12 +53,34 @@ impl Sentinels {
     ///
     /// # Errors
     ///
-    /// The last error, if no sentinel names a primary.
+    /// The last error, if no sentinel names a primary; an error also if all that answer have missed
+    /// a failover.
     pub(crate) async fn primary(&self) -> RedisResult<Address> {
         let named = self.newest(OTHERS).await?;
-        if named.epoch < self.epoch.load(Ordering::Relaxed) {
-            // It has not heard of the last failover, or all sentinels were set up anew.
-            return self.primary_of_all().await;
+        match self.is_behind(&named) {
+            true => self.primary_of_all().await,
+            false => self.accept(named),
+        }
+    }
+
+    /// Whether a failover is known of which this answer knows nothing.
+    fn is_behind(&self, named: &Named) -> bool {
+        named.epoch < self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    ///
+    /// The answer is [behind](Self::is_behind): it names a primary that is none any more, and a
+    /// second holder may get the lock there.
+    fn accept(&self, named: Named) -> RedisResult<Address> {
+        if self.is_behind(&named) {
+            return Err(error(format!(
+                "the sentinels name {} by failover {}, and this client knows of failover {}: they \
+                 have not heard of it; if they were set up anew, start the client again",
+                named.primary,
+                named.epoch,
+                self.epoch.load(Ordering::Relaxed)
+            )));
         }
         self.epoch.fetch_max(named.epoch, Ordering::Relaxed);
         Ok(named.primary)
@@ -70,9 +93,7 @@ impl Sentinels {
     ///
     /// Same as [`primary`](Self::primary).
     async fn primary_of_all(&self) -> RedisResult<Address> {
-        let named = self.newest(LIMIT).await?;
-        self.epoch.store(named.epoch, Ordering::Relaxed);
-        Ok(named.primary)
+        self.accept(self.newest(LIMIT).await?)
     }
 
     /// Returns how many replicas the sentinels know, dead ones included.

@@ -65,6 +65,25 @@ pub async fn warm(driver: &RedisLock) {
     driver.revoke(&name("warm"), Attempt::new().id()).await.unwrap();
 }
 
+/// Makes the user of docs/stores/redis.md. `more`: further rules.
+pub async fn give_documented_rights(server: &Redis, more: &str) {
+    let line = format!("ACL SETUSER {}{more}", documented_user());
+    let words: Vec<_> = line.split(' ').map(str::as_bytes).collect();
+    assert_eq!(server.command(&words).await.unwrap(), "OK");
+}
+
+/// That user and its rules.
+pub fn documented_user() -> String {
+    let page = include_str!("../../../docs/stores/redis.md");
+    let user = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER few "));
+    format!("few {}", user.unwrap().replace("SECRET", "secret"))
+}
+
+/// The URL for that user.
+pub fn documented_url(addr: std::net::SocketAddr) -> String {
+    format!("redis://few:secret@{addr}?prefix=app:")
+}
+
 pub async fn locks(url: &str) -> Locks {
     Locks::new(driver(url).await)
 }
@@ -143,7 +162,7 @@ impl Waiter {
         Self::ask(driver, request(lock, ttl))
     }
 
-    fn ask(driver: &Arc<RedisLock>, request: Request) -> Self {
+    pub fn ask(driver: &Arc<RedisLock>, request: Request) -> Self {
         let attempt = Attempt::new();
         let (driver, mine) = (driver.clone(), attempt.clone());
         let task = tokio::spawn(async move { driver.acquire(request, mine).await });

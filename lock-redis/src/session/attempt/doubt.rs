@@ -1,18 +1,27 @@
 //! What an attempt makes of a server that may not know it any more.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use lock_core::{Instant, deadline::safe_until, keep::poison::lock};
 
-use super::{Attempt, Stage};
+use super::{Attempt, Polls, Stage};
+use crate::wire::answer::Waits;
+
+/// After this time the replicas have a write. It is what Redis takes for the greatest lag of a good
+/// replica (`min-replicas-max-lag`), if it is not told another one.
+const LAG: Duration = Duration::from_secs(10);
 
 impl Attempt {
-    /// Takes note of a sign that another server takes over: the last renewal may be lost. A lock
-    /// that was never renewed has the time of one request to be confirmed. Answers to requests that
-    /// were sent before do not count from now on.
+    /// Takes note of a sign that another server takes over: the last renewal may be lost, unless it
+    /// is older than a period or than [`LAG`]. A younger lock that was never renewed has the time
+    /// of one request to be confirmed. Answers to requests that were sent before do not count from
+    /// now on.
     pub(crate) fn doubt(&self, now: Instant) {
         self.change(|stage| {
-            if let Stage::Held { validity, note, .. } = stage {
+            if let Stage::Held { sent, validity, note } = stage {
+                if now.since(*sent) >= self.period.min(LAG) {
+                    note.earlier = Some(*sent);
+                }
                 let earlier = note.earlier.map(|earlier| safe_until(earlier, self.ttl));
                 validity.shorten(earlier.unwrap_or(now + self.patience()));
                 (note.doubted, note.counts_from) = (true, now);
@@ -71,6 +80,19 @@ impl Attempt {
     pub(super) fn is_doubted_grant(&self) -> bool {
         self.look(|stage| {
             matches!(stage, Stage::Held { note, .. } if note.doubted && note.earlier.is_none())
+        })
+    }
+
+    /// Takes note that the server that took over has the attempt in its queue, and does not know
+    /// its grant, which the caller does not have yet. Returns the same as [`waits`](Self::waits).
+    pub(crate) fn waits_again(&self, sent: Instant, said: Waits) -> Option<Instant> {
+        let since = self.unconfirmed()?;
+        self.change(|stage| {
+            if sent < since || !matches!(stage, Stage::Asking(_) | Stage::Granted { .. }) {
+                return None;
+            }
+            self.confirmed();
+            self.queue(stage, (sent, said), Polls::default())
         })
     }
 }

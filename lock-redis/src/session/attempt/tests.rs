@@ -188,6 +188,25 @@ fn a_sign_of_a_failover_leaves_the_time_of_the_renewal_before_the_last() {
     assert_eq!(validity.until(), safe_until(sent + TTL * 2, TTL));
 }
 
+/// Its next renewal is far away, and replicas have had its grant for long.
+#[test]
+fn a_sign_of_a_failover_leaves_an_old_lock_as_it_is() {
+    for (ttl, age) in [(TTL, TTL / 3), (TTL * 100, Duration::from_secs(10))] {
+        for term in [Term::Renewed, Term::Fixed] {
+            let mut request = Request::new(LockName::new("orders").unwrap(), ttl);
+            request.term = term;
+            let attempt = attempt_of(&request);
+            let sent = Clock::Boot.now();
+            let validity = attempt.hold(sent, 7).unwrap();
+            attempt.doubt(sent + age - TTL / 100);
+            assert_eq!(validity.until(), sent + age - TTL / 100 + attempt.patience());
+            attempt.settle();
+            attempt.doubt(sent + age);
+            assert_eq!(validity.until(), safe_until(sent, ttl));
+        }
+    }
+}
+
 #[test]
 fn a_suspected_primary_does_not_give_the_whole_time_until_it_is_settled() {
     let attempt = attempt();
@@ -286,6 +305,25 @@ fn a_server_that_took_over_and_only_knows_the_wait_loses_the_hold() {
     assert_eq!(validity.loss(), None);
     attempt.seen(sent + TTL / 3, Seen::Waits(said(6)));
     assert_eq!(validity.loss(), Some(LossReason::Failover));
+}
+
+#[test]
+fn a_server_that_took_over_and_does_not_know_the_grant_leaves_the_place() {
+    let attempt = attempt();
+    let sent = Clock::Boot.now();
+    attempt.waits(sent, said(6));
+    attempt.pushed(7);
+    // No other server: it is not in the queue any more.
+    assert_eq!(attempt.waits_again(sent, said(7)), None);
+    assert_eq!(granted(&attempt), Some((sent, 7)));
+    attempt.taken_over(sent + TTL / 3);
+    // Asked at the old server.
+    attempt.waits_again(sent, said(6));
+    assert_eq!(granted(&attempt), Some((sent, 7)));
+    attempt.waits_again(sent + TTL / 3, said(6));
+    assert!(attempt.is_waiting() && !attempt.is_unconfirmed());
+    attempt.pushed(8);
+    assert_eq!(granted(&attempt), Some((sent + TTL / 3, 8)));
 }
 
 #[test]

@@ -104,4 +104,4 @@ else
 end
 -- All attempts before it may be dead, and then they keep nothing alive.
 keep(base)
-return {last_token(base), blocked_for(lock, base, attempt, group), place, foreign_mark(value, group)}
+return {last_token(base), blocked_for(lock, base, attempt, value, group), place, foreign_mark(value, group)}

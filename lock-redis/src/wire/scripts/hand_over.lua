@@ -18,6 +18,8 @@ if value == ARGV[1] then
     return -2
   end
 end
+-- First, because it works without memory; once a script has written, its other writes do too.
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 -- The fence lives a day from now, as after a grant.
 redis.call('SET', KEYS[2], last or ARGV[4], 'PX', 86400000)

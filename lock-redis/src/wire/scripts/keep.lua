@@ -1,16 +1,14 @@
 -- KEEP: renews one key of a name. It has one key, so a node of a cluster runs it also while the slot
 -- moves, when no script that sees all keys of the name can run: nothing but renewals changes them.
--- It only updates. KEYS: the key. ARGV: attempt, TTL in ms, which key it is, and for `members` the
--- lock's value. Returns 1 (renewed) or 0 (the attempt is not in it); for `lock`, if a group has it,
--- its value.
+-- It only updates. Its first write works without memory, and then the next one does, too. KEYS: the
+-- key. ARGV: attempt, TTL in ms, which key it is, and for `members` the lock's value. Returns 1
+-- (renewed) or 0 (the attempt is not in it); for `lock`, if a group has it, its value.
 --@record
 local key, attempt, ttl, what = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
 -- Other members may live longer.
 local function extend()
-  if redis.call('PTTL', key) < ttl then
-    redis.call('PEXPIRE', key, ttl)
-  end
+  redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ttl))
   return 1
 end
 
@@ -30,8 +28,9 @@ elseif what == 'members' then
 elseif what == 'holders' then
   local alive = tonumber(redis.call('ZSCORE', key, attempt) or 0)
   if alive > now then
+    extend()
     redis.call('ZADD', key, digits(math.max(alive, now + ttl * 1000)), attempt)
-    return extend()
+    return 1
   end
 elseif what == 'leader' then
   if redis.call('HGET', key, 'by') == attempt then
@@ -40,8 +39,9 @@ elseif what == 'leader' then
 elseif what == 'waiting' then
   local record = redis.call('HGET', key, attempt)
   if record and alive_until(record) > now then
+    redis.call('PEXPIRE', key, 172800000)
     redis.call('HSET', key, attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
-    return redis.call('PEXPIRE', key, 172800000)
+    return 1
   end
 end
 return 0

@@ -18,7 +18,8 @@ end
 
 local PAGE = 32
 
--- Removes dead attempts from one page of a queue. Returns the first living one.
+-- Removes dead attempts from one page of a queue. Returns the first living one, and whether one
+-- before it was removed.
 local function bury(base, page)
   local queue, waiting = base .. 'queue', base .. 'waiting'
   local attempts = redis.call('LRANGE', queue, page * PAGE, page * PAGE + PAGE - 1)
@@ -42,27 +43,63 @@ local function bury(base, page)
     end
     redis.call('LREM', queue, 0, '')
   end
-  return first
+  return first, places[1] == page * PAGE
+end
+
+-- Makes the queue anew, after it was evicted or deleted: all that wait, in the order of their
+-- arrival. The first write works without memory; once a script has written, its other writes do too.
+local function requeue(base)
+  local all, order = redis.call('HGETALL', base .. 'waiting'), {}
+  for i = 1, #all, 2 do
+    local since = string.match(all[i + 1], '^%d+ %d+ (%d+) ')
+    if since and all[i] ~= 'holder' then
+      table.insert(order, {since .. all[i], all[i]})
+    end
+  end
+  table.sort(order, function(one, other) return one[1] < other[1] end)
+  redis.call('DEL', base .. 'queue')
+  for _, waiter in ipairs(order) do
+    redis.call('RPUSH', base .. 'queue', waiter[2])
+  end
+end
+
+-- Whether an attempt has a record in `waiting` and no place in `queue`.
+local function lacks_places(base)
+  local places = redis.call('LLEN', base .. 'queue')
+  local records = redis.call('HLEN', base .. 'waiting')
+  return records > places and records > places + redis.call('HEXISTS', base .. 'waiting', 'holder')
 end
 
 local firsts = {}
 
 -- Returns the first in line of a queue. A living waiter asks, so the queue is kept. Dead attempts
 -- are removed from the first page and from one other page, each round from the next one.
-local function first_in_line(base, turn)
+local function first_in_line(lock, base, attempt, turn, value, group)
   if firsts[base] == nil then
+    if lacks_places(base) then
+      requeue(base)
+    end
     keep(base)
     local pages = math.ceil(redis.call('LLEN', base .. 'queue') / PAGE)
     if pages > 1 then
       bury(base, turn % (pages - 1) + 1)
     end
-    firsts[base] = bury(base, 0) or false
+    local first, is_new = bury(base, 0)
+    if is_new and first ~= attempt then
+      tell_first(lock, base, value, group)
+    end
+    firsts[base] = first or false
   end
   return firsts[base]
 end
 
 local function look(lock, base, attempt, ttl, turn)
   local value, group = settle(lock, base)
+  if not value and redis.call('HEXISTS', base .. 'waiting', attempt) == 1 then
+    -- Free, though it waits: the queue was evicted or deleted.
+    requeue(base)
+    value, group = pump(lock, base)
+  end
   if value == attempt then
     redis.call('PEXPIRE', lock, ttl)
     redis.call('PEXPIRE', base .. 'leader', ttl)
@@ -75,7 +112,6 @@ local function look(lock, base, attempt, ttl, turn)
   end
   local record = redis.call('HGET', base .. 'waiting', attempt)
   if not record or not value then
-    -- Free, and not its turn: the queue was deleted.
     redis.call('HDEL', base .. 'waiting', attempt)
     vacate(lock, base, unseat(base, attempt), value)
     return 0, 0, 0, 0
@@ -83,14 +119,18 @@ local function look(lock, base, attempt, ttl, turn)
   if alive_until(record) <= now then
     -- Not renewed for a TTL: it is gone, and not revived, whether or not another attempt has passed
     -- it.
-    dequeue(base, attempt)
+    if dequeue(base, attempt) then
+      tell_first(lock, base, value, group)
+    end
     firsts[base] = nil
     return 0, 0, 0, 0
   end
+  -- First, because it works without memory; once a script has written, its other writes do too.
+  local first = first_in_line(lock, base, attempt, turn, value, group) == attempt
+  local mark = foreign_mark(value, group)
   redis.call('HSET', base .. 'waiting', attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
-  local first, mark = first_in_line(base, turn) == attempt, foreign_mark(value, group)
   return mark > 0 and -mark or 1, last_token(base),
-    blocked_for(lock, base, attempt, group), first and 1 or 0
+    blocked_for(lock, base, attempt, value, group), first and 1 or 0
 end
 
 local others, failed, why = (#KEYS - 1 - held) / 2, 0, nil

@@ -10,10 +10,20 @@ local function unseat(base, attempt)
   end
 end
 
--- Removes an attempt from the queue, if it waits.
+-- Removes an attempt from the queue, if it waits. Returns whether it was the first in line.
 local function dequeue(base, attempt)
+  local was_first = redis.call('LINDEX', base .. 'queue', 0) == attempt
   if redis.call('HDEL', base .. 'waiting', attempt) == 1 then
     redis.call('LREM', base .. 'queue', 1, attempt)
+  end
+  return was_first
+end
+
+-- Tells the first in line that it is, after another one was: it alone polls a foreign holder.
+local function tell_first(lock, base, value, group)
+  local first = is_foreign(value, group) and redis.call('LINDEX', base .. 'queue', 0)
+  if first then
+    tell(lock, first, 'first')
   end
 end
 
@@ -32,7 +42,10 @@ local function leave(lock, base, attempt, mine, leads)
     -- Remains of a group that has lost its lock.
     redis.call('DEL', base .. 'holders', base .. 'members')
   end
-  dequeue(base, attempt)
-  settle(lock, base)
+  local was_first = dequeue(base, attempt)
+  local value, group = settle(lock, base)
+  if was_first then
+    tell_first(lock, base, value, group)
+  end
   return 0
 end

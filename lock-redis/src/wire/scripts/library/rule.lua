@@ -1,11 +1,18 @@
 
 -- The rule of the queue: which attempts are let in, and what happens when one leaves.
 
--- Sends a push about an attempt to its client: a token, or `gone`. It is a hint: a client that
--- misses it finds out by itself, so a refusal is no failure.
+-- Sends a push about an attempt to its client: a token, `gone`, or `first` (in line). It is a hint: a
+-- client that misses it finds out by itself, so a refusal is no failure.
 local function tell(lock, attempt, what)
   redis.pcall('PUBLISH', 'distlock:' .. string.sub(attempt, 1, 16),
     what .. ' ' .. string.sub(attempt, 18) .. ' ' .. lock)
+end
+
+-- Whether a lock with this value is held by a client that sends no push when it releases: any but
+-- one of distlock with a queue. `group`: the value, if it is a group's.
+local function is_foreign(value, group)
+  return value and not group
+    and not (type(value) == 'string' and #value == 49 and string.match(value, '^%x+:%x+$'))
 end
 
 -- Grants a lock that is free, or the caller's to give, to one attempt alone. Returns the token.

@@ -1,0 +1,45 @@
+//! A server that is restored from an older backup while clients are connected.
+
+use std::time::Duration;
+
+use lock_core::{DistributedLock, LossReason};
+use lock_lab::Redis;
+
+use crate::lab::*;
+
+/// So long that no renewal by its time comes while a test waits.
+const LONG: Duration = Duration::from_secs(600);
+
+/// What the backup does not know is lost at the reconnect, and told so. What was released since is
+/// back until its TTL is over. Tokens go on.
+#[tokio::test]
+async fn holders_and_waiters_that_a_backup_does_not_know_are_told_at_once() {
+    let server = Redis::start().await.unwrap();
+    let (one, two) = (driver(&server.url()).await, driver(&server.url()).await);
+    let kept = acquire(&one, "kept", LONG).await.unwrap();
+    let moved = acquire(&one, "moved", LONG).await.unwrap();
+    let backup = server.back_up().await.unwrap();
+    until(async || moved.release().await.is_ok()).await;
+    for number in 0..50 {
+        let lock = format!("n{number}");
+        acquire(&two, &lock, LONG).await.unwrap().release().await.unwrap();
+    }
+    let held = acquire(&two, "moved", LONG).await.unwrap();
+    let waiter = Waiter::queued(&one, &server, "moved", LONG).await;
+    let newer = acquire(&two, "newer", LONG).await.unwrap();
+    server.restore(&backup).await.unwrap();
+    for lost in [&held, &newer] {
+        assert_eq!(within(lost.validity().lost()).await, LossReason::EntryGone);
+    }
+    let ended = waiter.ended().await;
+    assert!(lost_its_place(&ended), "{ended:?}");
+    within(kept.renew()).await.unwrap();
+    // Another client can have the lost one at once.
+    let next = acquire(&one, "newer", LONG).await.unwrap();
+    assert!(next.token() > newer.token());
+    let back = one.inspect(&name("moved")).await.unwrap();
+    assert_eq!(back.len(), 1, "{back:?}");
+    assert!(one.revoke(&name("moved"), back[0].attempt.unwrap()).await.unwrap());
+    assert!(acquire(&two, "moved", LONG).await.unwrap().token() > held.token());
+    kept.release().await.unwrap();
+}
