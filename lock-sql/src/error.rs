@@ -10,12 +10,12 @@
 //! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: the server takes no writes any more. The client ends its connections to it, and resolves the address anew | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1130, 1142, 1143, 1227, 1251, 1524, 1698, 1820, 1862, 3118, 3955; MariaDB 4150, 4151; PostgreSQL `28...`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open, a login method that the client library lacks | `Denied` | none |
-//! | MySQL 1049; PostgreSQL `3D000`: there is no such database | `Rejected` | none |
+//! | MySQL 1049; PostgreSQL `3D000`: there is no such database | `Misconfigured` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
 use lock_core::{
     BoxError, Effect, Error,
-    keep::errors::{denied, rejected, unavailable},
+    keep::errors::{denied, misconfigured, rejected, unavailable},
 };
 use sqlx::error::DatabaseError;
 
@@ -165,7 +165,7 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
         Some(Refusal::Passing | Refusal::ReadOnly) => unavailable(store, op, Effect::None, source),
         Some(Refusal::Ended) => unavailable(store, op, Effect::Unknown, source),
         Some(Refusal::Denied) => denied(store, op, source),
-        Some(Refusal::NoDatabase) => rejected(store, op, Effect::None, source),
+        Some(Refusal::NoDatabase) => misconfigured(store, op, source),
         None if is_distrust => denied(store, op, source),
         None if !is_nonsense => unavailable(store, op, Effect::Unknown, source),
         _ => rejected(store, op, Effect::Unknown, source),

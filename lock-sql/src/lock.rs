@@ -50,10 +50,11 @@ impl SqlLock {
     /// - [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the tables are
     ///   missing and the user may not create them (see [`schema`](crate::schema)), or if the file
     ///   may not be written.
-    /// - [`Error::Rejected`](lock_core::Error::Rejected) if there is no such database or no directory
-    ///   for the file, if the file is on a network file system, has a second name, or is in another
-    ///   time namespace, or if the server cannot keep locks as it is set up (see the crate's
-    ///   documentation).
+    /// - [`Error::Misconfigured`](lock_core::Error::Misconfigured) if there is no such database or
+    ///   no directory for the file.
+    /// - [`Error::Rejected`](lock_core::Error::Rejected) if the file is on a network file system,
+    ///   has a second name, or is in another time namespace, or if the server cannot keep locks as
+    ///   it is set up (see the crate's documentation).
     /// - [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
     ///
     /// # Cancel safety

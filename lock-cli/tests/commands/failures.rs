@@ -48,7 +48,7 @@ fn a_missing_folder_is_named() {
     let folder = place.path().join("new").display().to_string();
     let (code, _, error) = place.run(&["ls", "--store", &format!("sqlite:{folder}/db")]);
     let named = error.contains(&format!("there is no directory {folder};"));
-    assert!(code == Some(70) && named, "{code:?} {error}");
+    assert!(code == Some(78) && named, "{code:?} {error}");
     assert!(!place.path().join("new").exists(), "a misspelt path is not made");
 }
 

@@ -19,7 +19,7 @@ async fn an_error_names_what_stands_in_the_way() {
         (folder.path().join("no/locks.db"), "there is no directory"),
     ] {
         let refused = driver(&path).await.unwrap_err();
-        assert!(matches!(refused, Error::Rejected { .. }), "{refused:?}");
+        assert!(matches!(refused, Error::Misconfigured { .. }), "{refused:?}");
         let shown = refused.to_string();
         assert!(shown.contains(why) && shown.contains(&path.display().to_string()), "{shown}");
     }

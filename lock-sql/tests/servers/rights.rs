@@ -1,6 +1,6 @@
 //! A user that may not create tables.
 
-use lock_core::{Effect, Error};
+use lock_core::Error;
 use lock_sql::{Dialect, schema};
 
 use crate::servers::{Database, connect, locks, on_both};
@@ -59,7 +59,7 @@ async fn a_missing_database_is_a_mistake(dialect: Dialect) {
     let as_admin = missing.replace("//lab:", "//admin:");
     let told = if dialect == Dialect::Postgres { &missing } else { &as_admin };
     let refused = connect(told).await.unwrap_err();
-    assert!(matches!(refused, Error::Rejected { effect: Effect::None, .. }), "{refused:?}");
+    assert!(matches!(refused, Error::Misconfigured { .. }), "{refused:?}");
     let shown = refused.to_string();
     assert!(shown.contains("nodb") && shown.contains("create it"), "{shown}");
     assert!(!shown.contains("at line"), "{shown}");

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lock_core::{Effect, Error, Result, keep::errors};
+use lock_core::{Error, Result, keep::errors};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::shared;
@@ -148,7 +148,7 @@ fn not_made(path: &Path, error: io::Error) -> Error {
 
 /// The error for a path where there can be no file.
 fn no_file(path: &Path, why: impl Display) -> Error {
-    errors::rejected("sqlite", "connect", Effect::None, format!("{}: {why}", path.display()))
+    errors::misconfigured("sqlite", "connect", format!("{}: {why}", path.display()))
 }
 
 fn denied(path: &Path, error: io::Error) -> Error {
