@@ -196,7 +196,10 @@
 //! attempt, in a directory per lock. `<kind>` is empty for an exclusive lock, `-r` for a shared
 //! one, and `-p<weight>.<limit>` for permits of a semaphore. The sequence is the place in the
 //! queue: the first ones hold the lock, as many as may hold it together. Directories are
-//! containers: the server deletes them some time after they have become empty.
+//! containers: the server deletes them some time after they have become empty. It numbers 2^31
+//! entries of a directory, and then gives numbers twice. So the last million is refused
+//! ([`Rejected`](lock_core::Error::Rejected)) until the directory was deleted, and one of each
+//! 100,000 entries tells of that from 100 million before the end on.
 //!
 //! The node's data names the client that made it (`{"holder":..,"since":..}`), and what the node
 //! became: `"became":"shared"` for an exclusive lock that was downgraded, which keeps its name and

@@ -23,5 +23,6 @@ mod refused;
 mod resets;
 mod rotation;
 mod secure;
+mod sequences;
 mod sets;
 mod support;
