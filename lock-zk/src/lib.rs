@@ -96,9 +96,11 @@
 //!
 //! - **A deadline is a tick and two renewals older than the last answer.** With the usual tick of 2
 //!   s, a lock of 15 s has about 9 s or more left, and a lock of four ticks about two ticks. An
-//!   outage may last that long. The client crate needs up to two fifths of the TTL to leave a
-//!   silent server: give at least six ticks to locks that must survive that. TTLs below three ticks
-//!   are refused.
+//!   outage may last that long. A client with several hosts leaves a silent server, and tries the
+//!   silent ones of a minority in vain, within about half of the TTL: give at least six ticks, and
+//!   3 s or more, to locks that must survive that. If the silent one is the leader, the others miss
+//!   it after `syncLimit` ticks and then elect another one: give three times as long as these
+//!   ticks, and 10 s or more. TTLs below three ticks are refused.
 //! - **The tick must be known, or guessed too long.** The command `conf` tells it, if the server
 //!   permits that (`4lw.commands.whitelist`). Otherwise it is half of the shortest session timeout
 //!   or a twentieth of the longest, whichever is longer. It is at least 3 s unless the longest
@@ -159,7 +161,7 @@
 //! | `cert`, `key` | files (PEM) with the client's certificate and its key | none |
 //! | `server_name` | name that the server's certificate must have | the host |
 //! | `connect_timeout` | longest time for a connection, 100 ms to 1 min | 3 s |
-//! | `request_timeout` | how long a server may be silent before it is left, 100 ms to 1 min | two fifths of the TTL |
+//! | `request_timeout` | how long a server may be silent before it is left, 100 ms to 1 min | an eighth of the TTL or less, but 500 ms or more; with one host two fifths of the TTL |
 //!
 //! ## TLS
 //!

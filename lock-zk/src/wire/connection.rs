@@ -12,22 +12,10 @@ use crate::wire::route::Route;
 const HEDGE: Duration = Duration::from_millis(200);
 const MOST_TRIES: usize = 16;
 
-/// Returns the least number of hosts to give to the client crate.
-///
-/// When no host can be reached, its pauses double from one round over all hosts to the next. So a
-/// single host that was away for a moment longer than half the TTL would be tried again too late
-/// for the session. Within a round the pauses grow slowly. So each host is given several times:
-/// this many keep the longest pause within a TTL short, and outages of up to 3/4 of the TTL are
-/// survived.
-fn pacing(ttl: Duration) -> usize {
-    // A TTL is at most some minutes.
-    6 + usize::try_from(ttl.as_secs() / 2).unwrap_or(0).min(30)
-}
-
 /// Opens a session at any of the hosts.
 ///
 /// The client crate tries them one after the other in random order, and waits for one that swallows
-/// packets for two fifths of the timeout. So if there are several, more tries start beside a slow
+/// packets. So if there are several, more tries start beside a slow
 /// one. The first to succeed wins, and the sessions of the others are closed.
 ///
 /// Returns also the newest login that the session has.
@@ -35,7 +23,7 @@ pub(crate) async fn connect(
     route: Arc<Route>,
     ttl: Duration,
 ) -> Result<(Client, Option<String>), ZkError> {
-    let ensemble = route.ensemble(pacing(ttl));
+    let ensemble = route.ensemble(ttl);
     let (connector, login) = route.connector(ttl);
     let mut tries = FuturesUnordered::new();
     loop {
