@@ -244,6 +244,7 @@
 //! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer if acquires and releases write, too |
 //! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |
 //! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 1 sync, 4 reads, and 1 transaction that changes nothing if there is no prefix; `srvr`, `conf` and `mntr` to each address, and `srvr` once more if there are no members |
+//! | another session | with several hosts `ruok` to each; 1 session |
 //! | another session, and each new connection of one | 1 read; `srvr` to each address if there are no members |
 //! | a wait in vain | 2 reads, shared by all that end at the same time |
 //! | a removal that the server refuses | 1 per TTL (1 s to 10 s) until it is permitted, for up to 64 nodes |

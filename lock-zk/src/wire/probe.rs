@@ -7,7 +7,11 @@
 
 use std::{io, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
-use futures_util::future::{join_all, pending};
+use futures_util::{
+    StreamExt,
+    future::{join_all, pending},
+    stream::FuturesUnordered,
+};
 use lock_core::duration::shown;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -16,6 +20,7 @@ use tokio::{
 
 use crate::wire::{
     dial::{Dialer, Stream, speaks_tls},
+    own_client,
     route::Route,
     tls_error::{certificate_refused, explained, is_certificate_refused},
 };
@@ -35,6 +40,8 @@ const HOST_LIMIT: Duration = Duration::from_millis(200);
 const SILENCE: Duration = Duration::from_secs(1);
 /// The most time for the questions to all servers.
 const MODE_LIMIT: Duration = Duration::from_secs(1);
+/// How long a host may take for a sign of life before a session is opened.
+const LIFE: Duration = Duration::from_millis(200);
 /// The most time for the answer to a handshake, and then for the end of that session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -144,6 +151,35 @@ async fn timing_of(host: &str, dialer: &Dialer) -> io::Result<Timing> {
 /// are configured not to; without an answer they count as an ensemble.
 pub(crate) async fn stands_alone(route: &Route) -> bool {
     says_alone(&ask_all(route, b"srvr").await)
+}
+
+/// Returns which of several hosts give no sign of life at once; none if none of them does: then the
+/// way to them is slow. A host that refuses the connection, or the question, holds nobody up.
+pub(crate) async fn silent(route: &Route) -> Vec<usize> {
+    // The others are not reached without the caller's own TLS.
+    let can_ask = |(_, host): &(usize, &String)| !host.starts_with(own_client::TLS);
+    let mut silent: Vec<_> = route.servers.iter().enumerate().filter(can_ask).collect();
+    if route.servers.len() < 2 {
+        return Vec::new();
+    }
+    let asks = silent.iter().map(|(number, host)| async move {
+        // Each server answers it, also one that does not permit it.
+        if let Ok(stream) = route.dialer.host(host).await {
+            let _ = word(stream, b"ruok").await;
+        }
+        *number
+    });
+    let mut asks: FuturesUnordered<_> = asks.collect();
+    let mut alive = Vec::new();
+    let asked = async {
+        while let Some(number) = asks.next().await {
+            alive.push(number);
+        }
+    };
+    let _ = timeout(LIFE, asked).await;
+    drop(asks);
+    silent.retain(|(number, _)| !alive.contains(number));
+    if alive.is_empty() { Vec::new() } else { silent.into_iter().map(|(number, _)| number).collect() }
 }
 
 /// Asks all servers with a command of four letters. Returns their answers; none if a name is not

@@ -76,10 +76,14 @@ impl Route {
         (connector.with_connection_timeout(silence), logins.last().cloned())
     }
 
-    /// Returns the client crate's connect string for sessions of this TTL.
-    pub(crate) fn ensemble(&self, ttl: Duration) -> String {
-        let all = vec![self.hosts.join(","); rounds(ttl, self.hosts.len())].join(",");
-        format!("{all}{}", self.chroot)
+    /// Returns the client crate's connect string for sessions of this TTL. It has the silent ones
+    /// of the hosts once only.
+    pub(crate) fn ensemble(&self, ttl: Duration, silent: &[usize]) -> String {
+        let others = self.hosts.iter().enumerate().filter(|(host, _)| !silent.contains(host));
+        let others: Vec<_> = others.map(|(_, host)| host.as_str()).collect();
+        let mut all = vec![self.hosts.join(",")];
+        all.resize(rounds(ttl, self.hosts.len()), others.join(","));
+        format!("{}{}", all.join(","), self.chroot)
     }
 
     /// Returns why connections with TLS were not made last, or broke; nothing if none failed.
