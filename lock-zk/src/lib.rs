@@ -239,7 +239,8 @@
 //! | upgrade | 1 list; if no other attempt is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
 //! | revoke | sync and list in one flight, then delete; 1 or 2 reads more for a lock that was upgraded, or if there is no such attempt |
-//! | waiting or holding for more than 100 ms | 1 once, a watch on the own node that notices its deletion by an operator, unless it is set already; where a session has more than 112 KiB of watched paths (about 1,000 locks), 1 per second for all other nodes instead, whose deletion is noticed within a second |
+//! | waiting or holding for more than 100 ms | 1 once, a watch on the own node that notices its deletion by an operator, unless it is set already; where a session has more than 56 KiB of paths of own nodes (about 500 locks), 1 per second for all other nodes instead, whose deletion is noticed within a second |
+//! | waiting behind other clients where a session watches more than 56 KiB of their paths | 1 per second and waiter, without a watch |
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer if acquires and releases write, too |
 //! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |

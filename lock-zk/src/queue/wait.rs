@@ -19,7 +19,10 @@ use crate::{
     layout::note::{Became, Note},
     queue::view::{Ahead, Duty, Next},
     session::attempt::{Ending, News},
-    wire::{requests::Exchange, watches::Watch},
+    wire::{
+        requests::Exchange,
+        watches::{Watch, Whose},
+    },
 };
 
 /// The node does not exist any more.
@@ -128,7 +131,10 @@ impl Acquire {
         let arm = |exchange: Arc<Exchange>| async move {
             match wanted {
                 Some(_) => exchange.watch_data(path).await.map(|((data, _), watch)| (data, watch)),
-                None => exchange.watch_end(path).await.map(|watch| (Vec::new(), watch)),
+                None => {
+                    let watch = exchange.watch_end(path, Whose::Other).await?;
+                    Ok((Vec::new(), watch))
+                }
             }
         };
         loop {

@@ -20,7 +20,7 @@ use zookeeper_client::{Error as ZkError, EventType};
 use crate::{
     error,
     session::{Session, attempt::Attempt, unwatched::STEP},
-    wire::watches::{LOOK, Watch},
+    wire::watches::{LOOK, Watch, Whose},
 };
 
 /// Looks for the nodes that got no watch, with one request for all of them. A server before 3.6
@@ -118,5 +118,5 @@ async fn arm(session: &Weak<Session>, attempt: &Attempt) -> Result<Option<Watch>
     if attempt.has_ended() {
         return Ok(None);
     }
-    Ok(Some(exchange.watch_end(&node.path).await?))
+    Ok(Some(exchange.watch_end(&node.path, Whose::Own).await?))
 }

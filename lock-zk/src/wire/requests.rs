@@ -13,7 +13,7 @@ use zookeeper_client::{
 
 use crate::{
     error,
-    wire::watches::{Watch, Watches},
+    wire::watches::{Watch, Watches, Whose},
 };
 
 /// Counts the answers of a session's requests.
@@ -98,8 +98,8 @@ impl Exchange {
     /// # Errors
     ///
     /// [`ZkError::NoNode`] if it has ended.
-    pub(crate) async fn watch_end(&self, path: &str) -> Answer<Watch> {
-        let Some(room) = self.watches.take(path) else {
+    pub(crate) async fn watch_end(&self, path: &str, whose: Whose) -> Answer<Watch> {
+        let Some(room) = self.watches.take(path, whose) else {
             return self.stat(path).await?.map(|_| Watch(None)).ok_or(ZkError::NoNode);
         };
         let (_, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
@@ -112,7 +112,7 @@ impl Exchange {
     ///
     /// [`ZkError::NoNode`] if it has ended.
     pub(crate) async fn watch_data(&self, path: &str) -> Answer<((Vec<u8>, Stat), Watch)> {
-        let Some(room) = self.watches.take(path) else {
+        let Some(room) = self.watches.take(path, Whose::Other) else {
             return Ok((self.data(path).await?, Watch(None)));
         };
         let (data, stat, watcher) = self.read(self.client.get_and_watch_data(path)).await?;
@@ -125,7 +125,7 @@ impl Exchange {
     ///
     /// [`ZkError::NoNode`] if there is none.
     pub(crate) async fn watch_children(&self, path: &str) -> Answer<(Vec<String>, Watch)> {
-        let Some(room) = self.watches.take(path) else {
+        let Some(room) = self.watches.take(path, Whose::Other) else {
             return Ok((self.list(path).await?, Watch(None)));
         };
         let (children, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
@@ -134,7 +134,7 @@ impl Exchange {
 
     /// Looks whether a node exists, and watches its creation or end.
     pub(crate) async fn watch_stat(&self, path: &str) -> Answer<(Option<Stat>, Watch)> {
-        let Some(room) = self.watches.take(path) else {
+        let Some(room) = self.watches.take(path, Whose::Other) else {
             return Ok((self.stat(path).await?, Watch(None)));
         };
         let (stat, watcher) = self.watch_always(path).await?;
