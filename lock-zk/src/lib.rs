@@ -227,6 +227,7 @@
 //! | | requests |
 //! |---|---|
 //! | acquire and release, of any kind | create and list in one flight, then delete: 3 |
+//! | the first acquire of a name, while it has no directory | 2 more: the directory is made with the node; before ZooKeeper 3.9 a stat more |
 //! | with others of the same client before it | the same 3: a release passes the lock on within the process, before the server has confirmed the deletion |
 //! | behind another client | two more, a watch on the node that it waits for and one on its own node; a second list if the first node goes before the own watch is set, or was not the last one ahead |
 //! | first in line for permits of other clients | a watch on the directory, and a list per arrival or departure |

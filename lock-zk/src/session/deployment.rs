@@ -65,7 +65,7 @@ async fn may_create(session: &Session) -> Result<()> {
         // Not of the root, which this login need not be able to read.
         let added = added.and_then(|()| multi.add_check_version(path, NEVER));
         added.map_err(|error| error::read_failed("connect", error))?;
-        match exchange.commit(multi).await {
+        match exchange.commit(multi).await.map_err(ZkError::from) {
             // The directory above it does not exist either.
             Err(ZkError::NoNode) => {}
             Err(error) if error::meaning(&error) == Meaning::Denied => {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use lock_core::Instant;
 use tokio::sync::OwnedSemaphorePermit;
 use zookeeper_client::{
-    Client, CreateOptions, CreateSequence, Error as ZkError, MultiWriteResult, MultiWriter,
-    OneshotWatcher, Stat,
+    Client, CreateOptions, CreateSequence, Error as ZkError, MultiWriteError, MultiWriteResult,
+    MultiWriter, OneshotWatcher, Stat,
 };
 
 use crate::{
@@ -58,10 +58,14 @@ impl Exchange {
 
     async fn count<T>(&self, reply: impl Future<Output = Answer<T>>, writes: bool) -> Answer<T> {
         let reply = reply.await;
-        if reply.as_ref().err().is_none_or(error::is_an_answer) {
+        self.hear(reply.as_ref().err(), writes);
+        reply
+    }
+
+    fn hear(&self, failure: Option<&ZkError>, writes: bool) {
+        if failure.is_none_or(error::is_an_answer) {
             self.answers.count(self.sent, writes);
         }
-        reply
     }
 
     pub(crate) fn list(&self, directory: &str) -> impl Future<Output = Answer<Vec<String>>> + Send {
@@ -185,7 +189,7 @@ impl Exchange {
         let commit = self.commit(multi);
         async move {
             added?;
-            commit.await.map(drop)
+            Ok(commit.await.map(drop)?)
         }
     }
 
@@ -198,10 +202,21 @@ impl Exchange {
     pub(crate) fn commit(
         &self,
         mut multi: MultiWriter<'_>,
-    ) -> impl Future<Output = Answer<Vec<MultiWriteResult>>> + Send {
+    ) -> impl Future<Output = Result<Vec<MultiWriteResult>, MultiWriteError>> + Send {
         let reply = multi.commit();
-        // If the leader found one of the writes impossible, a majority knows. But it also refuses
-        // each write if the session is over.
-        self.write(async { reply.await.map_err(ZkError::from) })
+        async move {
+            let reply = reply.await;
+            // If the leader found one of the writes impossible, a majority knows. But it also
+            // refuses each write if the session is over.
+            self.hear(reply.as_ref().err().map(reason), true);
+            reply
+        }
+    }
+}
+
+fn reason(error: &MultiWriteError) -> &ZkError {
+    match error {
+        MultiWriteError::RequestFailed { source } => source,
+        MultiWriteError::OperationFailed { source, .. } => source,
     }
 }
