@@ -85,7 +85,9 @@ impl From<Error> for Failure {
             Error::InvalidName { .. } | Error::InvalidOption { .. } | Error::InvalidUrl { .. } => {
                 Code::Usage
             }
-            Error::Unmet { .. } | Error::Unsupported { .. } => Code::Config,
+            Error::Unmet { .. } | Error::Unsupported { .. } | Error::Misconfigured { .. } => {
+                Code::Config
+            }
             Error::Contended { .. } => Code::Busy,
             Error::WaitTimeout { .. } => Code::TimedOut,
             Error::Lost { .. } | Error::PlaceLost { .. } => Code::Lost,

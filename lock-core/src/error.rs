@@ -127,6 +127,19 @@ pub enum Error {
         source: BoxError,
     },
 
+    /// What the configuration names is not there, or cannot be what is needed: a directory, a
+    /// database, a chroot, a server of another kind or version. Create it, or name another one. It
+    /// is final: another try without a change fails as well.
+    Misconfigured {
+        /// The store's name.
+        store: &'static str,
+        /// The caller's operation.
+        op: &'static str,
+        /// What is missing, and what to create or to change. If the server's address is known, this
+        /// error adds the address.
+        source: BoxError,
+    },
+
     /// The store sent a reply that the driver cannot use: look at the store.
     Rejected {
         /// The store's name.
@@ -214,8 +227,10 @@ impl Error {
 
     /// Names the operation as the caller knows it. An operation that changes nothing has no effect.
     pub(crate) fn of(mut self, caller_s: &'static str) -> Self {
-        if let Self::Unavailable { op, .. } | Self::Denied { op, .. } | Self::Rejected { op, .. } =
-            &mut self
+        if let Self::Unavailable { op, .. }
+        | Self::Denied { op, .. }
+        | Self::Misconfigured { op, .. }
+        | Self::Rejected { op, .. } = &mut self
         {
             *op = caller_s;
         }
@@ -243,6 +258,9 @@ impl Error {
             }
             Self::Denied { store, op, source } => {
                 Self::Denied { store, op, source: placed(source) }
+            }
+            Self::Misconfigured { store, op, source } => {
+                Self::Misconfigured { store, op, source: placed(source) }
             }
             Self::Rejected { store, op, effect, source } => {
                 Self::Rejected { store, op, effect, source: placed(source) }
@@ -338,6 +356,9 @@ impl fmt::Display for Error {
                 "lost the place in line in {store}: it was revoked, deleted, or not renewed in time"
             ),
             Self::Denied { store, op, source } => write!(f, "{store} denied {op}: {source}"),
+            Self::Misconfigured { store, op, source } => {
+                write!(f, "{store} is not set up for {op}: {source}")
+            }
             Self::Rejected { store, op, effect, source } => {
                 write!(f, "{store} rejected {op}{}: {source}", effect.note())
             }
@@ -401,6 +422,18 @@ mod tests {
         let Error::Unavailable { source, .. } = error else { panic!("another error") };
         let own = source.source().expect("what the library said");
         assert!(own.downcast_ref::<std::io::Error>().is_some(), "{own:?}");
+    }
+
+    #[test]
+    fn a_mistake_in_a_configuration_is_final() {
+        let why = "there is no database shop: create it";
+        let error = crate::keep::errors::misconfigured("mysql", "send", why).of("connect");
+        let text = "mysql is not set up for connect: h:1: there is no database shop: create it";
+        let error = error.at(Some("h:1"));
+        assert_eq!((error.to_string().as_str(), error.is_transient()), (text, false));
+        let again = crate::keep::errors::again(&error);
+        assert_eq!(again.to_string(), text);
+        assert!(matches!(again, Error::Misconfigured { .. }));
     }
 
     #[test]

@@ -33,7 +33,8 @@
 //! | 9 | a `Harness` of about 30 lines for `properties` (feature `properties`), and a test that runs `properties::all()` | each check is kept, or skipped because the store does not promise it |
 //!
 //! Errors are [`Error`]s: [`Unavailable`](Error::Unavailable) with its [`Effect`] for an outage,
-//! [`Denied`](Error::Denied), [`Rejected`](Error::Rejected), [`Closed`](Error::closed).
+//! [`Denied`](Error::Denied), [`Misconfigured`](Error::Misconfigured),
+//! [`Rejected`](Error::Rejected), [`Closed`](Error::closed).
 //! [`limit_conflict`] and [`only_exclusive`] build two errors that drivers have in common.
 //!
 //! What lock-core does for a driver:

@@ -75,8 +75,8 @@ impl Connect {
     /// pause between two tries is between half and all of 100 ms, 200 ms and so on up to 2 s, at
     /// random. A failed try that is followed by another one emits the event `connect_failed` of
     /// [`trace`](crate::trace). The last try begins when the time is over, and may take its whole
-    /// [`timeout`](Self::timeout). A bad URL, a wrong password or an unmet requirement is an error
-    /// at once. Default: zero, one try.
+    /// [`timeout`](Self::timeout). A bad URL, a wrong password, a missing database or directory,
+    /// or an unmet requirement is an error at once. Default: zero, one try.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -107,7 +107,9 @@ impl IntoFuture for Connect {
     /// [`Error::InvalidUrl`](crate::Error::InvalidUrl),
     /// [`Error::InvalidOption`](crate::Error::InvalidOption),
     /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s after the last try began),
-    /// [`Error::Denied`](crate::Error::Denied), [`Error::Unmet`](crate::Error::Unmet).
+    /// [`Error::Denied`](crate::Error::Denied),
+    /// [`Error::Misconfigured`](crate::Error::Misconfigured),
+    /// [`Error::Unmet`](crate::Error::Unmet).
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let url = StoreUrl::parse(&self.url)?;

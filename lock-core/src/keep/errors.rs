@@ -17,6 +17,11 @@ pub fn denied(store: &'static str, op: &'static str, source: impl Into<BoxError>
     Error::Denied { store, op, source: source.into() }
 }
 
+/// What the configuration names is not there: `source` says what to create or to change.
+pub fn misconfigured(store: &'static str, op: &'static str, source: impl Into<BoxError>) -> Error {
+    Error::Misconfigured { store, op, source: source.into() }
+}
+
 /// The store sent a reply that the driver cannot use.
 pub fn rejected(
     store: &'static str,
@@ -41,6 +46,7 @@ pub fn again(error: &Error) -> Error {
             unavailable(store, op, *effect, text(source))
         }
         Error::Denied { store, op, source } => denied(store, op, text(source)),
+        Error::Misconfigured { store, op, source } => misconfigured(store, op, text(source)),
         Error::Rejected { store, op, effect, source } => rejected(store, op, *effect, text(source)),
         Error::Closed { store, by } => Error::Closed { store, by: by.clone() },
         // No request fails with another error.
