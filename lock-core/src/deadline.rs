@@ -105,6 +105,31 @@ impl Clock {
     }
 }
 
+impl Clock {
+    /// Waits for this long by this clock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Same as [`sleep_until`](Self::sleep_until).
+    pub async fn sleep(self, time: Duration) {
+        self.sleep_until(self.now() + time).await;
+    }
+
+    /// Returns the future's output, or `None` if this much time passes by this clock before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the inner one.
+    pub async fn timeout<T>(self, limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+        let end = self.now() + limit;
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = self.sleep_until(end) => None,
+        }
+    }
+}
+
 /// The time of day, for people: "held since 14:03". It may jump, so no decision depends on it.
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
 pub fn wall_clock() -> SystemTime {
@@ -233,6 +258,18 @@ mod tests {
         tokio::task::yield_now().await;
         assert_eq!(timers(), 1);
         drop(waits);
+    }
+
+    /// A clock that stops for a while and one that jumps look alike to each other.
+    #[tokio::test(start_paused = true)]
+    async fn waits_on_the_boot_clock_do_not_follow_tokios() {
+        let (pause, start) = (Duration::from_millis(50), Clock::Boot.now());
+        let hour = Clock::Boot.timeout(pause * 1200, tokio::time::sleep(Duration::from_secs(3600)));
+        assert_eq!(hour.await, Some(()), "an hour of tokio's passes at once");
+        Clock::Boot.sleep(pause).await;
+        assert!(Clock::Boot.now().since(start) >= pause);
+        assert_eq!(Clock::Boot.timeout(pause, std::future::pending::<()>()).await, None);
+        assert!(Clock::Boot.now().since(start) >= pause * 2);
     }
 
     #[tokio::test(start_paused = true)]
