@@ -98,7 +98,7 @@ impl ZkLock {
             let config = config.checked()?;
             let hosts = config.hosts.join(", ");
             let limit = config.timeouts.connect.map_or(CONNECT_LIMIT, |limit| limit + CONNECT_REST);
-            tokio::time::timeout(limit, connect(config)).await.unwrap_or_else(|_| {
+            Clock::Boot.timeout(limit, connect(config)).await.unwrap_or_else(|| {
                 let source = format!("no answer from {hosts} within {}", shown(limit));
                 Err(error::unavailable("connect", Effect::None, source))
             })

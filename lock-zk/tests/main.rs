@@ -4,6 +4,7 @@ mod basics;
 mod burst;
 mod cancelling;
 mod checks;
+mod clocks;
 mod connecting;
 mod converting;
 mod counts;

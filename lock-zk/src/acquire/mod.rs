@@ -190,7 +190,7 @@ impl Acquire {
                 break until;
             }
             if self.is_there(node).await? && deadline.of_grant().is_none() {
-                tokio::time::sleep(deadline.pace()).await;
+                Clock::Boot.sleep(deadline.pace()).await;
             }
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());

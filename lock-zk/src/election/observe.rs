@@ -13,7 +13,7 @@ use std::{
 
 use futures_util::future::OptionFuture;
 use lock_core::{
-    Error, FencingToken, Holder, Kind, Leader, Observed, Result,
+    Clock, Error, FencingToken, Holder, Kind, Leader, Observed, Result,
     keep::{self, limits::UNREAD},
 };
 use tokio::sync::mpsc;
@@ -95,7 +95,7 @@ impl keep::observe::Observer for Observer {
             () = self.over.cancelled() => None,
             event = &mut changed => event,
             // An event that never comes must not leave an observer with an old leader for ever.
-            () = tokio::time::sleep(self.ttl) => None,
+            () = Clock::Boot.sleep(self.ttl) => None,
         };
         let first = first.flatten().filter(|_| event != Some(EventType::NodeDeleted));
         let sight = self.look_again(first).await?;
@@ -109,7 +109,7 @@ impl Observer {
     async fn look_again(&mut self, known: Option<String>) -> Result<Sight> {
         loop {
             match self.look_once(known.clone()).await {
-                Err(Error::Unavailable { .. }) => tokio::time::sleep(PAUSE).await,
+                Err(Error::Unavailable { .. }) => Clock::Boot.sleep(PAUSE).await,
                 looked => return looked,
             }
         }

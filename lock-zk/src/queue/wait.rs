@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUnordered};
-use lock_core::{Kind, Result};
+use lock_core::{Clock, Kind, Result};
 use zookeeper_client::EventType;
 
 use crate::{
@@ -104,7 +104,7 @@ impl Acquire {
     /// news, or when it is time for a new list.
     async fn look_now_and_then(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         loop {
-            tokio::time::sleep(self.session.ttl()).await;
+            Clock::Boot.sleep(self.session.ttl()).await;
             // Whether the entry holds permits also depends on the other entries, so list them.
             if wanted == Some(Became::Admitted) {
                 return Ok(None);
@@ -187,7 +187,7 @@ impl Acquire {
                 end(ahead, &name, ending);
                 Ok(Next::Judge)
             }
-            () = tokio::time::sleep(self.session.ttl()) => Ok(Next::Look),
+            () = Clock::Boot.sleep(self.session.ttl()) => Ok(Next::Look),
         }
     }
 

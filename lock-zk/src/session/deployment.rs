@@ -3,7 +3,7 @@
 
 use std::sync::Weak;
 
-use lock_core::{Effect, Error, Result, keep::errors::rejected};
+use lock_core::{Clock, Effect, Error, Result, keep::errors::rejected};
 use zookeeper_client::{CreateMode, Error as ZkError};
 
 use crate::{
@@ -92,8 +92,8 @@ pub(crate) async fn ask_deployment(session: Weak<Session>) {
     let (deadline, route) = (alive.deadline.clone(), alive.route.clone());
     drop(alive);
     let sent = exchange.sent;
-    let members = tokio::time::timeout(deadline.ttl / 2, exchange.config()).await;
-    if let Ok(Ok((members, _))) = members
+    let members = Clock::Boot.timeout(deadline.ttl / 2, exchange.config()).await;
+    if let Some(Ok((members, _))) = members
         && members.is_empty()
         && probe::stands_alone(&route).await
     {

@@ -44,7 +44,7 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
         }
         alive.renew_all();
         drop(alive);
-        let _ = tokio::time::timeout(pause, reconnected.notified()).await;
+        let _ = Clock::Boot.timeout(pause, reconnected.notified()).await;
     }
 }
 

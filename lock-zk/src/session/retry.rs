@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use lock_core::{Effect, Error, Result, keep::errors::rejected};
+use lock_core::{Clock, Effect, Error, Result, keep::errors::rejected};
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error as ZkError, Stat};
 
@@ -284,7 +284,7 @@ impl Session {
         self.hear_of_end(&error);
         match error::meaning(&error) {
             Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
-                tokio::time::sleep(PAUSE).await;
+                Clock::Boot.sleep(PAUSE).await;
                 Ok(())
             }
             Meaning::Denied if self.log_in_anew().await => Ok(()),

@@ -12,10 +12,9 @@ use futures_util::{
     future::{join_all, pending},
     stream::FuturesUnordered,
 };
-use lock_core::duration::shown;
+use lock_core::{Clock, duration::shown};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    time::{sleep, timeout},
 };
 
 use crate::wire::{
@@ -100,7 +99,7 @@ pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timi
     let mut failure = io::Error::other("no host to connect to");
     let mut certificates = !hosts.is_empty();
     for host in hosts {
-        let answer = timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|_| {
+        let answer = Clock::Boot.timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|| {
             let silent = format!("no answer in {}", shown(limit));
             Err(io::Error::new(io::ErrorKind::TimedOut, silent))
         });
@@ -123,7 +122,7 @@ async fn first_answer(host: &str, dialer: &Dialer) -> io::Result<Timing> {
         return asked.await.map_err(explained);
     }
     let silent = async {
-        sleep(SILENCE).await;
+        Clock::Boot.sleep(SILENCE).await;
         if !speaks_tls(host).await {
             pending().await
         }
@@ -176,7 +175,7 @@ pub(crate) async fn silent(route: &Route) -> Vec<usize> {
             alive.push(number);
         }
     };
-    let _ = timeout(LIFE, asked).await;
+    let _ = Clock::Boot.timeout(LIFE, asked).await;
     drop(asks);
     silent.retain(|(number, _)| !alive.contains(number));
     if alive.is_empty() { Vec::new() } else { silent.into_iter().map(|(number, _)| number).collect() }
@@ -196,7 +195,7 @@ pub(crate) async fn ask_all(route: &Route, command: &[u8; 4]) -> Vec<io::Result<
         let asks = addresses.into_iter().map(|(host, addr)| one(dialer, host, addr, command));
         io::Result::Ok(join_all(asks).await)
     };
-    timeout(MODE_LIMIT, asked).await.map_or_else(|_| Vec::new(), Result::unwrap_or_default)
+    Clock::Boot.timeout(MODE_LIMIT, asked).await.map_or_else(Vec::new, Result::unwrap_or_default)
 }
 
 async fn one(
@@ -244,14 +243,15 @@ async fn grant(mut stream: Box<dyn Stream>, wish: i32) -> io::Result<Duration> {
     stream.flush().await?;
     // In a task: if the caller leaves, the session must not stay for its whole timeout.
     let granted = tokio::spawn(async move {
-        let answer = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await??;
+        let answer = Clock::Boot.timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
+        let answer = answer.ok_or(io::ErrorKind::TimedOut)??;
         let granted = parse(&answer).ok_or_else(|| io::Error::other(FOREIGN))?;
         let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
         stream.write_all(&frame(&close)).await?;
         stream.flush().await?;
         // So that the session is gone on return; some servers close the connection instead of an
         // answer.
-        let _ = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
+        let _ = Clock::Boot.timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
         Ok(granted)
     });
     granted.await.map_err(io::Error::other)?

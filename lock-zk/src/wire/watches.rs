@@ -18,7 +18,7 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
-use lock_core::keep::poison::lock;
+use lock_core::{Clock, keep::poison::lock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{EventType, OneshotWatcher};
 
@@ -117,7 +117,7 @@ impl Watch {
         match self.0 {
             Some((watcher, _room)) => watcher.changed().await.event_type,
             None => {
-                tokio::time::sleep(LOOK).await;
+                Clock::Boot.sleep(LOOK).await;
                 EventType::NodeDataChanged
             }
         }
