@@ -279,7 +279,8 @@
 //! from the beginning, behind the note and a newline: up to 15 earlier values, as long as those
 //! make no more than 16 KiB, and then the newest one as it is. The note has their lengths, in
 //! order, and the number of the first one (`{"holder":..,"since":..,"first":3,"values":[5,5,7]}`).
-//! A value has at most 900,000 bytes, since ZooKeeper breaks connections over larger requests. The
+//! A value has at most 900,000 bytes, and the description of a holder 64 KiB as JSON, since
+//! ZooKeeper breaks connections over larger requests (`jute.maxbuffer`, by default 1 MiB). The
 //! holder of a plain lock leads with an empty value, and a node of a foreign client with its data
 //! as a whole.
 //!

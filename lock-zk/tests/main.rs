@@ -26,4 +26,5 @@ mod rotation;
 mod secure;
 mod sequences;
 mod sets;
+mod sizes;
 mod support;
