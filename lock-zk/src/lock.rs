@@ -88,7 +88,7 @@ impl ZkLock {
     /// [`Denied`](lock_core::Error::Denied) if the login may not read the locks' directory, or if
     /// no server's certificate is accepted, or the client's by none,
     /// [`InvalidOption`](lock_core::Error::InvalidOption) if the server does not grant the TTL of
-    /// the URL, [`Rejected`](lock_core::Error::Rejected) if the chroot does not exist.
+    /// the URL, [`Misconfigured`](lock_core::Error::Misconfigured) if the chroot does not exist.
     ///
     /// # Cancel safety
     ///

@@ -84,8 +84,8 @@ async fn wrong_urls_are_refused() {
     }
     let server = shared().await;
     let error = refused(&format!("{}/no/such/chroot", server.url())).await;
-    assert!(matches!(&error, Error::Rejected { .. }), "{error}");
-    assert!(error.to_string().contains("/no/such/chroot"), "{error}");
+    assert!(matches!(&error, Error::Misconfigured { .. }), "{error}");
+    assert!(error.to_string().contains("create /no/such/chroot"), "{error}");
 }
 
 #[tokio::test]

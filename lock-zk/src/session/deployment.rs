@@ -3,7 +3,7 @@
 
 use std::sync::Weak;
 
-use lock_core::{Clock, Effect, Error, Result, keep::errors::rejected};
+use lock_core::{Clock, Error, Result, keep::errors::misconfigured};
 use zookeeper_client::{CreateMode, Error as ZkError};
 
 use crate::{
@@ -42,8 +42,12 @@ async fn look(session: &Session) -> Result<()> {
         tokio::join!(exchange.sync("/"), exchange.stat("/"), exchange.data(&config.prefix));
     synced.map_err(|error| error::read_failed("connect", error))?;
     if let Ok(None) = root {
-        let why = format!("the chroot {} does not exist; create it first", config.chroot);
-        return Err(rejected(STORE, "connect", Effect::None, why));
+        let chroot = &config.chroot;
+        let why = format!(
+            "there is no chroot {chroot}: create the node, and those above it, such as with zkCli's \
+             `create {chroot}`, or name another one"
+        );
+        return Err(misconfigured(STORE, "connect", why));
     }
     match prefix {
         Ok(_) => Ok(()),
