@@ -82,7 +82,7 @@ mod linux {
         let kernel = socket_with(kind.0, kind.1, kind.2, Some(netlink::SOCK_DIAG))?;
         send(&kernel, &question(from, to), SendFlags::empty())?;
         let mut answer = [0; 512];
-        let (_, length) = recv(&kernel, &mut answer[..], RecvFlags::empty())?;
+        let (_, length) = recv(&kernel, &mut answer[..], RecvFlags::DONTWAIT)?;
         let answer = &answer[..length];
         let is_found = answer.get(4..6) == Some(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
         let inode = answer.get(INODE..INODE + 4).filter(|_| is_found);
