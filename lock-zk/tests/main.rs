@@ -22,6 +22,7 @@ mod own_client;
 mod properties;
 mod refused;
 mod resets;
+mod restored;
 mod rotation;
 mod secure;
 mod sequences;
