@@ -28,9 +28,8 @@ impl Scene {
             soon("a cycle", lock.acquire()).await.unwrap().release().await.unwrap();
         }
         let later = lock.acquire().await.unwrap();
-        // Its own node is watched.
-        eventually("it is watched", async || {
-            server.four_letter("wchp").await.unwrap().contains("/locks/later/")
+        eventually("both nodes are watched, and the token floor", async || {
+            server.counters().await.unwrap().get("watches") == 3
         })
         .await;
         server.restore(&backup).await.unwrap();
@@ -72,7 +71,8 @@ async fn holders_are_told_by_their_deadlines() {
 async fn a_client_that_comes_back_is_told_at_once_of_what_is_gone() {
     let scene = Scene::restored(calm_server().await, Duration::from_secs(100)).await;
     let _next = scene.next().await;
-    let (raw, open) = (raw(&scene.server).await, CreateMode::Persistent.with_acls(Acls::anyone_all()));
+    let (raw, open) =
+        (raw(&scene.server).await, CreateMode::Persistent.with_acls(Acls::anyone_all()));
     for number in 0..2000 {
         raw.create(&format!("/more-{number}"), b"", &open).await.unwrap();
     }
