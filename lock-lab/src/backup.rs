@@ -14,6 +14,13 @@ use crate::{LabError, Server};
 #[derive(Debug)]
 pub struct Backup(TempDir);
 
+impl Backup {
+    /// Its folder: a test may change what is [restored](Server::restore).
+    pub fn folder(&self) -> &Path {
+        self.0.path()
+    }
+}
+
 impl Server {
     /// Kills the server, copies its data and starts it again. The copy has all confirmed writes
     /// that survive a kill -9 on this server.

@@ -96,9 +96,11 @@
 //!
 //! - **A deadline is a tick and two renewals older than the last answer.** With the usual tick of 2
 //!   s, a lock of 15 s has about 9 s or more left, and a lock of four ticks about two ticks. An
-//!   outage may last that long. The client crate needs up to two fifths of the TTL to leave a
-//!   silent server: give at least six ticks to locks that must survive that. TTLs below three ticks
-//!   are refused.
+//!   outage may last that long. A client with several hosts leaves a silent server, and tries the
+//!   silent ones of a minority in vain, within about half of the TTL: give at least six ticks, and
+//!   3 s or more, to locks that must survive that. If the silent one is the leader, the others miss
+//!   it after `syncLimit` ticks and then elect another one: give three times as long as these
+//!   ticks, and 10 s or more. TTLs below three ticks are refused.
 //! - **The tick must be known, or guessed too long.** The command `conf` tells it, if the server
 //!   permits that (`4lw.commands.whitelist`). Otherwise it is half of the shortest session timeout
 //!   or a twentieth of the longest, whichever is longer. It is at least 3 s unless the longest
@@ -159,7 +161,7 @@
 //! | `cert`, `key` | files (PEM) with the client's certificate and its key | none |
 //! | `server_name` | name that the server's certificate must have | the host |
 //! | `connect_timeout` | longest time for a connection, 100 ms to 1 min | 3 s |
-//! | `request_timeout` | how long a server may be silent before it is left, 100 ms to 1 min | two fifths of the TTL |
+//! | `request_timeout` | how long a server may be silent before it is left, 100 ms to 1 min | an eighth of the TTL or less, but 500 ms or more; with one host two fifths of the TTL |
 //!
 //! ## TLS
 //!
@@ -196,7 +198,10 @@
 //! attempt, in a directory per lock. `<kind>` is empty for an exclusive lock, `-r` for a shared
 //! one, and `-p<weight>.<limit>` for permits of a semaphore. The sequence is the place in the
 //! queue: the first ones hold the lock, as many as may hold it together. Directories are
-//! containers: the server deletes them some time after they have become empty.
+//! containers: the server deletes them some time after they have become empty. It numbers 2^31
+//! entries of a directory, and then gives numbers twice. So the last million is refused
+//! ([`Rejected`](lock_core::Error::Rejected)) until the directory was deleted, and one of each
+//! 100,000 entries tells of that from 100 million before the end on.
 //!
 //! The node's data names the client that made it (`{"holder":..,"since":..}`), and what the node
 //! became: `"became":"shared"` for an exclusive lock that was downgraded, which keeps its name and
@@ -222,6 +227,7 @@
 //! | | requests |
 //! |---|---|
 //! | acquire and release, of any kind | create and list in one flight, then delete: 3 |
+//! | the first acquire of a name, while it has no directory | 2 more: the directory is made with the node; before ZooKeeper 3.9 a stat more |
 //! | with others of the same client before it | the same 3: a release passes the lock on within the process, before the server has confirmed the deletion |
 //! | behind another client | two more, a watch on the node that it waits for and one on its own node; a second list if the first node goes before the own watch is set, or was not the last one ahead |
 //! | first in line for permits of other clients | a watch on the directory, and a list per arrival or departure |
@@ -234,11 +240,13 @@
 //! | upgrade | 1 list; if no other attempt is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
 //! | revoke | sync and list in one flight, then delete; 1 or 2 reads more for a lock that was upgraded, or if there is no such attempt |
-//! | waiting or holding for more than 100 ms | 1 once, a watch on the own node that notices its deletion by an operator, unless it is set already; where a session has more than 112 KiB of watched paths (about 1,000 locks), 1 per second for all other nodes instead, whose deletion is noticed within a second |
+//! | waiting or holding for more than 100 ms | 1 once, a watch on the own node that notices its deletion by an operator, unless it is set already; where a session has more than 56 KiB of paths of own nodes (about 500 locks), 1 per second for all other nodes instead, whose deletion is noticed within a second |
+//! | waiting behind other clients where a session watches more than 56 KiB of their paths | 1 per second and waiter, without a watch |
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer if acquires and releases write, too |
 //! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |
 //! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 1 sync, 4 reads, and 1 transaction that changes nothing if there is no prefix; `srvr`, `conf` and `mntr` to each address, and `srvr` once more if there are no members |
+//! | another session | with several hosts `ruok` to each; 1 session |
 //! | another session, and each new connection of one | 1 read; `srvr` to each address if there are no members |
 //! | a wait in vain | 2 reads, shared by all that end at the same time |
 //! | a removal that the server refuses | 1 per TTL (1 s to 10 s) until it is permitted, for up to 64 nodes |
@@ -271,7 +279,8 @@
 //! from the beginning, behind the note and a newline: up to 15 earlier values, as long as those
 //! make no more than 16 KiB, and then the newest one as it is. The note has their lengths, in
 //! order, and the number of the first one (`{"holder":..,"since":..,"first":3,"values":[5,5,7]}`).
-//! A value has at most 900,000 bytes, since ZooKeeper breaks connections over larger requests. The
+//! A value has at most 900,000 bytes, and the description of a holder 64 KiB as JSON, since
+//! ZooKeeper breaks connections over larger requests (`jute.maxbuffer`, by default 1 MiB). The
 //! holder of a plain lock leads with an empty value, and a node of a foreign client with its data
 //! as a whole.
 //!

@@ -23,7 +23,7 @@ use crate::{
     config::ZkConfig,
     election::observe::observe,
     error::{self, STORE, cancelled, invalid},
-    layout::values,
+    layout::{note, values},
     operators::{self, diagnose, inspect},
     session::{
         Session,
@@ -88,7 +88,7 @@ impl ZkLock {
     /// [`Denied`](lock_core::Error::Denied) if the login may not read the locks' directory, or if
     /// no server's certificate is accepted, or the client's by none,
     /// [`InvalidOption`](lock_core::Error::InvalidOption) if the server does not grant the TTL of
-    /// the URL, [`Rejected`](lock_core::Error::Rejected) if the chroot does not exist.
+    /// the URL, [`Misconfigured`](lock_core::Error::Misconfigured) if the chroot does not exist.
     ///
     /// # Cancel safety
     ///
@@ -98,7 +98,7 @@ impl ZkLock {
             let config = config.checked()?;
             let hosts = config.hosts.join(", ");
             let limit = config.timeouts.connect.map_or(CONNECT_LIMIT, |limit| limit + CONNECT_REST);
-            tokio::time::timeout(limit, connect(config)).await.unwrap_or_else(|_| {
+            Clock::Boot.timeout(limit, connect(config)).await.unwrap_or_else(|| {
                 let source = format!("no answer from {hosts} within {}", shown(limit));
                 Err(error::unavailable("connect", Effect::None, source))
             })
@@ -123,6 +123,7 @@ impl ZkLock {
         let session = self.session(ttl, caller).await?;
         let acquire = |(request, attempt): &Wish| {
             let directory = self.sessions.config.directory(&request.name)?;
+            note::check(&request.holder)?;
             Ok(Acquire::new(session.clone(), directory, request.clone(), attempt.clone()))
         };
         let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
@@ -222,6 +223,7 @@ impl DistributedLock for ZkLock {
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let directory = self.sessions.config.directory(&request.name)?;
         values::check(request.value.as_deref().unwrap_or_default())?;
+        note::check(&request.holder)?;
         let session = self.session(request.ttl, &attempt).await?;
         let acquire = Acquire::new(session, directory, request, attempt.clone());
         match acquire.run().await {

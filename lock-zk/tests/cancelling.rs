@@ -62,3 +62,26 @@ async fn a_wait_limit_at_any_moment_neither_hangs_nor_leaks() {
     })
     .await;
 }
+
+/// The server deletes a directory only after it has had an entry.
+#[tokio::test]
+async fn a_caller_that_leaves_early_leaves_no_directory() {
+    let server = calm_server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let open = async |more: &str| open(&format!("{}{CALM}{more}", server.url_via(&proxy))).await;
+    let (escaped, native) = (open("").await, open("&layout=native&prefix=/native").await);
+    for (locks, name, directory) in [
+        (&escaped, "a", "/locks/a"),
+        (&native, "a", "/native/a"),
+        (&native, "deep/er", "/native/deep"),
+    ] {
+        // Between the requests of an acquire there is time to leave.
+        proxy.delay(Duration::from_millis(500));
+        let acquire = tokio::spawn(locks.lock(name).unwrap().acquire());
+        let exists = async || raw.check_stat(directory).await.unwrap().is_some();
+        eventually("the directory is made", exists).await;
+        acquire.abort();
+        proxy.delay(Duration::ZERO);
+        eventually("it is deleted", async || !exists().await).await;
+    }
+}

@@ -50,6 +50,18 @@ async fn one_of_several_hosts_is_enough() {
     open(&format!("zookeeper://{},{live}?ttl=10s", silent.addr())).await;
 }
 
+/// After an outage all clients come back at once, and the servers are slow.
+#[tokio::test]
+async fn servers_that_are_slow_get_one_session_of_a_client() {
+    let server = server().await;
+    let slow = [proxy(&server).await, proxy(&server).await, proxy(&server).await];
+    slow.iter().for_each(|slow| slow.delay(Duration::from_millis(300)));
+    let hosts = slow.each_ref().map(|slow| slow.addr().to_string()).join(",");
+    let locks = open(&format!("zookeeper://{hosts}?ttl=10s&connect_timeout=30s")).await;
+    let sessions = server.counters().await.unwrap().get("sessions");
+    assert_eq!(sessions, 1, "{locks:?}");
+}
+
 #[tokio::test]
 async fn a_server_that_is_no_zookeeper_is_an_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -72,8 +84,8 @@ async fn wrong_urls_are_refused() {
     }
     let server = shared().await;
     let error = refused(&format!("{}/no/such/chroot", server.url())).await;
-    assert!(matches!(&error, Error::Rejected { .. }), "{error}");
-    assert!(error.to_string().contains("/no/such/chroot"), "{error}");
+    assert!(matches!(&error, Error::Misconfigured { .. }), "{error}");
+    assert!(error.to_string().contains("create /no/such/chroot"), "{error}");
 }
 
 #[tokio::test]

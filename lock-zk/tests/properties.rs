@@ -15,7 +15,6 @@ use tokio::task::JoinSet;
 use crate::checks::{Checks, Remote, leftovers, remove};
 use crate::support::*;
 
-/// Each connection is looked for among those of the machine, which takes time.
 const AT_A_TIME: usize = 4;
 /// Checks that restart the server take twice this: longer than a restart on a busy machine.
 const TTL: Duration = Duration::from_secs(5);

@@ -42,6 +42,9 @@ async fn a_session_with_a_refused_removal_ends_with_its_last_lock() {
     let server = server().await;
     let (locks, raw) = (open(&format!("{}?ttl=2s", server.url())).await, raw(&server).await);
     let (guard, other) = (take(&locks, "refused").await, take(&locks, "other").await);
+    // It keeps no session.
+    let mut observer = locks.election("led").unwrap().observe().await.unwrap();
+    assert!(soon("the vacancy", observer.next()).await.unwrap().unwrap().is_none());
     permit(&raw, "refused", all_but_delete()).await;
     soon("the release", guard.release()).await.unwrap_err();
     eventually("new locks are in another session", || async {
@@ -58,4 +61,7 @@ async fn a_session_with_a_refused_removal_ends_with_its_last_lock() {
     .await;
     // It was closed, and did not end by itself.
     assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
+    let leads = locks.election("led").unwrap().campaign("on").await.unwrap();
+    let seen = soon("the observer goes on", observer.next()).await.unwrap().unwrap();
+    assert_eq!(seen.map(|leader| leader.token), Some(leads.token()));
 }

@@ -1,6 +1,8 @@
 //! One attempt to get a lock.
 
 mod convert;
+mod directories;
+mod enter;
 pub(crate) mod set;
 
 use std::{
@@ -12,12 +14,10 @@ use lock_core::{
     Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, deadline::safe_until,
     limit_conflict,
 };
-use zookeeper_client::{CreateMode, Error as ZkError};
 
 use crate::{
     error::{cancelled, vanished},
     layout::{
-        child,
         note::{Became, Note},
         values::Values,
     },
@@ -181,78 +181,6 @@ impl Acquire {
         });
     }
 
-    /// Creates the node and lists the queue in one flight. The server keeps the order of a
-    /// session's requests, so the list shows all entries before the node.
-    pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
-        let (stem, note) = self.wanted();
-        let options = CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
-        loop {
-            let exchange = self.session.begin_in_turn(self.turn()).await?;
-            // Not before its turn: a caller that leaves until then has nothing to clean up.
-            self.attempt.ask();
-            let create = exchange.create(&stem, &note, &options);
-            let list = exchange.list(&self.directory);
-            let (created, listed) = tokio::join!(create, list);
-            drop(exchange);
-            let node = match created {
-                Ok((stat, sequence)) => {
-                    self.session.own(&self.attempt, format!("{stem}{sequence}"), &stat).await?
-                }
-                Err(ZkError::NoNode) => {
-                    self.make_directory().await?;
-                    continue;
-                }
-                Err(error) => {
-                    self.session.again("create", error).await?;
-                    self.find().await?
-                }
-            };
-            let Some(node) = node else { continue };
-            return self.entered(node, listed).await;
-        }
-    }
-
-    /// Finds the node that an unanswered creation may have left. Should there be two, the later one
-    /// is deleted.
-    pub(crate) async fn find(&self) -> Result<Option<Node>> {
-        let (session, directory) = (&self.session, &self.directory);
-        let mut own = session.nodes_of(directory, self.attempt.id).await?.into_iter();
-        let Some(name) = own.next() else { return Ok(None) };
-        for surplus in own {
-            session.remove(&format!("{directory}/{surplus}")).await?;
-        }
-        let path = format!("{directory}/{name}");
-        let Some(stat) = session.stat(&path).await? else { return Ok(None) };
-        session.own(&self.attempt, path, &stat).await
-    }
-
-    /// The path of the node, without the sequence, and its data.
-    pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
-        let stem = child::stem(self.caller.id(), self.attempt.request.kind);
-        let note = self.attempt.note(None, &Values::new(self.attempt.request.value.clone()));
-        (format!("{}/{stem}", self.directory), note)
-    }
-
-    /// Records the node, and lists the queue if the list of the same flight does not show the node.
-    pub(crate) async fn entered(
-        &self,
-        node: Node,
-        listed: Result<Vec<String>, ZkError>,
-    ) -> Result<(&Node, Vec<String>)> {
-        let node = self.attempt.created(node).ok_or_else(vanished)?;
-        self.session.unwatched.add(&self.attempt);
-        match listed {
-            Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
-            _ => Ok((node, self.session.list(&self.directory, self.turn()).await?)),
-        }
-    }
-
-    /// Makes the lock's directory, a container: the server deletes it when it has become empty.
-    pub(crate) async fn make_directory(&self) -> Result<()> {
-        let (op, turn) = ("create the lock's directory", self.turn());
-        self.session.make_directory(op, &self.directory, CreateMode::Container, turn).await
-    }
-
     /// Becomes the holder. Asks the leader as long as the session is not sure to live for long
     /// enough: renewals need a while to prove more.
     pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
@@ -262,7 +190,7 @@ impl Acquire {
                 break until;
             }
             if self.is_there(node).await? && deadline.of_grant().is_none() {
-                tokio::time::sleep(deadline.pace()).await;
+                Clock::Boot.sleep(deadline.pace()).await;
             }
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
 use lock_core::{Error, Lease, Result};
-use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteResult};
 
 use crate::{
-    acquire::Acquire,
-    error::{self, STORE, cancelled, vanished},
+    acquire::{Acquire, directories::Missing, enter::enter_all},
+    error::{STORE, cancelled, vanished},
     layout::values,
     queue::view::Ahead,
     session::{Session, attempt::Node},
-    wire::{requests::Answer, turns::Turn},
+    wire::turns::Turn,
 };
 
 /// With the longest names this makes a request of about 100 KiB, a tenth of what a server takes.
@@ -63,7 +62,9 @@ impl AcquireSet {
     async fn take(&self) -> Result<Vec<Box<dyn Lease>>> {
         self.check_size()?;
         try_join_all(self.all.iter().map(Acquire::look)).await?;
-        let (nodes, lists): (Vec<_>, Vec<_>) = self.enter().await?.into_iter().unzip();
+        let all: Vec<_> = self.all.iter().collect();
+        let entered = enter_all(&all, Turn::Try, Missing::default()).await?;
+        let (nodes, lists): (Vec<_>, Vec<_>) = entered.into_iter().unzip();
         let checks = self.all.iter().zip(&nodes).zip(lists);
         let checks = checks.map(|((acquire, node), list)| acquire.check_place(node, list));
         try_join_all(checks).await?;
@@ -83,86 +84,6 @@ impl AcquireSet {
             store: STORE,
             what: format!("take names with {bytes} bytes of data in one request"),
         })
-    }
-
-    /// Same as [`Acquire::enter`], with all nodes or none.
-    async fn enter(&self) -> Result<Vec<(&Node, Vec<String>)>> {
-        loop {
-            let (created, lists) = self.create_and_list().await?;
-            let nodes = match created {
-                Ok(results) => self.own(results).await?,
-                Err(ZkError::NoNode) => {
-                    self.make_directories(&lists).await?;
-                    continue;
-                }
-                Err(error) => {
-                    self.session.again("create", error).await?;
-                    let Some(nodes) = self.find().await? else { continue };
-                    nodes
-                }
-            };
-            let entered = self.all.iter().zip(nodes).zip(lists);
-            let entered = entered.map(|((acquire, node), list)| acquire.entered(node, list));
-            return try_join_all(entered).await;
-        }
-    }
-
-    /// Creates all nodes with one request, and lists their directories in the same flight.
-    async fn create_and_list(
-        &self,
-    ) -> Result<(Answer<Vec<MultiWriteResult>>, Vec<Answer<Vec<String>>>)> {
-        let exchange = &self.session.begin_in_turn(Turn::Try).await?;
-        let mut multi = exchange.transaction();
-        for acquire in &self.all {
-            acquire.attempt.ask();
-            let (stem, note) = acquire.wanted();
-            let options =
-                CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
-            let added = multi.add_create(&stem, &note, &options);
-            added.map_err(|error| error::write_failed("create", error))?;
-        }
-        let create = exchange.commit(multi);
-        let lists = self.all.iter().map(|acquire| exchange.list(&acquire.directory));
-        Ok(tokio::join!(create, join_all(lists)))
-    }
-
-    async fn make_directories(&self, lists: &[Answer<Vec<String>>]) -> Result<()> {
-        let missing = self.all.iter().zip(lists);
-        let missing = missing.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
-        try_join_all(missing.map(|(acquire, _)| acquire.make_directory())).await.map(drop)
-    }
-
-    /// Returns the nodes that one transaction has created. The stat of one holds for all. Servers
-    /// before 3.9 send none in their answer (ZOOKEEPER-4026), so it is read then.
-    async fn own(&self, results: Vec<MultiWriteResult>) -> Result<Vec<Node>> {
-        let created = |result| match result {
-            MultiWriteResult::Create { path, stat } => Some((path, stat)),
-            _ => None,
-        };
-        let created: Vec<_> = results.into_iter().filter_map(created).collect();
-        let (path, stat) = created.first().ok_or_else(vanished)?;
-        let stat = match stat.is_invalid() {
-            true => self.session.stat(path).await?.ok_or_else(vanished)?,
-            false => *stat,
-        };
-        let attempts = self.all.iter().map(|acquire| &*acquire.attempt);
-        let nodes = attempts.zip(created);
-        let nodes = nodes.map(|(attempt, (path, _))| self.session.own(attempt, path, &stat));
-        try_join_all(nodes).await?.into_iter().collect::<Option<_>>().ok_or_else(vanished)
-    }
-
-    /// Finds the nodes that an unanswered creation may have left: all or none, unless one was
-    /// deleted since.
-    async fn find(&self) -> Result<Option<Vec<Node>>> {
-        let mut found = try_join_all(self.all.iter().map(Acquire::find)).await?;
-        if found.iter().any(Option::is_none) {
-            // The transaction may have come between the looks.
-            found = try_join_all(self.all.iter().map(Acquire::find)).await?;
-        }
-        if found.iter().all(Option::is_none) {
-            return Ok(None);
-        }
-        found.into_iter().collect::<Option<_>>().map(Some).ok_or_else(vanished)
     }
 
     /// Same as [`Acquire::leave`], with one request if all nodes are known.

@@ -13,10 +13,11 @@ use std::{
 
 use futures_util::future::OptionFuture;
 use lock_core::{
-    Error, FencingToken, Holder, Kind, Leader, Observed, Result,
+    Clock, Error, FencingToken, Holder, Kind, Leader, Observed, Result,
     keep::{self, limits::UNREAD},
 };
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, EventType, Stat};
 
 use crate::{
@@ -43,7 +44,8 @@ pub(crate) async fn observe(
     let mut told = Told::default();
     let news = told.news(sight.leader);
     let (weak, watched) = (Arc::downgrade(sessions), Some((sight.first, sight.watch)));
-    let observer = Observer { sessions: weak, session, ttl, directory, told, watched };
+    let (session, over) = (Arc::downgrade(&session), session.over.clone());
+    let observer = Observer { sessions: weak, session, over, ttl, directory, told, watched };
     let (out, changes) = mpsc::channel(UNREAD);
     let tell = keep::observe::tell(observer, news, out);
     sessions.runtime.spawn(sessions.closed.clone().run_until_cancelled_owned(tell));
@@ -52,7 +54,10 @@ pub(crate) async fn observe(
 
 struct Observer {
     sessions: Weak<Sessions>,
-    session: Arc<Session>,
+    /// It does not keep the session: one with a refused removal must end.
+    session: Weak<Session>,
+    /// Cancelled when the session is over, or gone.
+    over: CancellationToken,
     ttl: Duration,
     directory: String,
     told: Told,
@@ -87,10 +92,10 @@ impl keep::observe::Observer for Observer {
         let mut changed = pin!(OptionFuture::from(watch.map(Watch::changed)));
         let event = tokio::select! {
             biased;
-            () = self.session.over.cancelled() => None,
+            () = self.over.cancelled() => None,
             event = &mut changed => event,
             // An event that never comes must not leave an observer with an old leader for ever.
-            () = tokio::time::sleep(self.session.ttl()) => None,
+            () = Clock::Boot.sleep(self.ttl) => None,
         };
         let first = first.flatten().filter(|_| event != Some(EventType::NodeDeleted));
         let sight = self.look_again(first).await?;
@@ -104,7 +109,7 @@ impl Observer {
     async fn look_again(&mut self, known: Option<String>) -> Result<Sight> {
         loop {
             match self.look_once(known.clone()).await {
-                Err(Error::Unavailable { .. }) => tokio::time::sleep(PAUSE).await,
+                Err(Error::Unavailable { .. }) => Clock::Boot.sleep(PAUSE).await,
                 looked => return looked,
             }
         }
@@ -112,15 +117,17 @@ impl Observer {
 
     /// Looks in the next session if this one is over.
     async fn look_once(&mut self, mut first: Option<String>) -> Result<Sight> {
-        if self.session.is_over() {
-            let sessions = self.sessions.upgrade().ok_or_else(|| Error::closed(STORE))?;
-            let session = sessions.any(self.ttl).await?;
-            first = first_of(session.list_after_sync(&self.directory, Turn::Look).await?);
-            self.session = session;
-        } else if first.is_none() {
-            first = first_of(self.session.list(&self.directory, Turn::Look).await?);
+        if let Some(session) = self.session.upgrade().filter(|session| !session.is_over()) {
+            if first.is_none() {
+                first = first_of(session.list(&self.directory, Turn::Look).await?);
+            }
+            return look(&session, &self.directory, first).await;
         }
-        look(&self.session, &self.directory, first).await
+        let sessions = self.sessions.upgrade().ok_or_else(|| Error::closed(STORE))?;
+        let session = sessions.any(self.ttl).await?;
+        let first = first_of(session.list_after_sync(&self.directory, Turn::Look).await?);
+        (self.session, self.over) = (Arc::downgrade(&session), session.over.clone());
+        look(&session, &self.directory, first).await
     }
 }
 

@@ -12,6 +12,13 @@ const MARK: &str = "-lock-";
 const KAZOO: &str = "__lock__";
 /// The length of a UUID with its hyphens.
 const ID: usize = 36;
+/// An entry with this sequence, or a later one, is refused: at the end of the numbers the server
+/// gives some of them twice, and others below zero. The numbers in between are for entries that
+/// clients have made before they learnt that.
+const LAST: i32 = i32::MAX - 1_000_000;
+/// From here on one entry of so many tells that the numbers come to an end.
+const LATE: i32 = i32::MAX - 100_000_000;
+const TELL_EACH: i32 = 100_000;
 
 /// The part of an entry's name that the client chooses; the server appends the sequence.
 pub(crate) fn stem(attempt: Uuid, kind: Kind) -> String {
@@ -67,6 +74,17 @@ pub(crate) fn sequence(child: &str) -> Option<i32> {
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| tail.parse().ok())?
 }
 
+/// Whether an entry of ours must not have this sequence, since the numbers come to an end.
+pub(crate) fn is_used_up(sequence: i32) -> bool {
+    !(0..LAST).contains(&sequence)
+}
+
+/// Returns how many entries may follow one with this sequence, if its client must tell. Each number
+/// is given once, so one client tells.
+pub(crate) fn left_to_tell(sequence: i32) -> Option<i32> {
+    (sequence >= LATE && sequence % TELL_EACH == 0).then(|| LAST.saturating_sub(sequence))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +112,19 @@ mod tests {
         ] {
             assert_eq!(sequence(&child), expected, "{child}");
         }
+    }
+
+    #[test]
+    fn the_end_of_the_numbers_is_told_now_and_then_before_it_comes() {
+        for (sequence, used_up) in
+            [(0, false), (LAST - 1, false), (LAST, true), (i32::MAX, true), (i32::MIN, true)]
+        {
+            assert_eq!(is_used_up(sequence), used_up, "{sequence}");
+        }
+        let told = (LATE..LATE + 1_000_000).filter(|number| left_to_tell(*number).is_some());
+        assert_eq!(told.count(), 10);
+        assert!((0..1_000_000).all(|number| left_to_tell(number).is_none()));
+        assert_eq!(left_to_tell(2_100_000_000), Some(46_483_647));
     }
 
     #[test]

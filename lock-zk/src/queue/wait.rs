@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUnordered};
-use lock_core::{Kind, Result};
+use lock_core::{Clock, Kind, Result};
 use zookeeper_client::EventType;
 
 use crate::{
@@ -19,7 +19,10 @@ use crate::{
     layout::note::{Became, Note},
     queue::view::{Ahead, Duty, Next},
     session::attempt::{Ending, News},
-    wire::{requests::Exchange, watches::Watch},
+    wire::{
+        requests::Exchange,
+        watches::{Watch, Whose},
+    },
 };
 
 /// The node does not exist any more.
@@ -101,7 +104,7 @@ impl Acquire {
     /// news, or when it is time for a new list.
     async fn look_now_and_then(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         loop {
-            tokio::time::sleep(self.session.ttl()).await;
+            Clock::Boot.sleep(self.session.ttl()).await;
             // Whether the entry holds permits also depends on the other entries, so list them.
             if wanted == Some(Became::Admitted) {
                 return Ok(None);
@@ -128,7 +131,10 @@ impl Acquire {
         let arm = |exchange: Arc<Exchange>| async move {
             match wanted {
                 Some(_) => exchange.watch_data(path).await.map(|((data, _), watch)| (data, watch)),
-                None => exchange.watch_end(path).await.map(|watch| (Vec::new(), watch)),
+                None => {
+                    let watch = exchange.watch_end(path, Whose::Other).await?;
+                    Ok((Vec::new(), watch))
+                }
             }
         };
         loop {
@@ -181,7 +187,7 @@ impl Acquire {
                 end(ahead, &name, ending);
                 Ok(Next::Judge)
             }
-            () = tokio::time::sleep(self.session.ttl()) => Ok(Next::Look),
+            () = Clock::Boot.sleep(self.session.ttl()) => Ok(Next::Look),
         }
     }
 

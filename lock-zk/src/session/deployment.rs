@@ -3,7 +3,7 @@
 
 use std::sync::Weak;
 
-use lock_core::{Effect, Error, Result, keep::errors::rejected};
+use lock_core::{Clock, Error, Result, keep::errors::misconfigured};
 use zookeeper_client::{CreateMode, Error as ZkError};
 
 use crate::{
@@ -42,8 +42,12 @@ async fn look(session: &Session) -> Result<()> {
         tokio::join!(exchange.sync("/"), exchange.stat("/"), exchange.data(&config.prefix));
     synced.map_err(|error| error::read_failed("connect", error))?;
     if let Ok(None) = root {
-        let why = format!("the chroot {} does not exist; create it first", config.chroot);
-        return Err(rejected(STORE, "connect", Effect::None, why));
+        let chroot = &config.chroot;
+        let why = format!(
+            "there is no chroot {chroot}: create the node, and those above it, such as with \
+             zkCli's `create {chroot}`, or name another one"
+        );
+        return Err(misconfigured(STORE, "connect", why));
     }
     match prefix {
         Ok(_) => Ok(()),
@@ -65,7 +69,7 @@ async fn may_create(session: &Session) -> Result<()> {
         // Not of the root, which this login need not be able to read.
         let added = added.and_then(|()| multi.add_check_version(path, NEVER));
         added.map_err(|error| error::read_failed("connect", error))?;
-        match exchange.commit(multi).await {
+        match exchange.commit(multi).await.map_err(ZkError::from) {
             // The directory above it does not exist either.
             Err(ZkError::NoNode) => {}
             Err(error) if error::meaning(&error) == Meaning::Denied => {
@@ -92,8 +96,8 @@ pub(crate) async fn ask_deployment(session: Weak<Session>) {
     let (deadline, route) = (alive.deadline.clone(), alive.route.clone());
     drop(alive);
     let sent = exchange.sent;
-    let members = tokio::time::timeout(deadline.ttl / 2, exchange.config()).await;
-    if let Ok(Ok((members, _))) = members
+    let members = Clock::Boot.timeout(deadline.ttl / 2, exchange.config()).await;
+    if let Some(Ok((members, _))) = members
         && members.is_empty()
         && probe::stands_alone(&route).await
     {

@@ -28,7 +28,7 @@ pub(crate) async fn work(
 ) {
     loop {
         left.wait().await;
-        tokio::time::sleep(PAUSE).await;
+        Clock::Boot.sleep(PAUSE).await;
         if end_if_lost(&session, &pool) {
             return;
         }

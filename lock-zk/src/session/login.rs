@@ -44,7 +44,7 @@ impl Session {
         if newest.login.as_ref() == Some(&read) {
             let recent = newest.since.is_some_and(|since| asked.since(since) < RECENT);
             if recent {
-                tokio::time::sleep(PAUSE).await;
+                Clock::Boot.sleep(PAUSE).await;
             }
             return recent;
         }
@@ -56,7 +56,7 @@ impl Session {
                 true
             }
             Err(error) => {
-                tokio::time::sleep(PAUSE).await;
+                Clock::Boot.sleep(PAUSE).await;
                 error::meaning(&error) == Meaning::Unanswered
             }
         }

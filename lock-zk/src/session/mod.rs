@@ -265,9 +265,9 @@ impl Session {
     /// [`Error::Unavailable`] if it did not within 4 s.
     pub(crate) async fn close(&self) -> Result<()> {
         self.finish(End::Closed);
-        let ended = tokio::time::timeout(limits::CLOSE, self.terminated.cancelled()).await;
+        let ended = Clock::Boot.timeout(limits::CLOSE, self.terminated.cancelled()).await;
         let why = "the server did not confirm the end of the session; it ends with its TTL";
-        ended.map_err(|_| error::unavailable("close", Effect::Unknown, why))
+        ended.ok_or_else(|| error::unavailable("close", Effect::Unknown, why))
     }
 }
 

@@ -14,13 +14,13 @@ use std::{
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::Clock;
-use tokio::{sync::Notify, time::timeout};
+use tokio::sync::Notify;
 use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     error,
     session::{Session, attempt::Attempt, unwatched::STEP},
-    wire::watches::{LOOK, Watch},
+    wire::watches::{LOOK, Watch, Whose},
 };
 
 /// Looks for the nodes that got no watch, with one request for all of them. A server before 3.6
@@ -49,7 +49,7 @@ pub(crate) async fn look(session: Weak<Session>, crowded: Arc<Notify>) {
     loop {
         crowded.notified().await;
         while look_after(&session).await {
-            tokio::time::sleep(LOOK).await;
+            Clock::Boot.sleep(LOOK).await;
         }
     }
 }
@@ -64,7 +64,7 @@ pub(crate) async fn watch(session: Weak<Session>, first: Arc<Notify>) {
         for attempt in grown {
             watched.push(watch_one(session.clone(), attempt));
         }
-        let more = timeout(pause, first.notified());
+        let more = Clock::Boot.timeout(pause, first.notified());
         tokio::pin!(more);
         loop {
             tokio::select! {
@@ -101,7 +101,7 @@ async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
             }
             Err(ZkError::NoNode) => return alive.gone(),
             // Same as in `Session::again`: a loop without a pause might hold up a shutdown.
-            Err(error) if error::may_succeed_later(&error) => tokio::time::sleep(STEP).await,
+            Err(error) if error::may_succeed_later(&error) => Clock::Boot.sleep(STEP).await,
             Ok(None) => return,
             Err(error) => {
                 tracing::warn!(target: "distlock", %error, "a revoke of a lock will not be noticed");
@@ -118,5 +118,5 @@ async fn arm(session: &Weak<Session>, attempt: &Attempt) -> Result<Option<Watch>
     if attempt.has_ended() {
         return Ok(None);
     }
-    Ok(Some(exchange.watch_end(&node.path).await?))
+    Ok(Some(exchange.watch_end(&node.path, Whose::Own).await?))
 }

@@ -124,7 +124,7 @@ impl Sessions {
         let weak = Arc::downgrade(self);
         self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
-            let opened = tokio::time::timeout(ttl, client).await;
+            let opened = Clock::Boot.timeout(ttl, client).await;
             let Some(sessions) = weak.upgrade() else { return };
             let opened = match opened.unwrap_or(Err(ZkError::Timeout)) {
                 Ok(client) => Ok(sessions.start(client, sent).await),
@@ -159,7 +159,7 @@ impl Sessions {
         // `renewal::follow` below is told of a break meanwhile.
         deployment::ask_deployment(weak.clone()).await;
         // So that the first acquire need not read it. If this fails, that acquire reads it.
-        drop(tokio::time::timeout(session.ttl() / 4, session.above()).await);
+        drop(Clock::Boot.timeout(session.ttl() / 4, session.above()).await);
         self.runtime.spawn(renewal::follow(
             weak,
             states,

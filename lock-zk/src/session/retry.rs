@@ -9,12 +9,12 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use lock_core::{Error, Result};
+use lock_core::{Clock, Effect, Error, Result, keep::errors::rejected};
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error as ZkError, Stat};
 
 use crate::{
-    error::{self, Meaning, vanished},
+    error::{self, Meaning, STORE, vanished},
     layout::{child, floor::Above, listing, path},
     session::{
         Session,
@@ -112,7 +112,8 @@ impl Session {
     ///
     /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the attempt is
     /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as the nodes
-    /// behind it do: with the new floor its token would be above theirs.
+    /// behind it do: with the new floor its token would be above theirs. [`Error::Rejected`] if the
+    /// numbers of the directory come to an end.
     pub(crate) async fn own(
         &self,
         attempt: &Attempt,
@@ -123,11 +124,34 @@ impl Session {
             return Ok(None);
         }
         let Some(sequence) = child::sequence(&path) else { return Ok(None) };
+        self.check_sequence(&path, sequence)?;
         let Some(token) = self.above().await?.token(stat) else {
             attempt.overtake();
             return Err(vanished());
         };
         Ok(Some(Node { path, sequence, token }))
+    }
+
+    /// Refuses a node whose number is one of the last, and tells early that they come to an end.
+    fn check_sequence(&self, path: &str, sequence: i32) -> Result<()> {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let directory = format!("{}{directory}", self.config.chroot);
+        if child::is_used_up(sequence) {
+            let why = format!(
+                "{directory} has had 2^31 entries, nearly, and the server counts no further: leave \
+                 the name alone until the server has deleted the empty directory, which takes a \
+                 minute or two, or delete it"
+            );
+            return Err(rejected(STORE, "acquire", Effect::None, why));
+        }
+        if let Some(left) = child::left_to_tell(sequence) {
+            tracing::warn!(
+                target: "distlock", directory, left,
+                "after so many more entries this directory must be deleted: leave the name alone \
+                 until the server does it, or do it yourself"
+            );
+        }
+        Ok(())
     }
 
     /// Returns the token floor's record for nodes that earlier answers have told of. It is at least
@@ -260,7 +284,7 @@ impl Session {
         self.hear_of_end(&error);
         match error::meaning(&error) {
             Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
-                tokio::time::sleep(PAUSE).await;
+                Clock::Boot.sleep(PAUSE).await;
                 Ok(())
             }
             Meaning::Denied if self.log_in_anew().await => Ok(()),

@@ -2,49 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use zookeeper_client::{Client, Error as ZkError};
 
-use crate::wire::route::Route;
-
-/// How long a try to connect may take before another one starts beside it, if there are several
-/// hosts; and the most tries at the same time.
-const HEDGE: Duration = Duration::from_millis(200);
-const MOST_TRIES: usize = 16;
-
-/// Returns the least number of hosts to give to the client crate.
-///
-/// When no host can be reached, its pauses double from one round over all hosts to the next. So a
-/// single host that was away for a moment longer than half the TTL would be tried again too late
-/// for the session. Within a round the pauses grow slowly. So each host is given several times:
-/// this many keep the longest pause within a TTL short, and outages of up to 3/4 of the TTL are
-/// survived.
-fn pacing(ttl: Duration) -> usize {
-    // A TTL is at most some minutes.
-    6 + usize::try_from(ttl.as_secs() / 2).unwrap_or(0).min(30)
-}
+use crate::wire::{probe, route::Route};
 
 /// Opens a session at any of the hosts.
 ///
-/// The client crate tries them one after the other in random order, and waits for one that swallows
-/// packets for two fifths of the timeout. So if there are several, more tries start beside a slow
-/// one. The first to succeed wins, and the sessions of the others are closed.
+/// The client crate tries them one after the other in random order, and a silent one holds it up.
+/// So if there are several, they are asked first for a sign of life, and the silent ones are given
+/// to the crate once only. One session is opened: a server that is slow, such as after an outage,
+/// must not get more of them.
 ///
 /// Returns also the newest login that the session has.
 pub(crate) async fn connect(
     route: Arc<Route>,
     ttl: Duration,
 ) -> Result<(Client, Option<String>), ZkError> {
-    let ensemble = route.ensemble(pacing(ttl));
+    let silent = probe::silent(&route).await;
     let (connector, login) = route.connector(ttl);
-    let mut tries = FuturesUnordered::new();
-    loop {
-        if tries.is_empty() || route.hosts.len() > 1 && tries.len() < MOST_TRIES {
-            tries.push(connector.clone().connect(&ensemble));
-        }
-        tokio::select! {
-            Some(connected) = tries.next() => return connected.map(|client| (client, login)),
-            () = tokio::time::sleep(HEDGE) => {}
-        }
-    }
+    let client = connector.connect(&route.ensemble(ttl, &silent)).await?;
+    Ok((client, login))
 }

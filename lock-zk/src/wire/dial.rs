@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use lock_core::{
-    Encryption, Tls,
+    Clock, Encryption, Tls,
     duration::shown,
     keep::tls::{client_config, server_name},
 };
@@ -11,7 +11,6 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, lookup_host},
     task::spawn_blocking,
-    time::timeout,
 };
 use tokio_rustls::{
     TlsConnector,
@@ -87,7 +86,7 @@ impl Dialer {
     }
 
     async fn within<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        timeout(self.limit, work).await.unwrap_or_else(|_| {
+        Clock::Boot.timeout(self.limit, work).await.unwrap_or_else(|| {
             let silent = format!("no connection in {}", shown(self.limit));
             Err(io::Error::new(io::ErrorKind::TimedOut, silent))
         })
@@ -117,7 +116,7 @@ pub(crate) async fn speaks_tls(host: &str) -> bool {
         let stream = TcpStream::connect(host).await?;
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
     };
-    let Ok(Err(error)) = timeout(GREETING, greeting).await else { return false };
+    let Some(Err(error)) = Clock::Boot.timeout(GREETING, greeting).await else { return false };
     let answer = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     answer.is_some_and(|answer| !matches!(answer, rustls::Error::InvalidMessage(_)))
 }

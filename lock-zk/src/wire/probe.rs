@@ -7,15 +7,17 @@
 
 use std::{io, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
-use futures_util::future::{join_all, pending};
-use lock_core::duration::shown;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    time::{sleep, timeout},
+use futures_util::{
+    StreamExt,
+    future::{join_all, pending},
+    stream::FuturesUnordered,
 };
+use lock_core::{Clock, duration::shown};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::wire::{
     dial::{Dialer, Stream, speaks_tls},
+    own_client,
     route::Route,
     tls_error::{certificate_refused, explained, is_certificate_refused},
 };
@@ -35,6 +37,8 @@ const HOST_LIMIT: Duration = Duration::from_millis(200);
 const SILENCE: Duration = Duration::from_secs(1);
 /// The most time for the questions to all servers.
 const MODE_LIMIT: Duration = Duration::from_secs(1);
+/// How long a host may take for a sign of life before a session is opened.
+const LIFE: Duration = Duration::from_millis(200);
 /// The most time for the answer to a handshake, and then for the end of that session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -93,10 +97,11 @@ pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timi
     let mut failure = io::Error::other("no host to connect to");
     let mut certificates = !hosts.is_empty();
     for host in hosts {
-        let answer = timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|_| {
-            let silent = format!("no answer in {}", shown(limit));
-            Err(io::Error::new(io::ErrorKind::TimedOut, silent))
-        });
+        let answer =
+            Clock::Boot.timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|| {
+                let silent = format!("no answer in {}", shown(limit));
+                Err(io::Error::new(io::ErrorKind::TimedOut, silent))
+            });
         match answer {
             Ok(timing) => return Ok(timing),
             Err(error) => {
@@ -116,7 +121,7 @@ async fn first_answer(host: &str, dialer: &Dialer) -> io::Result<Timing> {
         return asked.await.map_err(explained);
     }
     let silent = async {
-        sleep(SILENCE).await;
+        Clock::Boot.sleep(SILENCE).await;
         if !speaks_tls(host).await {
             pending().await
         }
@@ -146,6 +151,39 @@ pub(crate) async fn stands_alone(route: &Route) -> bool {
     says_alone(&ask_all(route, b"srvr").await)
 }
 
+/// Returns which of several hosts give no sign of life at once; none if none of them does: then the
+/// way to them is slow. A host that refuses the connection, or the question, holds nobody up.
+pub(crate) async fn silent(route: &Route) -> Vec<usize> {
+    // The others are not reached without the caller's own TLS.
+    let can_ask = |(_, host): &(usize, &String)| !host.starts_with(own_client::TLS);
+    let mut silent: Vec<_> = route.servers.iter().enumerate().filter(can_ask).collect();
+    if route.servers.len() < 2 {
+        return Vec::new();
+    }
+    let asks = silent.iter().map(|(number, host)| async move {
+        // Each server answers it, also one that does not permit it.
+        if let Ok(stream) = route.dialer.host(host).await {
+            let _ = word(stream, b"ruok").await;
+        }
+        *number
+    });
+    let mut asks: FuturesUnordered<_> = asks.collect();
+    let mut alive = Vec::new();
+    let asked = async {
+        while let Some(number) = asks.next().await {
+            alive.push(number);
+        }
+    };
+    let _ = Clock::Boot.timeout(LIFE, asked).await;
+    drop(asks);
+    silent.retain(|(number, _)| !alive.contains(number));
+    if alive.is_empty() {
+        Vec::new()
+    } else {
+        silent.into_iter().map(|(number, _)| number).collect()
+    }
+}
+
 /// Asks all servers with a command of four letters. Returns their answers; none if a name is not
 /// known or one is silent.
 pub(crate) async fn ask_all(route: &Route, command: &[u8; 4]) -> Vec<io::Result<String>> {
@@ -160,7 +198,7 @@ pub(crate) async fn ask_all(route: &Route, command: &[u8; 4]) -> Vec<io::Result<
         let asks = addresses.into_iter().map(|(host, addr)| one(dialer, host, addr, command));
         io::Result::Ok(join_all(asks).await)
     };
-    timeout(MODE_LIMIT, asked).await.map_or_else(|_| Vec::new(), Result::unwrap_or_default)
+    Clock::Boot.timeout(MODE_LIMIT, asked).await.map_or_else(Vec::new, Result::unwrap_or_default)
 }
 
 async fn one(
@@ -208,14 +246,15 @@ async fn grant(mut stream: Box<dyn Stream>, wish: i32) -> io::Result<Duration> {
     stream.flush().await?;
     // In a task: if the caller leaves, the session must not stay for its whole timeout.
     let granted = tokio::spawn(async move {
-        let answer = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await??;
+        let answer = Clock::Boot.timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
+        let answer = answer.ok_or(io::ErrorKind::TimedOut)??;
         let granted = parse(&answer).ok_or_else(|| io::Error::other(FOREIGN))?;
         let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
         stream.write_all(&frame(&close)).await?;
         stream.flush().await?;
         // So that the session is gone on return; some servers close the connection instead of an
         // answer.
-        let _ = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
+        let _ = Clock::Boot.timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
         Ok(granted)
     });
     granted.await.map_err(io::Error::other)?

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use lock_core::Instant;
 use tokio::sync::OwnedSemaphorePermit;
 use zookeeper_client::{
-    Client, CreateOptions, CreateSequence, Error as ZkError, MultiWriteResult, MultiWriter,
-    OneshotWatcher, Stat,
+    Client, CreateOptions, CreateSequence, Error as ZkError, MultiWriteError, MultiWriteResult,
+    MultiWriter, OneshotWatcher, Stat,
 };
 
 use crate::{
     error,
-    wire::watches::{Watch, Watches},
+    wire::watches::{Watch, Watches, Whose},
 };
 
 /// Counts the answers of a session's requests.
@@ -58,10 +58,14 @@ impl Exchange {
 
     async fn count<T>(&self, reply: impl Future<Output = Answer<T>>, writes: bool) -> Answer<T> {
         let reply = reply.await;
-        if reply.as_ref().err().is_none_or(error::is_an_answer) {
+        self.hear(reply.as_ref().err(), writes);
+        reply
+    }
+
+    fn hear(&self, failure: Option<&ZkError>, writes: bool) {
+        if failure.is_none_or(error::is_an_answer) {
             self.answers.count(self.sent, writes);
         }
-        reply
     }
 
     pub(crate) fn list(&self, directory: &str) -> impl Future<Output = Answer<Vec<String>>> + Send {
@@ -98,8 +102,8 @@ impl Exchange {
     /// # Errors
     ///
     /// [`ZkError::NoNode`] if it has ended.
-    pub(crate) async fn watch_end(&self, path: &str) -> Answer<Watch> {
-        let Some(room) = self.watches.take(path) else {
+    pub(crate) async fn watch_end(&self, path: &str, whose: Whose) -> Answer<Watch> {
+        let Some(room) = self.watches.take(path, whose) else {
             return self.stat(path).await?.map(|_| Watch(None)).ok_or(ZkError::NoNode);
         };
         let (_, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
@@ -112,7 +116,7 @@ impl Exchange {
     ///
     /// [`ZkError::NoNode`] if it has ended.
     pub(crate) async fn watch_data(&self, path: &str) -> Answer<((Vec<u8>, Stat), Watch)> {
-        let Some(room) = self.watches.take(path) else {
+        let Some(room) = self.watches.take(path, Whose::Other) else {
             return Ok((self.data(path).await?, Watch(None)));
         };
         let (data, stat, watcher) = self.read(self.client.get_and_watch_data(path)).await?;
@@ -125,7 +129,7 @@ impl Exchange {
     ///
     /// [`ZkError::NoNode`] if there is none.
     pub(crate) async fn watch_children(&self, path: &str) -> Answer<(Vec<String>, Watch)> {
-        let Some(room) = self.watches.take(path) else {
+        let Some(room) = self.watches.take(path, Whose::Other) else {
             return Ok((self.list(path).await?, Watch(None)));
         };
         let (children, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
@@ -134,7 +138,7 @@ impl Exchange {
 
     /// Looks whether a node exists, and watches its creation or end.
     pub(crate) async fn watch_stat(&self, path: &str) -> Answer<(Option<Stat>, Watch)> {
-        let Some(room) = self.watches.take(path) else {
+        let Some(room) = self.watches.take(path, Whose::Other) else {
             return Ok((self.stat(path).await?, Watch(None)));
         };
         let (stat, watcher) = self.watch_always(path).await?;
@@ -185,7 +189,7 @@ impl Exchange {
         let commit = self.commit(multi);
         async move {
             added?;
-            commit.await.map(drop)
+            Ok(commit.await.map(drop)?)
         }
     }
 
@@ -198,10 +202,21 @@ impl Exchange {
     pub(crate) fn commit(
         &self,
         mut multi: MultiWriter<'_>,
-    ) -> impl Future<Output = Answer<Vec<MultiWriteResult>>> + Send {
+    ) -> impl Future<Output = Result<Vec<MultiWriteResult>, MultiWriteError>> + Send {
         let reply = multi.commit();
-        // If the leader found one of the writes impossible, a majority knows. But it also refuses
-        // each write if the session is over.
-        self.write(async { reply.await.map_err(ZkError::from) })
+        async move {
+            let reply = reply.await;
+            // If the leader found one of the writes impossible, a majority knows. But it also
+            // refuses each write if the session is over.
+            self.hear(reply.as_ref().err().map(reason), true);
+            reply
+        }
+    }
+}
+
+fn reason(error: &MultiWriteError) -> &ZkError {
+    match error {
+        MultiWriteError::RequestFailed { source } => source,
+        MultiWriteError::OperationFailed { source, .. } => source,
     }
 }

@@ -17,6 +17,8 @@ use crate::{
 
 /// The most time for one connection.
 const CONNECT: Duration = Duration::from_secs(3);
+/// A server that is silent for less is not left for another one: it may be busy.
+const LEAST_SILENCE: Duration = Duration::from_millis(500);
 
 /// The way of all sessions of a client.
 pub(crate) struct Route {
@@ -70,16 +72,18 @@ impl Route {
             connector = connector.with_auth(SCHEME, login.as_bytes());
         }
         let connector = connector.with_session_timeout(ttl).with_readonly(false);
-        let silence = self.silence.unwrap_or(Duration::ZERO);
+        let silence = self.silence.unwrap_or_else(|| silence(ttl, self.hosts.len()));
         (connector.with_connection_timeout(silence), logins.last().cloned())
     }
 
-    /// Returns the client crate's connect string. It repeats the hosts until there are at least
-    /// this many.
-    pub(crate) fn ensemble(&self, hosts: usize) -> String {
-        let rounds = hosts.div_ceil(self.hosts.len());
-        let all = vec![self.hosts.join(","); rounds].join(",");
-        format!("{all}{}", self.chroot)
+    /// Returns the client crate's connect string for sessions of this TTL. It has the silent ones
+    /// of the hosts once only.
+    pub(crate) fn ensemble(&self, ttl: Duration, silent: &[usize]) -> String {
+        let others = self.hosts.iter().enumerate().filter(|(host, _)| !silent.contains(host));
+        let others: Vec<_> = others.map(|(_, host)| host.as_str()).collect();
+        let mut all = vec![self.hosts.join(",")];
+        all.resize(rounds(ttl, self.hosts.len()), others.join(","));
+        format!("{}{}", all.join(","), self.chroot)
     }
 
     /// Returns why connections with TLS were not made last, or broke; nothing if none failed.
@@ -94,6 +98,35 @@ impl Route {
     }
 }
 
+/// Returns how often each host is given to the client crate.
+///
+/// When no host can be reached, its pauses double from one round over all hosts to the next. So a
+/// single host that was away for a moment longer than half the TTL would be tried again too late
+/// for the session. Within a round the pauses grow slowly. So each host is given several times:
+/// that keeps the longest pause within a TTL short, and outages of up to 3/4 of the TTL are
+/// survived.
+fn rounds(ttl: Duration, hosts: usize) -> usize {
+    // A TTL is at most some minutes.
+    let pacing = 6 + usize::try_from(ttl.as_secs() / 2).unwrap_or(0).min(30);
+    (pacing / hosts.max(1)).max(1)
+}
+
+/// Returns how long a server may be silent before it is left; zero for the client crate's own
+/// limit, two fifths of the TTL.
+///
+/// The crate then tries one host after the other, in random order, and this is also its limit for
+/// each of them. A host that is cut off swallows packets, and it is given several times. So the
+/// limit is so short that half of the TTL is enough to notice the silence and to try all silent
+/// hosts of a minority in vain: from six ticks on, more is left before the deadline.
+fn silence(ttl: Duration, hosts: usize) -> Duration {
+    if hosts < 2 {
+        return Duration::ZERO;
+    }
+    let in_vain = ((hosts - 1) / 2).max(1) * rounds(ttl, hosts);
+    let limit = ttl / u32::try_from(2 * (1 + in_vain)).unwrap_or(u32::MAX);
+    limit.max(LEAST_SILENCE).min(ttl * 2 / 5)
+}
+
 /// Without the connector, which may have a login.
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,5 +135,29 @@ impl fmt::Debug for Route {
             .field("login", &self.login)
             .field("tunnels", &self.tunnels)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From six ticks on, the deadline is 11/20 of the TTL or more after a server fell silent.
+    #[test]
+    fn a_minority_of_silent_hosts_is_left_within_the_deadline() {
+        for (millis, hosts) in [(4000, 3), (8000, 3), (15_000, 3), (60_000, 3), (15_000, 5)] {
+            let ttl = Duration::from_millis(millis);
+            let (silence, rounds) = (silence(ttl, hosts), rounds(ttl, hosts));
+            let in_vain = u32::try_from((hosts - 1) / 2 * rounds).unwrap();
+            // The crate looks eight times per limit.
+            let left = silence * 9 / 8 + silence * in_vain;
+            assert!(left <= ttl * 11 / 20, "{ttl:?} of {hosts}: {silence:?}, {rounds} rounds");
+            assert!(silence >= LEAST_SILENCE && silence <= Duration::from_secs(3), "{silence:?}");
+        }
+        for millis in [500, 1000, 2000] {
+            let ttl = Duration::from_millis(millis);
+            assert!(silence(ttl, 3) <= ttl * 2 / 5);
+        }
+        assert_eq!(silence(Duration::from_secs(15), 1), Duration::ZERO);
     }
 }

@@ -5,7 +5,8 @@
 //! is answered it breaks the connection, and so after every reconnect, until the session is dead.
 //! (It also repeats the watches on children in each frame, until a server refuses it.) So only as
 //! many watches exist in a session as fit into one frame. All other nodes are looked at now and
-//! then.
+//! then. One request looks at all own nodes together, but each waiter looks by itself. So own nodes
+//! get half of the room: however many locks a session holds, its waiters find some.
 
 use std::{
     future::poll_fn,
@@ -17,20 +18,30 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
-use lock_core::keep::poison::lock;
+use lock_core::{Clock, keep::poison::lock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{EventType, OneshotWatcher};
 
 /// The most bytes of all watched paths of a session together. The client crate's limit is 128 KiB.
 const MOST_BYTES: usize = 112 * 1024;
+/// The most of them for own nodes.
+const MOST_OWN_BYTES: usize = MOST_BYTES / 2;
 /// How often a node without a watch is looked at.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// The watches of a session, as many as there is room for.
 #[derive(Clone, Debug)]
 pub(crate) struct Watches {
-    free: Arc<Semaphore>,
+    own: Arc<Semaphore>,
+    others: Arc<Semaphore>,
     chroot: usize,
+}
+
+/// Whose node is watched.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Whose {
+    Own,
+    Other,
 }
 
 /// A watch and its room, or none where there is no room.
@@ -50,13 +61,19 @@ impl Watches {
     /// Makes the watches of a session; all room is free. The server's paths are longer by the
     /// chroot.
     pub(crate) fn new(chroot: &str) -> Self {
-        Self { free: Arc::new(Semaphore::new(MOST_BYTES)), chroot: chroot.len() }
+        let room = |bytes| Arc::new(Semaphore::new(bytes));
+        let (own, others) = (room(MOST_OWN_BYTES), room(MOST_BYTES - MOST_OWN_BYTES));
+        Self { own, others, chroot: chroot.len() }
     }
 
     /// Takes room for a path, if there is enough.
-    pub(super) fn take(&self, path: &str) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn take(&self, path: &str, whose: Whose) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(self.chroot + path.len()).ok()?;
-        self.free.clone().try_acquire_many_owned(bytes).ok()
+        let room = match whose {
+            Whose::Own => &self.own,
+            Whose::Other => &self.others,
+        };
+        room.clone().try_acquire_many_owned(bytes).ok()
     }
 }
 
@@ -100,7 +117,7 @@ impl Watch {
         match self.0 {
             Some((watcher, _room)) => watcher.changed().await.event_type,
             None => {
-                tokio::time::sleep(LOOK).await;
+                Clock::Boot.sleep(LOOK).await;
                 EventType::NodeDataChanged
             }
         }

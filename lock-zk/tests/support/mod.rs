@@ -26,7 +26,7 @@ use tokio::{
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest session of a lab server, and one that is kept through a short fault.
 pub const SHORT: Duration = Duration::from_secs(2);
-const CALM: &str = "?ttl=100s";
+pub const CALM: &str = "?ttl=100s";
 
 /// Servers start two at a time: each takes a core for seconds, and must not take half a minute.
 pub static STARTS: Semaphore = Semaphore::const_new(2);

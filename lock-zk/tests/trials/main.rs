@@ -30,5 +30,7 @@ lock_lab::network_tests!(
     partition::a_holder_beside_a_cut_off_leader_is_told_before_the_next_grant,
     partition::an_ensemble_that_does_not_know_its_members_is_no_standalone_server,
     partition::holding_survives_the_end_of_the_leader,
+    partition::holding_survives_the_silence_of_a_follower,
+    partition::holding_survives_the_silence_of_the_leader,
     rights::a_root_that_cannot_be_read_costs_no_lock,
 );

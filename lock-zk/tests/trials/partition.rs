@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use lock_core::{Clock, Instant, Locks, LossReason, Overlap};
+use lock_core::{Clock, Instant, LockGuard, Locks, LossReason, Overlap};
 use lock_lab::{Network, Place, Side, ZooKeeperCluster};
 
 use crate::{
@@ -124,6 +124,59 @@ pub async fn holding_survives_the_end_of_the_leader() -> Outcome {
     // By the new leader, which would end a session that it does not hear of.
     outlives(&guard, Duration::from_secs(TTL)).await;
     holder.side.run(async move { guard.release().await }).await?;
+    Ok(())
+}
+
+/// Clients that hold a lock each.
+async fn holders(
+    network: &Network,
+    url: &str,
+    count: usize,
+) -> Result<Vec<(Client, LockGuard)>, Box<dyn Error>> {
+    let mut holders = Vec::new();
+    for number in 0..count {
+        let client = Client::start(network, url.to_owned()).await?;
+        let acquire = client.locks.lock(format!("kept-{number}"))?.acquire();
+        let guard = client.side.run(acquire).await?;
+        holders.push((client, guard));
+    }
+    Ok(holders)
+}
+
+/// It is cut off and does not end, so connections to it are never refused. Its clients leave it in
+/// time, also those that pick it again.
+pub async fn holding_survives_the_silence_of_a_follower() -> Outcome {
+    const TTL: Duration = Duration::from_secs(8);
+    let network = Network::new()?;
+    let cluster = cluster(lab(), &network).await?;
+    let url = format!("{}?ttl={}s", cluster.url(), TTL.as_secs());
+    let holders = holders(&network, &url, 8).await?;
+    for round in 0..lock_lab::size(3, 12) {
+        let leader = cluster.leader().await?;
+        let silent = (leader + 1 + usize::from(round % 2 == 0)) % 3;
+        network.isolate(cluster.place(silent))?;
+        for (_, guard) in &holders {
+            outlives(guard, TTL).await;
+        }
+        network.rejoin(cluster.place(silent))?;
+        // It looks for a leader with pauses that grow up to a minute.
+        cluster.node(silent).restart().await?;
+    }
+    Ok(())
+}
+
+/// The others miss it after 2 s, and then elect another one.
+pub async fn holding_survives_the_silence_of_the_leader() -> Outcome {
+    const TTL: Duration = Duration::from_secs(12);
+    let network = Network::new()?;
+    let cluster = impatient(&network).await?;
+    let url = format!("{}?ttl={}s", cluster.url(), TTL.as_secs());
+    let holders = holders(&network, &url, 8).await?;
+    let leader = cluster.leader().await?;
+    network.isolate(cluster.place(leader))?;
+    for (_, guard) in &holders {
+        outlives(guard, TTL).await;
+    }
     Ok(())
 }
 

@@ -1,0 +1,167 @@
+//! The way into the queue: from the request for a node to the node.
+
+use futures_util::future::{join_all, try_join_all};
+use lock_core::Result;
+use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteError, MultiWriteResult, Stat};
+
+use crate::{
+    acquire::{Acquire, directories::Missing},
+    error::{self, vanished},
+    layout::{child, values::Values},
+    session::attempt::Node,
+    wire::{requests::Answer, turns::Turn},
+};
+
+/// The answers to one flight: the paths and stats of the nodes, or why there are none; and the
+/// directories' children.
+type Flight = (Result<Vec<(String, Stat)>, MultiWriteError>, Vec<Answer<Vec<String>>>);
+
+impl Acquire {
+    /// Creates the node and lists the queue in one flight. The server keeps the order of a
+    /// session's requests, so the list shows all entries before the node.
+    pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
+        let (stem, note) = self.wanted();
+        let options = CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
+        loop {
+            let exchange = self.session.begin_in_turn(self.turn()).await?;
+            // Not before its turn: a caller that leaves until then has nothing to clean up.
+            self.attempt.ask();
+            let create = exchange.create(&stem, &note, &options);
+            let list = exchange.list(&self.directory);
+            let (created, listed) = tokio::join!(create, list);
+            drop(exchange);
+            let node = match created {
+                Ok((stat, sequence)) => {
+                    self.session.own(&self.attempt, format!("{stem}{sequence}"), &stat).await?
+                }
+                Err(ZkError::NoNode) => {
+                    let missing = Missing::one(&self.directory);
+                    let entered = Box::pin(enter_all(&[self], self.turn(), missing)).await?;
+                    return entered.into_iter().next().ok_or_else(vanished);
+                }
+                Err(error) => {
+                    self.session.again("create", error).await?;
+                    self.find().await?
+                }
+            };
+            let Some(node) = node else { continue };
+            return self.entered(node, listed).await;
+        }
+    }
+
+    /// Finds the node that an unanswered creation may have left. Should there be two, the later one
+    /// is deleted.
+    async fn find(&self) -> Result<Option<Node>> {
+        let (session, directory) = (&self.session, &self.directory);
+        let mut own = session.nodes_of(directory, self.attempt.id).await?.into_iter();
+        let Some(name) = own.next() else { return Ok(None) };
+        for surplus in own {
+            session.remove(&format!("{directory}/{surplus}")).await?;
+        }
+        let path = format!("{directory}/{name}");
+        let Some(stat) = session.stat(&path).await? else { return Ok(None) };
+        session.own(&self.attempt, path, &stat).await
+    }
+
+    /// The path of the node, without the sequence, and its data.
+    pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
+        let stem = child::stem(self.caller.id(), self.attempt.request.kind);
+        let note = self.attempt.note(None, &Values::new(self.attempt.request.value.clone()));
+        (format!("{}/{stem}", self.directory), note)
+    }
+
+    /// Records the node, and lists the queue if the list of the same flight does not show the node.
+    async fn entered(
+        &self,
+        node: Node,
+        listed: Result<Vec<String>, ZkError>,
+    ) -> Result<(&Node, Vec<String>)> {
+        let node = self.attempt.created(node).ok_or_else(vanished)?;
+        self.session.unwatched.add(&self.attempt);
+        match listed {
+            Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
+            _ => Ok((node, self.session.list(&self.directory, self.turn()).await?)),
+        }
+    }
+}
+
+/// Same as [`Acquire::enter`], with the nodes of all attempts of a session or none. Makes also the
+/// directories that are missing: containers, which the server deletes when they have become empty.
+pub(crate) async fn enter_all<'a>(
+    all: &[&'a Acquire],
+    turn: Turn,
+    mut missing: Missing,
+) -> Result<Vec<(&'a Node, Vec<String>)>> {
+    let Some(Acquire { session, .. }) = all.first() else { return Ok(Vec::new()) };
+    loop {
+        let (created, lists) = create_all(all, turn, &missing).await?;
+        let not_found = all.iter().zip(&lists);
+        let not_found = not_found.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
+        let not_found = not_found.map(|(acquire, _)| acquire.directory.as_str());
+        let nodes = match created {
+            Ok(created) => own_all(all, created).await?,
+            Err(error) if missing.learn(&error, not_found) => continue,
+            Err(error) => {
+                session.again("create", error.into()).await?;
+                let Some(nodes) = find_all(all).await? else { continue };
+                nodes
+            }
+        };
+        let entered = all.iter().zip(nodes).zip(lists);
+        let entered = entered.map(|((acquire, node), list)| acquire.entered(node, list));
+        return try_join_all(entered).await;
+    }
+}
+
+/// Creates all nodes with one request, and lists their directories in the same flight.
+async fn create_all(all: &[&Acquire], turn: Turn, missing: &Missing) -> Result<Flight> {
+    let session = &all[0].session;
+    let acls = session.config.access.acls();
+    let exchange = &session.begin_in_turn(turn).await?;
+    let mut multi = exchange.transaction();
+    let mut added = missing.add_to(&mut multi, &CreateMode::Container.with_acls(acls));
+    let options = CreateMode::EphemeralSequential.with_acls(acls);
+    for acquire in all {
+        acquire.attempt.ask();
+        let (stem, note) = acquire.wanted();
+        added = added.and_then(|()| multi.add_create(&stem, &note, &options));
+    }
+    added.map_err(|error| error::write_failed("create", error))?;
+    let create = exchange.commit(multi);
+    let lists = all.iter().map(|acquire| exchange.list(&acquire.directory));
+    let (created, lists) = tokio::join!(create, join_all(lists));
+    let node = |result| match result {
+        MultiWriteResult::Create { path, stat } => Some((path, stat)),
+        _ => None,
+    };
+    let nodes = |results: Vec<_>| results.into_iter().skip(missing.len()).filter_map(node);
+    Ok((created.map(|results| nodes(results).collect()), lists))
+}
+
+/// Returns the nodes that one transaction has created. The stat of one holds for all. Servers
+/// before 3.9 send none in their answer (ZOOKEEPER-4026), so it is read then.
+async fn own_all(all: &[&Acquire], created: Vec<(String, Stat)>) -> Result<Vec<Node>> {
+    let session = &all[0].session;
+    let (path, stat) = created.first().ok_or_else(vanished)?;
+    let stat = match stat.is_invalid() {
+        true => session.stat(path).await?.ok_or_else(vanished)?,
+        false => *stat,
+    };
+    let nodes = all.iter().zip(created);
+    let nodes = nodes.map(|(acquire, (path, _))| session.own(&acquire.attempt, path, &stat));
+    try_join_all(nodes).await?.into_iter().collect::<Option<_>>().ok_or_else(vanished)
+}
+
+/// Finds the nodes that an unanswered creation may have left: all or none, unless one was deleted
+/// since.
+async fn find_all(all: &[&Acquire]) -> Result<Option<Vec<Node>>> {
+    let mut found = try_join_all(all.iter().map(|acquire| acquire.find())).await?;
+    if found.iter().any(Option::is_none) {
+        // The transaction may have come between the looks.
+        found = try_join_all(all.iter().map(|acquire| acquire.find())).await?;
+    }
+    if found.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    found.into_iter().collect::<Option<_>>().map(Some).ok_or_else(vanished)
+}
