@@ -27,7 +27,7 @@ use crate::{
         answer::Answer,
         dial::Source,
         endpoints::Endpoints,
-        limits::{Limits, sleep, within},
+        limits::{Limits, within},
         member::Member,
         revisions::{Revisions, Stamped},
         tls_error,
@@ -44,6 +44,9 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Shortest time between two logins for refused watches.
 pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
+
+/// A member that was left after nothing was heard of it for this long answers nothing any more.
+const SILENT: Duration = Duration::from_millis(500);
 
 /// All members, and the one in use.
 pub(crate) struct Connection {
@@ -261,7 +264,9 @@ impl Connection {
                 biased;
                 answer = &mut answer => return Ok(answer),
                 () = member.left.cancelled() => break,
-                () = sleep(self.limits.request / 2) => {}
+                // On tokio's clock, since there may be thousands a second. After a suspend of the
+                // machine it ends late by no more than this.
+                () = tokio::time::sleep(self.limits.request / 2) => {}
             }
         }
         Err(asked)
@@ -318,6 +323,11 @@ impl Connection {
         self.closed.cancelled().await;
     }
 
+    /// Whether nothing was answered for a while.
+    pub(super) fn is_silent(&self) -> bool {
+        *lock(&self.lived) + SILENT < Clock::Boot.now()
+    }
+
     /// Notes that a keep-alive was answered.
     pub(crate) fn lives(&self) {
         *lock(&self.lived) = Clock::Boot.now();
@@ -348,7 +358,10 @@ mod tests {
     use std::future::pending;
 
     use super::*;
-    use crate::{config::EtcdConfig, wire::member::ANSWER_LIMIT};
+    use crate::{
+        config::EtcdConfig,
+        wire::{limits::sleep, member::ANSWER_LIMIT},
+    };
 
     /// Longer than any test waits.
     const HOUR: Duration = Duration::from_secs(3600);
@@ -392,7 +405,7 @@ mod tests {
         let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
         let connection = connection(&etcd, HOUR).await;
         let left = async {
-            tokio::task::yield_now().await;
+            sleep(SILENT * 2).await;
             connection.failed(0, &Failure::silent(HOUR)).await.unwrap();
         };
         let (failure, ()) = tokio::join!(never_answered(&connection), left);

@@ -99,8 +99,9 @@ impl Connection {
                     *last = None;
                     *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
                     self.changes.send_replace(generation + 1);
-                    // After a new login, what is under way with the old one is answered.
-                    if !same && self.source.is_ours() {
+                    // A member that was left for a new login, or that is slow, answers what is under
+                    // way there. To send all that again would make it slower.
+                    if !same && self.source.is_ours() && self.is_silent() {
                         old.left.cancel();
                     }
                 }
