@@ -54,11 +54,11 @@ mod linux {
 
     /// Of this thread: it may be in another network than the rest of the process.
     const CONNECTIONS: &str = "/proc/thread-self/net/tcp";
-    /// The kernel's names for a question about sockets, and for one about all states and interfaces.
+    /// The kernel's names for a question about sockets, and for all states and interfaces.
     const SOCK_DIAG_BY_FAMILY: u16 = 20;
     const NLM_F_REQUEST: u16 = 1;
     const ANY: [u8; 4] = [0xff; 4];
-    /// The heads of a question and of its answer, and where the answer has the number of the socket.
+    /// The head of a question and of its answer, and where the answer has the socket's number.
     const HEAD: usize = 16;
     const INODE: usize = HEAD + 68;
 

@@ -40,7 +40,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The most searches for the other end of a connection at a time: each takes a thread and goes
-/// through all descriptors of the process, and for a stranger through all connections of the machine.
+/// through all descriptors of the process, and at times through all connections of the machine.
 const CHECKS: usize = 4;
 /// The shortest time between two warnings about other programs.
 const WARNINGS: Duration = Duration::from_secs(60);
