@@ -13,9 +13,7 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use lock_core::{Clock, duration::shown};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::wire::{
     dial::{Dialer, Stream, speaks_tls},
@@ -99,10 +97,11 @@ pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timi
     let mut failure = io::Error::other("no host to connect to");
     let mut certificates = !hosts.is_empty();
     for host in hosts {
-        let answer = Clock::Boot.timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|| {
-            let silent = format!("no answer in {}", shown(limit));
-            Err(io::Error::new(io::ErrorKind::TimedOut, silent))
-        });
+        let answer =
+            Clock::Boot.timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|| {
+                let silent = format!("no answer in {}", shown(limit));
+                Err(io::Error::new(io::ErrorKind::TimedOut, silent))
+            });
         match answer {
             Ok(timing) => return Ok(timing),
             Err(error) => {
@@ -178,7 +177,11 @@ pub(crate) async fn silent(route: &Route) -> Vec<usize> {
     let _ = Clock::Boot.timeout(LIFE, asked).await;
     drop(asks);
     silent.retain(|(number, _)| !alive.contains(number));
-    if alive.is_empty() { Vec::new() } else { silent.into_iter().map(|(number, _)| number).collect() }
+    if alive.is_empty() {
+        Vec::new()
+    } else {
+        silent.into_iter().map(|(number, _)| number).collect()
+    }
 }
 
 /// Asks all servers with a command of four letters. Returns their answers; none if a name is not
