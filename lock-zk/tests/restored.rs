@@ -72,7 +72,8 @@ async fn holders_are_told_by_their_deadlines() {
 async fn a_client_that_comes_back_is_told_at_once_of_what_is_gone() {
     let scene = Scene::restored(calm_server().await, Duration::from_secs(100)).await;
     let _next = scene.next().await;
-    let (raw, open) = (raw(&scene.server).await, CreateMode::Persistent.with_acls(Acls::anyone_all()));
+    let (raw, open) =
+        (raw(&scene.server).await, CreateMode::Persistent.with_acls(Acls::anyone_all()));
     for number in 0..2000 {
         raw.create(&format!("/more-{number}"), b"", &open).await.unwrap();
     }
