@@ -44,8 +44,8 @@ async fn look(session: &Session) -> Result<()> {
     if let Ok(None) = root {
         let chroot = &config.chroot;
         let why = format!(
-            "there is no chroot {chroot}: create the node, and those above it, such as with zkCli's \
-             `create {chroot}`, or name another one"
+            "there is no chroot {chroot}: create the node, and those above it, such as with \
+             zkCli's `create {chroot}`, or name another one"
         );
         return Err(misconfigured(STORE, "connect", why));
     }
