@@ -7,7 +7,7 @@ use lock_lab::{Network, Place, Side, ZooKeeperCluster};
 
 use crate::{
     cluster,
-    support::{PATIENCE, SHORT, lab, open, outlives, rounds, soon},
+    support::{PATIENCE, SHORT, lab, open, outlives, soon},
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -151,7 +151,7 @@ pub async fn holding_survives_the_silence_of_a_follower() -> Outcome {
     let cluster = cluster(lab(), &network).await?;
     let url = format!("{}?ttl={}s", cluster.url(), TTL.as_secs());
     let holders = holders(&network, &url, 8).await?;
-    for round in 0..rounds(3, 12) {
+    for round in 0..lock_lab::size(3, 12) {
         let leader = cluster.leader().await?;
         let silent = (leader + 1 + usize::from(round % 2 == 0)) % 3;
         network.isolate(cluster.place(silent))?;
