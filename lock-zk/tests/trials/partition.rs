@@ -159,7 +159,8 @@ pub async fn holding_survives_the_silence_of_a_follower() -> Outcome {
             outlives(guard, TTL).await;
         }
         network.rejoin(cluster.place(silent))?;
-        cluster.node(silent).ready().await?;
+        // It looks for a leader with pauses that grow up to a minute.
+        cluster.node(silent).restart().await?;
     }
     Ok(())
 }
