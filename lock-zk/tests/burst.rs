@@ -161,10 +161,7 @@ async fn a_waiter_of_a_client_with_many_locks_has_a_watch() {
     let busy = long(1000);
     let theirs = foreign(&raw, &format!("/locks/{busy}"), "_c_theirs-lock-").await;
     let waiter = queue_up(&locks, locks.lock(&busy).unwrap(), &busy, 1).await;
-    eventually("the waiter watches the holder", async || {
-        server.four_letter("wchp").await.unwrap().lines().any(|line| line == theirs)
-    })
-    .await;
+    eventually("the waiter watches the holder", async || watches(&server).await > watched).await;
     raw.delete(&theirs, None).await.unwrap();
     soon("its turn", waiter).await.unwrap().unwrap().release().await.unwrap();
 }
