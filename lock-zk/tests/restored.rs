@@ -28,9 +28,8 @@ impl Scene {
             soon("a cycle", lock.acquire()).await.unwrap().release().await.unwrap();
         }
         let later = lock.acquire().await.unwrap();
-        // Its own node is watched.
-        eventually("it is watched", async || {
-            server.four_letter("wchp").await.unwrap().contains("/locks/later/")
+        eventually("both nodes are watched, and the token floor", async || {
+            server.counters().await.unwrap().get("watches") == 3
         })
         .await;
         server.restore(&backup).await.unwrap();
