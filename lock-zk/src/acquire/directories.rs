@@ -30,9 +30,14 @@ impl Missing {
         self.0.iter().try_for_each(|directory| multi.add_create(directory, b"", options))
     }
 
-    /// Learns from the refusal of a transaction that made a node in each of `wanted` after these
-    /// directories. Returns whether it may succeed now.
-    pub(crate) fn learn(&mut self, error: &MultiWriteError, wanted: &[&str]) -> bool {
+    /// Learns from the refusal of a transaction that made nodes after these directories, and from
+    /// the look of the same flight: it did not find these directories of the nodes. Returns whether
+    /// the transaction may succeed now.
+    pub(crate) fn learn<'d>(
+        &mut self,
+        error: &MultiWriteError,
+        not_found: impl Iterator<Item = &'d str>,
+    ) -> bool {
         let MultiWriteError::OperationFailed { index, source } = error else { return false };
         let directory = self.0.iter().nth(*index).cloned();
         match (directory, source) {
@@ -42,9 +47,10 @@ impl Missing {
                 None | Some(("", _)) => false,
                 Some((above, _)) => self.0.insert(above.to_owned()),
             },
+            // If all were found, another client has made them meanwhile.
             (None, ZkError::NoNode) => {
-                let directory = wanted.get(index.saturating_sub(self.len()));
-                directory.is_some_and(|directory| self.0.insert((*directory).to_owned()))
+                self.0.extend(not_found.map(str::to_owned));
+                true
             }
             _ => false,
         }
@@ -61,26 +67,25 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_found_step_by_step() {
-        let (mut missing, wanted) = (Missing::default(), ["/l/a/b", "/l/c"]);
-        let mut learn = |index, source| {
-            let goes_on = missing.learn(&failed(index, source), &wanted);
+        let mut missing = Missing::default();
+        let mut learn = |index, source, not_found: &[&'static str]| {
+            let goes_on = missing.learn(&failed(index, source), not_found.iter().copied());
             (goes_on, missing.0.iter().cloned().collect::<Vec<_>>().join(" "))
         };
         let all = |text: &str| (true, text.to_owned());
-        assert_eq!(learn(0, ZkError::NoNode), all("/l/a/b"));
-        assert_eq!(learn(0, ZkError::NoNode), all("/l/a /l/a/b"));
-        assert_eq!(learn(0, ZkError::NoNode), all("/l /l/a /l/a/b"));
-        // Another client makes one meanwhile.
-        assert_eq!(learn(0, ZkError::NodeExists), all("/l/a /l/a/b"));
-        assert_eq!(learn(3, ZkError::NoNode), all("/l/a /l/a/b /l/c"));
-        assert_eq!(learn(2, ZkError::NodeExists), all("/l/a /l/a/b"));
-        assert!(!learn(0, ZkError::NoAuth).0);
+        assert_eq!(learn(0, ZkError::NoNode, &["/l/a/b", "/l/c"]), all("/l/a/b /l/c"));
+        assert_eq!(learn(0, ZkError::NoNode, &[]), all("/l/a /l/a/b /l/c"));
+        assert_eq!(learn(0, ZkError::NoNode, &[]), all("/l /l/a /l/a/b /l/c"));
+        // Another client makes one meanwhile, and the server deletes another one.
+        assert_eq!(learn(0, ZkError::NodeExists, &[]), all("/l/a /l/a/b /l/c"));
+        assert_eq!(learn(4, ZkError::NoNode, &["/l/d"]), all("/l/a /l/a/b /l/c /l/d"));
+        assert!(!learn(0, ZkError::NoAuth, &[]).0);
     }
 
     #[test]
     fn a_missing_chroot_ends_it() {
         let mut missing = Missing::one("/l");
-        assert!(!missing.learn(&failed(0, ZkError::NoNode), &["/l"]));
-        assert!(!missing.learn(&ZkError::ConnectionLoss.into(), &["/l"]));
+        assert!(!missing.learn(&failed(0, ZkError::NoNode), std::iter::empty()));
+        assert!(!missing.learn(&ZkError::ConnectionLoss.into(), std::iter::empty()));
     }
 }

@@ -93,12 +93,14 @@ pub(crate) async fn enter_all<'a>(
     mut missing: Missing,
 ) -> Result<Vec<(&'a Node, Vec<String>)>> {
     let Some(Acquire { session, .. }) = all.first() else { return Ok(Vec::new()) };
-    let wanted: Vec<_> = all.iter().map(|acquire| acquire.directory.as_str()).collect();
     loop {
         let (created, lists) = create_all(all, turn, &missing).await?;
+        let not_found = all.iter().zip(&lists);
+        let not_found = not_found.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
+        let not_found = not_found.map(|(acquire, _)| acquire.directory.as_str());
         let nodes = match created {
             Ok(created) => own_all(all, created).await?,
-            Err(error) if missing.learn(&error, &wanted) => continue,
+            Err(error) if missing.learn(&error, not_found) => continue,
             Err(error) => {
                 session.again("create", error.into()).await?;
                 let Some(nodes) = find_all(all).await? else { continue };
