@@ -26,7 +26,7 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
     while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write).await } else { None };
-        let Some(alive) = session.upgrade() else { return };
+        let Some(alive) = session.upgrade().filter(|alive| !alive.is_over()) else { return };
         match answer {
             // A refusal counts like any other answer. Another password may be there by now.
             Some(Err(error)) if error::is_an_answer(&error) => {
