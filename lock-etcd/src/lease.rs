@@ -19,7 +19,6 @@ use uuid::Uuid;
 use crate::{
     acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, FailureKind, STORE},
-    layout::sizes,
     session::{Session, store::Store},
     wire::{answer::Header, limits::within, member::ANSWER_LIMIT},
 };
@@ -196,7 +195,6 @@ impl Lease for EtcdLease {
             let what = "publish a value for a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        sizes::check_value(value)?;
         let mut in_doubt = false;
         match hold.publish(value, &mut in_doubt, &self.give_up()).await {
             Ok(true) => self.check(),

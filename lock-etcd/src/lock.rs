@@ -20,7 +20,6 @@ use crate::{
     config::EtcdConfig,
     election::observe,
     error::STORE,
-    layout::sizes,
     operators,
     queue::{diagnose, watcher},
     session::{renewal, store::Store},
@@ -180,13 +179,11 @@ impl DistributedLock for EtcdLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        sizes::check(&request)?;
         let lease = acquire::acquire(&self.store, &request, &attempt).await?;
         Ok(Box::new(lease))
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        wishes.iter().try_for_each(|(request, _)| sizes::check(request))?;
         let leases = set::try_all(&self.store, &wishes).await?;
         let boxed = |lease| Box::new(lease) as Box<dyn Lease>;
         Ok(leases.map(|leases| leases.into_iter().map(boxed).collect()))
@@ -198,7 +195,6 @@ impl DistributedLock for EtcdLock {
         attempt: Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        sizes::check(&request)?;
         let lease = adopt::adopt(self.open()?, &request, &attempt, &ticket).await?;
         Ok(Box::new(lease))
     }

@@ -82,32 +82,6 @@ async fn an_observer_that_is_far_behind_catches_up() {
     assert!(soon(observer.next()).await.unwrap().unwrap().is_none());
 }
 
-/// They are refused before they are sent, and what is not refused fits into a request of etcd.
-#[tokio::test]
-async fn values_and_descriptions_have_limits() {
-    const MB: usize = 1 << 20;
-    let etcd = etcd().await;
-    let locks = locks(&format!("{}?ttl=60s", etcd.url())).await;
-    // Each byte becomes six in JSON.
-    let holder = |bytes: usize| locks.election("job").unwrap().holder("\u{1}".repeat(bytes));
-    let election = holder(MB / 16);
-    let mut leading = election.campaign(vec![b'x'; MB]).await.unwrap();
-    leading.proclaim(vec![b'y'; MB]).await.unwrap();
-    let before = etcd.revision().await.unwrap();
-    let refused = [
-        leading.proclaim(vec![b'z'; MB + 1]).await.unwrap_err(),
-        election.campaign(vec![b'z'; MB + 1]).await.unwrap_err(),
-        holder(MB / 16 + 1).campaign("z").await.unwrap_err(),
-    ];
-    for (error, option) in refused.iter().zip(["value", "value", "holder"]) {
-        let is_it = matches!(error, Error::InvalidOption { option: told, .. } if told == option);
-        assert!(is_it, "{error}");
-    }
-    assert_eq!(etcd.revision().await.unwrap(), before);
-    assert!(leading.is_valid());
-    leading.resign().await.unwrap();
-}
-
 #[tokio::test]
 async fn an_acquire_whose_answer_is_too_large_says_so_and_leaves_nothing() {
     let etcd = etcd().await;

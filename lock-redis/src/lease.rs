@@ -11,10 +11,7 @@ use lock_core::{
 use crate::{
     acquire::detach,
     error::{self, STORE},
-    layout::{
-        kind::{EXCLUSIVE, SHARED},
-        sizes,
-    },
+    layout::kind::{EXCLUSIVE, SHARED},
     session::{Session, attempt::Attempt},
     wire::script,
 };
@@ -151,7 +148,6 @@ impl Lease for RedisLease {
             let what = "publish a value by a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        sizes::check_value(value)?;
         let (version, database) = (self.kept.next_version(), self.session.database);
         let command = script::publish(key, ticket, version, database, value);
         let done = self.session.change(&self.attempt, "publish", &command).await? == 1;

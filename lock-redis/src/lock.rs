@@ -19,10 +19,7 @@ use crate::{
     config::{Mode, RedisConfig, TTL},
     election::observe,
     error::STORE,
-    layout::{
-        key::{Key, floor},
-        sizes,
-    },
+    layout::key::{Key, floor},
     session::{Session, attempt::Attempt},
 };
 
@@ -98,15 +95,10 @@ impl RedisLock {
         Err(Error::Unsupported { store: STORE, what })
     }
 
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] if the value or the holder's description is too long.
-    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Result<Arc<Attempt>> {
-        sizes::check_value(request.value.as_deref().unwrap_or_default())?;
-        sizes::check_holder(&request.holder)?;
+    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
         let key = Key::new(&self.config, &request.name);
         let ticket = self.session.ticket(caller.id());
-        Ok(Attempt::new(self.session.mode, key, ticket, request))
+        Attempt::new(self.session.mode, key, ticket, request)
     }
 }
 
@@ -155,7 +147,7 @@ impl DistributedLock for RedisLock {
         request: Request,
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = self.attempt(&request, &caller)?;
+        let attempt = self.attempt(&request, &caller);
         let granted = async {
             match self.config.mode {
                 Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
@@ -168,8 +160,8 @@ impl DistributedLock for RedisLock {
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
         only_exclusive(STORE, &wishes)?;
-        let attempts = wishes.iter().map(|(request, caller)| self.attempt(request, caller));
-        let attempts = attempts.collect::<Result<Vec<_>>>()?;
+        let attempt = |(request, caller): &Wish| self.attempt(request, caller);
+        let attempts: Vec<_> = wishes.iter().map(attempt).collect();
         leases(&self.session, &attempts, set::acquire(&self.session, &attempts, caller)).await
     }
 
@@ -179,7 +171,7 @@ impl DistributedLock for RedisLock {
         caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = self.attempt(&request, &caller)?;
+        let attempt = self.attempt(&request, &caller);
         let adopted = detach::adopt(&self.session, &attempt, &caller, &ticket);
         lease(&self.session, &attempt, adopted).await
     }

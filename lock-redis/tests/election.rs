@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Attempt, DistributedLock, Error, Holder, Kind, LossReason};
+use lock_core::{DistributedLock, Error, Holder, Kind, LossReason};
 use lock_lab::Redis;
 
 use crate::lab::{self, election::*, *};
@@ -261,30 +261,4 @@ async fn databases_do_not_get_each_others_pushes() {
     for lease in [other, heir, leader] {
         lease.release().await.unwrap();
     }
-}
-
-/// A server cuts off observers that it cannot push such a value to.
-#[tokio::test]
-async fn values_and_descriptions_that_are_too_long_are_refused_before_they_are_sent() {
-    let (server, driver) = one_driver().await;
-    let most = vec![b'x'; 1024 * 1024];
-    let more = [&most[..], b"x"].concat();
-    let is_refused = |error: Error, option: &str| match error {
-        Error::InvalidOption { option: named, .. } => assert_eq!(named, option),
-        error => panic!("{error:?}"),
-    };
-    let mut observer = observe(&driver, "orders").await;
-    assert_eq!(next_value(&mut observer).await, None);
-    let leader = campaign(&driver, "orders", &most, TTL).await;
-    assert_eq!(next_value(&mut observer).await.map(|value| value.len()), Some(most.len()));
-    is_refused(leader.publish(&more).await.unwrap_err(), "value");
-    leader.publish(b"short").await.unwrap();
-    assert_eq!(next_value(&mut observer).await.as_deref(), Some("short"));
-    let long = candidate("other", &more, TTL);
-    is_refused(driver.acquire(long, Attempt::new()).await.unwrap_err(), "value");
-    let mut request = request("other", TTL);
-    request.holder = "x".repeat(64 * 1024 + 1).into();
-    is_refused(driver.acquire(request, Attempt::new()).await.unwrap_err(), "holder");
-    leader.release().await.unwrap();
-    nothing_is_left(&server).await;
 }

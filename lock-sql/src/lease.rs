@@ -11,7 +11,7 @@ use lock_core::{
 use crate::{
     acquire::detach,
     error,
-    layout::{row::Row, sizes},
+    layout::row::Row,
     session::{Session, attempt::Attempt},
     wire::{script::Script, turns::Rank},
 };
@@ -107,7 +107,6 @@ impl Lease for SqlLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        sizes::check_value(value)?;
         let (name, id, version) = (&self.attempt.name, self.attempt.id, self.kept.next_version());
         let publish = |script: Script| script.publish(name, id, version, value);
         self.change("publish", publish).await.map(drop)

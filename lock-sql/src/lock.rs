@@ -17,7 +17,7 @@ use crate::{
     acquire::{self, detach, set},
     config::{SqlConfig, TTL},
     election::observe,
-    layout::{dialect::Dialect, sizes},
+    layout::dialect::Dialect,
     session::{Session, attempt::Attempt},
     wire::own_client::OwnPool,
 };
@@ -113,15 +113,6 @@ impl SqlLock {
         self.session.database.path()
     }
 
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the value or the holder's
-    /// description is too long.
-    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Result<Arc<Attempt>> {
-        sizes::check(request)?;
-        Ok(Attempt::new(self.session.dialect(), request, caller))
-    }
-
     /// Returns the faults that break this client's way to the file.
     #[cfg(all(feature = "properties", feature = "sqlite"))]
     pub fn faults(&self) -> crate::Faults {
@@ -173,14 +164,15 @@ impl DistributedLock for SqlLock {
         request: Request,
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = self.attempt(&request, &caller)?;
+        let attempt = Attempt::new(self.session.dialect(), &request, &caller);
         let granted = acquire::acquire(&self.session, &attempt, &request, &caller);
         lease(&self.session, &attempt, granted).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        let attempt = |(request, caller): &Wish| self.attempt(request, caller);
-        let attempts = wishes.iter().map(attempt).collect::<Result<Vec<_>>>()?;
+        let dialect = self.session.dialect();
+        let attempt = |(request, caller): &Wish| Attempt::new(dialect, request, caller);
+        let attempts: Vec<_> = wishes.iter().map(attempt).collect();
         leases(&self.session, &attempts, set::acquire(&self.session, &attempts, &wishes)).await
     }
 
@@ -190,7 +182,7 @@ impl DistributedLock for SqlLock {
         caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = self.attempt(&request, &caller)?;
+        let attempt = Attempt::new(self.session.dialect(), &request, &caller);
         let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket);
         lease(&self.session, &attempt, adopted).await
     }

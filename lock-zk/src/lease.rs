@@ -15,10 +15,7 @@ use zookeeper_client::Error as ZkError;
 
 use crate::{
     error,
-    layout::{
-        note::Became,
-        values::{self, Values},
-    },
+    layout::{note::Became, values::Values},
     session::{Session, attempt::Attempt, leftover::Leftover},
 };
 
@@ -161,7 +158,6 @@ impl Lease for ZkLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        values::check(value)?;
         let mut said = self.said.lock().await;
         let (attempt, all) = (self.attempt(), said.with(value));
         let became = attempt.is_shared().then_some(Became::Shared);

@@ -23,7 +23,6 @@ use crate::{
     config::ZkConfig,
     election::observe::observe,
     error::{self, STORE, cancelled, invalid},
-    layout::{note, values},
     operators::{self, diagnose, inspect},
     session::{
         Session,
@@ -123,7 +122,6 @@ impl ZkLock {
         let session = self.session(ttl, caller).await?;
         let acquire = |(request, attempt): &Wish| {
             let directory = self.sessions.config.directory(&request.name)?;
-            note::check(&request.holder)?;
             Ok(Acquire::new(session.clone(), directory, request.clone(), attempt.clone()))
         };
         let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
@@ -222,8 +220,6 @@ impl DistributedLock for ZkLock {
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let directory = self.sessions.config.directory(&request.name)?;
-        values::check(request.value.as_deref().unwrap_or_default())?;
-        note::check(&request.holder)?;
         let session = self.session(request.ttl, &attempt).await?;
         let acquire = Acquire::new(session, directory, request, attempt.clone());
         match acquire.run().await {

@@ -43,21 +43,6 @@ async fn any_bytes_are_a_value() {
 }
 
 #[tokio::test]
-async fn a_value_that_breaks_the_connection_is_refused() {
-    let locks = open(&shared().await.url()).await;
-    let election = locks.election(fresh("long")).unwrap();
-    let (longest, longer) = (vec![1; 900_000], vec![1; 900_001]);
-    let error = election.campaign(&longer).await.unwrap_err();
-    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
-    let mut leading = election.campaign(&longest).await.unwrap();
-    let error = leading.proclaim(&longer).await.unwrap_err();
-    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
-    leading.proclaim(&longest).await.unwrap();
-    assert_eq!(election.leader().await.unwrap().unwrap().value.len(), longest.len());
-    leading.resign().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_foreign_holder_leads_with_its_data() {
     let server = shared().await;
     let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("foreign"));

@@ -5,4 +5,3 @@ pub(crate) mod key_slots;
 pub(crate) mod keys;
 pub(crate) mod listing;
 pub(crate) mod note;
-pub(crate) mod sizes;

@@ -2,5 +2,4 @@
 
 pub(crate) mod key;
 pub(crate) mod kind;
-pub(crate) mod sizes;
 pub(crate) mod ticket;

@@ -23,7 +23,7 @@ use super::{
     promises::{STORE, cautions, guarantees},
     store::Majority,
 };
-use crate::{config::Address, layout::sizes::check_holder, wire::dial::Dial};
+use crate::{config::Address, wire::dial::Dial};
 
 /// A connect waits this much longer for the nodes that a majority does not need.
 const GRACE: Duration = Duration::from_millis(200);
@@ -154,7 +154,6 @@ impl DistributedLock for Redlock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        check_holder(&request.holder)?;
         let _under_way = self.polling.store().begin();
         self.polling.acquire(request, attempt).await
     }

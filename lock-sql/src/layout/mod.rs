@@ -3,4 +3,3 @@
 pub(crate) mod dialect;
 pub(crate) mod row;
 pub(crate) mod schema;
-pub(crate) mod sizes;

@@ -1,12 +1,6 @@
-//! Texts that are too long.
+//! Long texts.
 
 use crate::{file::locks, support::sizes};
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn texts_have_a_longest_length() {
-    let folder = tempfile::tempdir().unwrap();
-    sizes::texts_have_a_longest_length(locks(&folder.path().join("db")).await).await;
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_set_of_long_texts_is_taken() {

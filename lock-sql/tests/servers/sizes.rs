@@ -1,4 +1,4 @@
-//! Texts that are too long.
+//! Long texts.
 
 use lock_sql::Dialect;
 
@@ -7,12 +7,7 @@ use crate::{
     support::sizes,
 };
 
-on_both!(texts_have_a_longest_length, a_set_of_long_texts_is_taken);
-
-async fn texts_have_a_longest_length(dialect: Dialect) {
-    let server = Database::start(dialect).await;
-    sizes::texts_have_a_longest_length(locks(&server.url()).await).await;
-}
+on_both!(a_set_of_long_texts_is_taken);
 
 async fn a_set_of_long_texts_is_taken(dialect: Dialect) {
     let server = Database::start(dialect).await;

@@ -8,7 +8,6 @@ use lock_core::{Error, Lease, Result};
 use crate::{
     acquire::{Acquire, directories::Missing, enter::enter_all},
     error::{STORE, cancelled, vanished},
-    layout::values,
     queue::view::Ahead,
     session::{Session, attempt::Node},
     wire::turns::Turn,
@@ -16,6 +15,9 @@ use crate::{
 
 /// With the longest names this makes a request of about 100 KiB, a tenth of what a server takes.
 pub(crate) const NAMES_AT_ONCE: usize = 64;
+/// A server breaks the connection of a client that sends more than 1 MiB at once
+/// (`jute.maxbuffer`).
+const MOST_BYTES: usize = 900_000;
 
 /// Attempts of one caller in one session that enter their queues with one request, or not at all.
 pub(crate) struct AcquireSet {
@@ -77,7 +79,7 @@ impl AcquireSet {
     fn check_size(&self) -> Result<()> {
         let size = |(path, data): (String, Vec<u8>)| path.len() + data.len();
         let bytes: usize = self.all.iter().map(|acquire| size(acquire.wanted())).sum();
-        if bytes <= values::LONGEST {
+        if bytes <= MOST_BYTES {
             return Ok(());
         }
         Err(Error::Unsupported {

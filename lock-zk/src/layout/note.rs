@@ -1,16 +1,7 @@
 //! The data of an entry's node: which client made the node, and what the entry became since.
 
-use lock_core::Result;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-
-use crate::error::invalid;
-
-/// The most bytes of a holder's description, as JSON. With it, the longest value fits into a
-/// request, too.
-pub(crate) const LONGEST_HOLDER: usize = 64 * 1024;
-/// The most bytes of JSON for a byte of text.
-const LONGEST_ESCAPE: usize = 6;
 
 /// The data of a node, up to the first newline. The data of Curator's and kazoo's nodes does not
 /// read like this.
@@ -54,23 +45,6 @@ impl Note {
     }
 }
 
-/// Checks that a holder's description fits into a node: a server breaks the connection of a client
-/// that sends more than it takes.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`](lock_core::Error::InvalidOption).
-pub(crate) fn check(holder: &str) -> Result<()> {
-    let quoted = holder.len() * LONGEST_ESCAPE + 2;
-    let fits = quoted <= LONGEST_HOLDER
-        || serde_json::to_vec(holder).is_ok_and(|json| json.len() <= LONGEST_HOLDER);
-    if fits {
-        return Ok(());
-    }
-    let allowed = format!("ZooKeeper takes at most {LONGEST_HOLDER} bytes, as JSON");
-    Err(invalid("holder", format!("{} bytes", holder.len()), allowed))
-}
-
 fn is_nothing(number: &u64) -> bool {
     *number == 0
 }
@@ -103,17 +77,6 @@ mod tests {
         let attempt = Some(Uuid::new_v4());
         let data = Note { attempt, ..note(None) }.write();
         assert_eq!(Note::read(&data).unwrap().attempt, attempt);
-    }
-
-    #[test]
-    fn a_holder_is_measured_as_it_is_written() {
-        let written = |holder: &str| Note { holder, ..note(None) }.write().len();
-        let bare = written("");
-        for sign in ["x", "\"", "\u{1}", "ü"] {
-            let most = (LONGEST_HOLDER - 2) / (written(sign) - bare);
-            assert!(check(&sign.repeat(most)).is_ok(), "{sign:?}");
-            assert!(check(&sign.repeat(most + 1)).is_err(), "{sign:?}");
-        }
     }
 
     #[test]

@@ -6,18 +6,12 @@
 
 use std::sync::Arc;
 
-use lock_core::Result;
-
-use crate::{error::invalid, layout::note::Note};
+use crate::layout::note::Note;
 
 /// The most values that a node keeps, the newest one included.
 const MOST: usize = 16;
 /// The most bytes of the earlier values together.
 const MOST_BYTES: usize = 16 * 1024;
-/// A server breaks the connection of a client that sends more than 1 MiB at once
-/// (`jute.maxbuffer`).
-pub(crate) const LONGEST: usize = 900_000;
-
 /// The newest values of a leader, in order; none if it holds a plain lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
@@ -80,19 +74,6 @@ fn read_ours(data: &[u8]) -> Option<Vec<(u64, Vec<u8>)>> {
     rest.is_empty().then_some(values)
 }
 
-/// Checks that a value fits into a node.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`](lock_core::Error::InvalidOption).
-pub(crate) fn check(value: &[u8]) -> Result<()> {
-    if value.len() <= LONGEST {
-        return Ok(());
-    }
-    let allowed = format!("ZooKeeper takes at most {LONGEST} bytes");
-    Err(invalid("value", format!("{} bytes", value.len()), allowed))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +120,6 @@ mod tests {
         assert_eq!(read(&data(&values), 0).len(), 2);
         let values = values.with(b"z");
         assert_eq!(read(&data(&values), 0), [(1, b"y".to_vec()), (2, b"z".to_vec())]);
-        assert!(check(&vec![0; LONGEST]).is_ok() && check(&vec![0; LONGEST + 1]).is_err());
     }
 
     #[test]

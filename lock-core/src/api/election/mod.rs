@@ -8,7 +8,7 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 use self::observer::Observer;
 use crate::{
     BoxFuture, Error, Held, Kind, Leader, Lock, LockGuard, LockKind, LockName, Owner, Result,
-    api::{client::Client, lock::check_length, options::options},
+    api::{client::Client, lock::check_value, options::options},
     machine::finish::Finishing,
 };
 
@@ -238,7 +238,7 @@ impl Held {
         Box::pin(async move {
             let hold = self.0.clone();
             hold.check_all()?;
-            check_length("value", &value)?;
+            check_value(&value)?;
             let home = hold.client.home.clone();
             let publish = async move {
                 // In order, also if an earlier caller has left.

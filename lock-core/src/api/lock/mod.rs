@@ -13,9 +13,11 @@ use crate::{
     driver::duration::shown,
 };
 
-/// The most bytes of a holder's description, and of a leader's value: 64 KiB. The smallest limit of a
-/// store is ZooKeeper's, 1 MB for a request, and a leader's value goes to each observer.
-const LONGEST: usize = 65_536;
+/// The most bytes of a holder's description (64 KiB) and of a leader's value (512 KiB). Together they
+/// fit into a request of each store, also if each byte of the description becomes six in JSON: the
+/// least limit is ZooKeeper's, 1 MiB.
+const LONGEST_HOLDER: usize = 64 * 1024;
+const LONGEST_VALUE: usize = 512 * 1024;
 
 /// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
 ///
@@ -85,8 +87,8 @@ impl Lock {
         self.client.home.check_process()?;
         let Request { ttl, term, .. } = self.request;
         self.client.driver.guarantees().check_ttl(ttl)?;
-        check_length("holder", self.request.holder.as_bytes())?;
-        check_length("value", self.request.value.as_deref().unwrap_or_default())?;
+        check_length("holder", self.request.holder.len(), LONGEST_HOLDER)?;
+        check_value(self.request.value.as_deref().unwrap_or_default())?;
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {
             return Err(invalid("max_hold", Duration::ZERO, "more than nothing".to_owned()));
         }
@@ -105,20 +107,24 @@ impl Lock {
     }
 }
 
-/// Refuses a text that a store may not take, before it is sent.
+/// Refuses a leader's value that a store may not take, before it is sent.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOption`] for `option`.
-pub(crate) fn check_length(option: &str, text: &[u8]) -> Result<()> {
-    match text.len() {
-        0..=LONGEST => Ok(()),
-        length => Err(Error::InvalidOption {
-            option: option.to_owned(),
-            value: format!("{length} bytes"),
-            allowed: format!("up to {LONGEST} bytes"),
-        }),
+/// [`Error::InvalidOption`].
+pub(crate) fn check_value(value: &[u8]) -> Result<()> {
+    check_length("value", value.len(), LONGEST_VALUE)
+}
+
+fn check_length(option: &str, length: usize, most: usize) -> Result<()> {
+    if length <= most {
+        return Ok(());
     }
+    Err(Error::InvalidOption {
+        option: option.to_owned(),
+        value: format!("{length} bytes"),
+        allowed: format!("up to {most} bytes"),
+    })
 }
 
 fn invalid(option: &str, value: Duration, allowed: String) -> Error {
