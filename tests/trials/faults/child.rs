@@ -24,9 +24,9 @@ pub const NAME: &str = "faults/holder";
 pub const TTL: Duration = Duration::from_secs(4);
 
 /// Holds the lock until it is lost. Prints `held TOKEN`, then `work VALID` at each poll of the
-/// work, then `end VALID ERROR` as the first thing after the loss and `at NANOSECONDS` on the boot
-/// clock, then `write TOKEN`: a late write. After a signal that asks it to end, it gives the lock
-/// back and prints `closed`.
+/// work, then `end VALID LOST RESULT` as the first thing after the loss and `at NANOSECONDS` on the
+/// boot clock, then `write TOKEN`: a late write. After a signal that asks it to end, it gives the
+/// lock back and prints `closed`.
 pub fn hold(url: &str) -> ExitCode {
     // One thread: a stop halts everything, as in most programs.
     let runtime =
@@ -70,9 +70,9 @@ async fn work(locks: &Locks) -> distlock::Result<()> {
         })
         .await;
     let (held, lost): (_, distlock::Result<()>) = (held.await.expect("the lock was held"), lost);
-    let reason = lost.err().filter(|error| matches!(error, Error::Lost { .. }));
     let now = boot_nanos();
-    say(format_args!("end {} {reason:?}", held.is_valid()));
+    let is_loss = matches!(lost, Err(Error::Lost { .. }));
+    say(format_args!("end {} {is_loss} {lost:?}", held.is_valid()));
     say(format_args!("at {now}"));
     say(format_args!("write {}", held.token()));
     Ok(())

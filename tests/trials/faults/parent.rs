@@ -127,7 +127,7 @@ async fn stopped(store: &str) -> Result<(), String> {
     holder.signal("-CONT");
     eventually("the holder's late write", || async { holder.line("write").is_some() }).await;
     let lines = holder.lines.lock().unwrap()[said..].to_vec();
-    if !lines[0].starts_with("end false Some(Lost") {
+    if !lines[0].starts_with("end false true") {
         return Err(format!("the first thing after the pause: {lines:?}"));
     }
     let late = resource.enter(holder.token, |writer| *writer = "the paused holder");
@@ -168,7 +168,7 @@ async fn cut_off(store: &str) -> Result<(), String> {
         return Err(format!("told at {told:?}, the next holder was granted at {granted}"));
     }
     let end = holder.line("end").unwrap_or_default();
-    if !end.starts_with("end false Some(Lost") {
+    if !end.starts_with("end false true") {
         return Err(format!("the holder ended with {end:?}"));
     }
     if holder.line("work false").is_some() {
