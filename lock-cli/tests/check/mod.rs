@@ -227,10 +227,10 @@ fn a_store_out_of_reach_does_not_hide_the_others() {
     let place = Place::new();
     let (file, gone) = (place.store(), "sqlite:/proc/none/db");
     let answer = check(&place, &["--store", gone, "--property", "names"]);
-    assert!(answer.code == Some(69) && answer.out.is_empty(), "{answer:?}");
+    assert!(answer.code == Some(78) && answer.out.is_empty(), "{answer:?}");
     let stores = ["--store", gone, "--store", file];
     let answer = check(&place, &[&stores as &[&str], &["--property", "fencing"]].concat());
-    assert_eq!(answer.code, Some(69), "{answer:?}");
+    assert_eq!(answer.code, Some(78), "{answer:?}");
     let row = answer.out.lines().nth(1).unwrap_or_default();
     let in_part = "in part: 2 of 4 checks";
     assert!(row.starts_with("Fencing tokens rise") && row.ends_with(in_part), "{answer:?}");
@@ -284,7 +284,7 @@ fn a_closed_stdout_hides_no_verdict() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let end = check.args(stores).stdout(writer).status().expect("it starts");
-    assert_eq!(end.code(), Some(69));
+    assert_eq!(end.code(), Some(78));
 }
 
 #[test]

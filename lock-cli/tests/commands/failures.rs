@@ -18,7 +18,7 @@ fn every_failure_has_its_code() {
         (&["run", "x", "--permits", "2", "--shared", "true"], 64),
         (&["run", "x", "--store", "redis://127.0.0.1:1", "true"], unreachable_redis()),
         (&["ls", "--store", "nonsense:"], 64),
-        (&["show", "x", "--store", "sqlite:/proc/none/db"], 69),
+        (&["show", "x", "--store", "sqlite:/proc/none/db"], 78),
         (&["show", "x", "--store", "sqlite:/proc/db"], 77),
         (&["revoke", "x", "a"], 64),
         (&["revoke", "x", "a", "--yes"], 1),

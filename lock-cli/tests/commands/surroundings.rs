@@ -14,15 +14,21 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_distlock");
 /// A user without rights.
 const NOBODY: u32 = 65_534;
 
+/// Starts the program where no signal is ignored: a shell's background ignores INT.
+fn started(place: &Place, arguments: &[&str]) -> Process {
+    let program = ["--default-signal", PROGRAM];
+    Process::of(place.other("env", &[&program as &[&str], arguments].concat()))
+}
+
 /// `systemctl stop` counts it as a clean end.
 #[test]
 fn a_signal_that_ends_the_command_or_the_wait_ends_the_program() {
     let place = Place::new();
     let sleep = ["--", "sh", "-c", "echo; exec sleep 1000"];
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
-        let mut run = place.start(&[&["run", "x"] as &[&str], &sleep].concat());
+        let mut run = started(&place, &[&["run", "x"] as &[&str], &sleep].concat());
         run.line();
-        let wait = place.start(&["hold", "x"]);
+        let wait = started(&place, &["hold", "x"]);
         place.await_waiters("x", 1);
         for process in [wait, run] {
             process.signal(signal);
