@@ -165,16 +165,18 @@ async fn a_lost_reply_to_a_try_beside_others_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_waiter_with_another_limit_is_refused_and_gone() {
+async fn a_waiter_with_another_limit_waits_outside_of_the_queue() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let first = acquire_kind(&locks, "job", Kind::Permit { weight: 2, limit: 2 }).await;
     let other = Kind::Permit { weight: 1, limit: 3 };
-    let refused = soon(acquiring(&locks, "job", other)).await.unwrap_err();
-    assert!(matches!(refused, Error::InvalidOption { .. }), "{refused}");
+    let begun = etcd.revision().await.unwrap();
+    let waiter = tokio::spawn(acquiring(&locks, "job", other));
+    // It enters, and leaves again.
+    until("it has come and gone", || async { etcd.revision().await.unwrap() >= begun + 2 }).await;
     until_queued(&locks, "job", 1).await;
     first.release().await.unwrap();
-    acquire_kind(&locks, "job", other).await.release().await.unwrap();
+    soon(waiter).await.unwrap().unwrap().release().await.unwrap();
     until_clean(&etcd).await;
 }
 
