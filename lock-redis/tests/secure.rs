@@ -342,7 +342,7 @@ async fn a_cluster_with_tls_and_logins_keeps_its_locks() {
     let stranger = Authority::new().unwrap();
     let other = verified(&stranger);
     for (login, certificates, word) in [
-        ("app:wr0ng@", good.as_str(), "Denied"),
+        ("app:wr0ng@", good.as_str(), "denied connect"),
         ("app:p455word@", &other, "invalid peer certificate"),
         ("app:p455word@", "tls=off", "does it expect TLS"),
     ] {

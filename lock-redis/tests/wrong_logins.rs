@@ -41,7 +41,7 @@ async fn each_mistake_is_named(authority: &Authority, url: impl Fn(&str, &str) -
     let good = trusts(authority);
     within(connect(&url(LOGIN, &good))).await.unwrap();
     for (login, options, expected) in [
-        ("app:wr0ng", good.clone(), (true, "Denied")),
+        ("app:wr0ng", good.clone(), (true, "denied connect")),
         (LOGIN, trusts(&stranger), (true, "invalid peer certificate")),
         (LOGIN, format!("{good}&server_name=other.example"), (true, "other.example")),
         (LOGIN, "tls=off".to_owned(), (false, "does it expect TLS")),
