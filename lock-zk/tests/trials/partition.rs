@@ -2,6 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
+use futures_util::future::join_all;
 use lock_core::{Clock, Instant, LockGuard, Locks, LossReason, Overlap};
 use lock_lab::{Network, Place, Side, ZooKeeperCluster};
 
@@ -155,9 +156,7 @@ pub async fn holding_survives_the_silence_of_a_follower() -> Outcome {
         let leader = cluster.leader().await?;
         let silent = (leader + 1 + usize::from(round % 2 == 0)) % 3;
         network.isolate(cluster.place(silent))?;
-        for (_, guard) in &holders {
-            outlives(guard, TTL).await;
-        }
+        join_all(holders.iter().map(|(_, guard)| outlives(guard, TTL))).await;
         network.rejoin(cluster.place(silent))?;
         // It looks for a leader with pauses that grow up to a minute.
         cluster.node(silent).restart().await?;
@@ -174,9 +173,7 @@ pub async fn holding_survives_the_silence_of_the_leader() -> Outcome {
     let holders = holders(&network, &url, 8).await?;
     let leader = cluster.leader().await?;
     network.isolate(cluster.place(leader))?;
-    for (_, guard) in &holders {
-        outlives(guard, TTL).await;
-    }
+    join_all(holders.iter().map(|(_, guard)| outlives(guard, TTL))).await;
     Ok(())
 }
 
