@@ -130,10 +130,22 @@ impl Acquire {
     }
 
     /// Whether a try would be admitted. Others would wait for a node of ours, so it looks before it
-    /// makes one.
+    /// makes one. A server of an ensemble may not know yet of a release, so nothing is refused by
+    /// its first answer.
     pub(crate) async fn look(&self) -> Result<Ahead> {
+        let children = self.session.list(&self.directory, self.turn()).await?;
+        match self.check_list(children).await {
+            Err(Error::Contended { .. }) if !self.session.deadline.is_standalone() => {
+                let children = self.session.list_after_sync(&self.directory, self.turn()).await?;
+                self.check_list(children).await
+            }
+            result => result,
+        }
+    }
+
+    async fn check_list(&self, children: Vec<String>) -> Result<Ahead> {
         let mut ahead = Ahead::new(self.attempt.request.kind);
-        ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
+        ahead.see_all(children);
         self.check_at_once(&mut ahead).await?;
         Ok(ahead)
     }

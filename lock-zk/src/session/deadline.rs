@@ -49,6 +49,10 @@ impl Deadline {
         self.state().evidence.set_standalone(standalone);
     }
 
+    pub(crate) fn is_standalone(&self) -> bool {
+        self.state().evidence.is_standalone()
+    }
+
     /// Records whether there are attempts, which need proofs.
     pub(crate) fn set_used(&self, used: bool) {
         self.state().used = used.then(|| Clock::Boot.now());
