@@ -19,8 +19,9 @@
 //! a deadlock.
 //!
 //! One difference: no thread can be stopped. So work under a lock must check
-//! [`LockGuard::is_valid`], and there is no `run`, `keep_running` or `close_on_signal`. A signal ends
-//! a program in order by [`Locks::drain_on_signal`]. Waits that have no end elsewhere take a limit: [`LockGuard::lost_within`], [`Observer::next_within`].
+//! [`LockGuard::is_valid`], and there is no `run`, `keep_running` or `close_on_signal`.
+//! [`Locks::drain_on_signal`] ends a program in order. Waits that have no end elsewhere take a limit:
+//! [`LockGuard::lost_within`], [`Observer::next_within`].
 
 mod election;
 mod guard;

@@ -10,8 +10,8 @@
 //! | `campaign_failed` | WARN | `lock`, `error`, `pause_ms` | `keep_running` does not lead, or lost its leadership, and campaigns again after a pause |
 //! | `connect_failed` | WARN | `error`, `pause_ms` | a `Connect` with `retry` tries again after a pause |
 //! | `renewed` | DEBUG | `store`, `locks` | one renewal round was confirmed, for this many locks |
-//! | `renewal_failed` | WARN | `store`, `at`, `error` | a renewal round failed; it is tried again, and later failures in a row are DEBUG |
-//! | `renewals_work` | INFO | `store`, `at`, `failures` | a renewal round was confirmed after so many had failed |
+//! | `renewal_failed` | WARN | `store`, `at`, `error` | a renewal round failed; it is tried again. By [`Reach::renewal_failed`](crate::Reach::renewal_failed) later failures in a row are DEBUG |
+//! | `renewals_work` | INFO | `store`, `at`, `failures` | a renewal round was confirmed after so many had failed; by [`Reach::renewed`](crate::Reach::renewed) |
 //! | `converted` | INFO | `lock`, `token`, `kind` | a held lock was downgraded or upgraded |
 //! | `detached` | INFO | `lock`, `token` | a held lock was detached |
 //! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client detached is held here |
