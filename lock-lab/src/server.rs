@@ -291,9 +291,9 @@ impl Server {
     ///   `pubsub_clients`. The connection of this method counts as one of the `clients`. Its
     ///   commands (`auth`, `info`, `client|list`) are left out. The same holds for a sentinel.
     /// - **etcd:** `rpc.<Method>` calls (streams for `LeaseKeepAlive` and `Watch`),
-    ///   `msg.<Method>` messages received, `sent.<Method>` messages sent, `watchers`,
-    ///   `watch_streams`, `keys`, `leases`, `proposals`. The call of this method (`LeaseLeases`) is
-    ///   left out.
+    ///   `msg.<Method>` messages received, `sent.<Method>` messages sent, `watchers`, those of them
+    ///   that still read the history (`watchers_behind`), `watch_streams`, `keys`, `leases`,
+    ///   `proposals`. The call of this method (`LeaseLeases`) is left out.
     /// - **ZooKeeper:** `requests.read` and `requests.update`, `packets_received`, `packets_sent`,
     ///   `bytes_received`, `ephemerals`, `watches`, `connections`, `connections_total`, `sessions`,
     ///   `sessions_expired`, `znodes`, `fired.created`, `fired.deleted`, `fired.changed` and

@@ -24,6 +24,7 @@ fn number(line: &str) -> Option<(String, u64)> {
     let key = match name {
         "etcd_debugging_mvcc_keys_total" => "keys".to_owned(),
         "etcd_debugging_mvcc_watcher_total" => "watchers".to_owned(),
+        "etcd_debugging_mvcc_slow_watcher_total" => "watchers_behind".to_owned(),
         "etcd_debugging_mvcc_watch_stream_total" => "watch_streams".to_owned(),
         "etcd_server_proposals_committed_total" => "proposals".to_owned(),
         "grpc_server_started_total" => format!("rpc.{}", method(series)?),
