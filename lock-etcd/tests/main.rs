@@ -3,6 +3,8 @@
 mod basics;
 mod burst;
 mod connecting;
+#[path = "../../tests/shared/contend.rs"]
+mod contend;
 mod convert;
 mod detach;
 mod election;

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, LockGuard, Locks, LossReason};
+use lock_core::{Error, Locks, LossReason};
 use lock_etcd::{
     EtcdConfig, EtcdLock,
     client::{Client, ConnectOptions},
 };
 use lock_lab::{Etcd, Proxy};
 
-use crate::support::*;
+use crate::{
+    contend::{acquire, contend},
+    support::{etcd, locks, soon, with_users},
+};
 
 fn login() -> ConnectOptions {
     ConnectOptions::new().with_user("me", "s3cret")
@@ -25,30 +28,6 @@ async fn works(client: &Client) {
     soon(kv.put("locks/data", "mine", None)).await.unwrap();
     let got = soon(kv.get("locks/data", None)).await.unwrap();
     assert_eq!(got.kvs()[0].value(), b"mine");
-}
-
-async fn acquire_of(locks: &Locks, name: &str) -> LockGuard {
-    soon(locks.lock(name).unwrap().acquire()).await.unwrap()
-}
-
-/// One holds, and the other waits and gets the lock; then the other way round. Then the holder
-/// loses it.
-async fn contend(one: &Locks, other: &Locks) {
-    let held = acquire_of(one, "orders").await;
-    assert!(other.lock("orders").unwrap().try_acquire().await.unwrap().is_none());
-    let next = pass_on(one, held, other).await;
-    let held = pass_on(other, next, one).await;
-    let (lost, entries) = (held.lost(), other.inspect("orders").await.unwrap());
-    assert!(other.revoke("orders", entries[0].attempt.unwrap()).await.unwrap());
-    assert_eq!(soon(lost).await, LossReason::EntryGone);
-    acquire_of(other, "orders").await.release().await.unwrap();
-}
-
-async fn pass_on(from: &Locks, held: LockGuard, to: &Locks) -> LockGuard {
-    let waits = tokio::spawn(to.lock("orders").unwrap().acquire());
-    until_queued(from, "orders", 2).await;
-    held.release().await.unwrap();
-    soon(waits).await.unwrap().unwrap()
 }
 
 async fn of_client(client: &Client) -> Locks {
@@ -71,7 +50,7 @@ async fn the_connection_and_the_login_of_a_client_are_shared() {
 
     // The end of the locks does not end the client, and the end of the client's own handle does not
     // end the locks.
-    let held = acquire_of(&own, "orders").await;
+    let held = acquire(&own, "orders").await;
     own.close().await.unwrap();
     assert!(!held.is_valid());
     works(&client).await;
@@ -86,7 +65,7 @@ async fn a_client_without_a_leader_or_logins_of_its_own_logs_in_again() {
     with_users(&etcd).await.unwrap();
     let client = client(&etcd, login()).await;
     let own = of_client(&client).await;
-    let held = acquire_of(&own, "held").await;
+    let held = acquire(&own, "held").await;
     // etcd forgets all tokens.
     etcd.kill();
     etcd.restart().await.unwrap();
@@ -105,7 +84,7 @@ async fn a_client_whose_endpoints_are_taken_away_is_an_outage() {
     let client = client(&etcd, ConnectOptions::new()).await;
     let config = EtcdConfig::from_client(&client).ttl(Duration::from_secs(3));
     let own = Locks::new(EtcdLock::connect(config).await.unwrap());
-    let held = acquire_of(&own, "orders").await;
+    let held = acquire(&own, "orders").await;
     client.remove_endpoint(format!("http://{}", etcd.addr())).await.unwrap();
     assert_eq!(soon(held.lost()).await, LossReason::Expired);
     let refused = soon(own.lock("orders").unwrap().acquire()).await.unwrap_err();

@@ -1,9 +1,9 @@
 //! Deliberately broken locks. Each has one defect, which exactly one executable property rejects.
 //! The store calls [`Hooks`] to apply its defects.
 
-use std::{borrow::Cow, collections::VecDeque, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
-use lock_core::{Entry, Holder, Instant, Kind, LockName};
+use lock_core::{Entry, Holder, Instant, Kind, LockName, Request, Wait};
 use uuid::Uuid;
 
 use crate::store::entry::{Stored, place_of};
@@ -27,7 +27,7 @@ macro_rules! defects {
         #[cfg(feature = "properties")]
         impl Defect {
             /// All defects, each with the property that rejects it.
-            pub const ALL: [(Self, &'static str); 20] = [$((Self::$defect, $property)),+];
+            pub const ALL: [(Self, &'static str); 23] = [$((Self::$defect, $property)),+];
         }
     };
 }
@@ -37,11 +37,11 @@ defects! {
     GrantsTwoOfACrowd: "mutual_exclusion",
     /// A holder that crashed never expires.
     KeepsCrashedHolders: "liveness",
-    /// A release removes the holder's entry, also if it is another attempt's.
+    /// A release removes the holder's entry of a short TTL, also if it is another attempt's.
     ReleasesByName: "symmetry",
     /// Deleting a lock's keys restarts the tokens.
     RestartsTokens: "fencing",
-    /// A grant is kept and renewed although its caller has left.
+    /// A grant of a short TTL is kept and renewed although its caller has left.
     KeepsGrantsOfTheDeparted: "cancellation",
     /// A holder believes in its lock for twice its TTL.
     TellsTooLate: "loss",
@@ -59,18 +59,24 @@ defects! {
     HidesTheHolder: "timeouts",
     /// A holder whose lock is revoked gets no push.
     RevokesInSilence: "operators",
+    /// A request of a lock that is sent again makes a second entry.
+    EntersTwice: "lost_answers",
     /// A grant that its caller did not collect is kept and renewed after it is given back.
     KeepsTheUncollected: "unpolled",
     /// The caller does not learn that its attempt waits in the store.
     WaitsInSilence: "vain_waits",
-    /// Readers enter although a writer waits before them.
+    /// Readers enter although a writer with a short TTL waits before them.
     LetsReadersPass: "sharing",
-    /// A holder of many permits counts as one.
+    /// An upgrade that is sent again gets another token.
+    UpgradesAnew: "conversions",
+    /// A holder of many permits counts as one, if there are few.
     CountsHoldersInsteadOfPermits: "permits",
     /// If not all locks of a set are free, it keeps the free ones, and refuses the set.
     KeepsPartsOfSets: "sets",
-    /// A leader's new values are discarded.
+    /// The new values of a leader with a short TTL are discarded.
     ProclaimsNothing: "election",
+    /// A reader is reported as the leader.
+    LetsReadersLead: "observers",
     /// A ticket may be used again and again.
     AdoptsTwice: "detach",
 }
@@ -127,7 +133,9 @@ impl Hooks {
     /// Returns the kind as which an entry counts.
     pub(crate) fn counted(self, kind: Kind) -> Kind {
         match kind {
-            Kind::Permit { limit, .. } if self.has(Defect::CountsHoldersInsteadOfPermits) => {
+            Kind::Permit { limit: limit @ ..4, .. }
+                if self.has(Defect::CountsHoldersInsteadOfPermits) =>
+            {
                 Kind::Permit { weight: 1, limit }
             }
             kind => kind,
@@ -136,7 +144,8 @@ impl Hooks {
 
     /// Returns whether the entries behind this one do not wait for it.
     pub(crate) fn is_overtaken(self, entry: &Stored) -> bool {
-        let passed = self.has(Defect::LetsReadersPass) && entry.granted.is_none();
+        let passed = self.has(Defect::LetsReadersPass) && is_short(entry.ttl);
+        let passed = passed && entry.granted.is_none();
         passed && entry.kind == Kind::Exclusive
     }
 
@@ -153,14 +162,30 @@ impl Hooks {
 
     /// Returns the place of the entry that an attempt's release removes.
     pub(crate) fn released(self, entries: &VecDeque<Stored>, attempt: Uuid) -> Option<usize> {
-        let first = self.has(Defect::ReleasesByName).then_some(0);
-        place_of(entries, attempt).or(first)
+        let first = entries.front().filter(|first| is_short(first.ttl)).map(|_| 0);
+        place_of(entries, attempt).or(first.filter(|_| self.has(Defect::ReleasesByName)))
     }
 
-    pub(crate) fn published(self, said: &mut Option<Arc<[u8]>>, value: &[u8]) {
-        if !self.has(Defect::ProclaimsNothing) {
-            *said = Some(value.into());
+    pub(crate) fn published(self, mine: &mut Stored, value: &[u8]) {
+        if !self.has(Defect::ProclaimsNothing) || !is_short(mine.ttl) {
+            mine.value = Some(value.into());
         }
+    }
+
+    /// Returns whether the attempt keeps its grant although its caller has left.
+    pub(crate) fn keeps_of_the_departed(self, ttl: Duration) -> bool {
+        self.has(Defect::KeepsGrantsOfTheDeparted) && is_short(ttl)
+    }
+
+    /// Returns whether a request makes an entry although the attempt has one.
+    pub(crate) fn enters_twice(self, request: &Request, known: bool) -> bool {
+        let is_lock = request.wait == Wait::Queue && request.value.is_none();
+        self.has(Defect::EntersTwice) && is_lock && !known
+    }
+
+    /// Returns whether a shared entry may lead.
+    pub(crate) fn leads(self, kind: Kind) -> bool {
+        kind == Kind::Exclusive || kind == Kind::Shared && self.has(Defect::LetsReadersLead)
     }
 
     /// Returns whether an entry may be adopted: one of these attempts has it.
@@ -175,6 +200,12 @@ impl Hooks {
         }
         entry
     }
+}
+
+/// Returns whether this may be a TTL of a check that waits for an expiry. Some defects do not
+/// concern other locks, which other properties use.
+fn is_short(ttl: Duration) -> bool {
+    ttl <= Duration::from_secs(2)
 }
 
 fn all_exclusive(entries: &VecDeque<Stored>) -> bool {

@@ -82,6 +82,13 @@ impl Client for MemoryClient {
         Ok(())
     }
 
+    async fn lose_replies(&self) -> Result<(), Failure> {
+        self.faults.heal();
+        // Also of a request that is under way.
+        self.faults.lose_reply();
+        Ok(())
+    }
+
     async fn crash(&self) -> Result<(), Failure> {
         self.faults.crash();
         Ok(())

@@ -1,6 +1,10 @@
 //! The driver on private servers.
 
+#[path = "../../tests/shared/contend.rs"]
+mod contend;
 mod lab;
+#[path = "../../tests/shared/remote.rs"]
+mod remote;
 
 mod basics;
 mod burst;

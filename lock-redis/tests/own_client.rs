@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Error, LockGuard, Locks, LossReason};
+use lock_core::{Error, Locks};
 use lock_lab::Redis;
 use lock_redis::{
     Address, RedisConfig, RedisLock, Target,
@@ -16,7 +16,10 @@ use lock_redis::{
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::lab::*;
+use crate::{
+    contend::{acquire, contend},
+    lab::{deployments, locks, server, within},
+};
 
 async fn say(server: &Redis, command: &str) {
     let words: Vec<_> = command.split(' ').map(str::as_bytes).collect();
@@ -31,30 +34,6 @@ async fn works(client: &Client, key: &str) {
     assert_eq!(mine, "mine");
 }
 
-async fn acquire_of(locks: &Locks, name: &str) -> LockGuard {
-    within(locks.lock(name).unwrap().acquire()).await.unwrap()
-}
-
-/// One client holds and loses, the other waits and is let in; then the other way round.
-async fn contend(one: &Locks, other: &Locks) {
-    let held = acquire_of(one, "orders").await;
-    assert!(other.lock("orders").unwrap().try_acquire().await.unwrap().is_none());
-    let waits = tokio::spawn(other.lock("orders").unwrap().acquire());
-    until(async || one.inspect("orders").await.unwrap().len() == 2).await;
-    held.release().await.unwrap();
-    let next = within(waits).await.unwrap().unwrap();
-
-    let waits = tokio::spawn(one.lock("orders").unwrap().acquire());
-    until(async || other.inspect("orders").await.unwrap().len() == 2).await;
-    next.release().await.unwrap();
-    let held = within(waits).await.unwrap().unwrap();
-
-    let (lost, entries) = (held.lost(), other.inspect("orders").await.unwrap());
-    assert!(other.revoke("orders", entries[0].attempt.unwrap()).await.unwrap());
-    assert_eq!(within(lost).await, LossReason::EntryGone);
-    acquire_of(other, "orders").await.release().await.unwrap();
-}
-
 #[tokio::test]
 async fn the_login_and_the_database_of_a_client_count() {
     let server = Redis::builder().appendonly(false).password("root's").start().await.unwrap();
@@ -66,7 +45,7 @@ async fn the_login_and_the_database_of_a_client_count() {
     let other = locks(&url).await;
     contend(&own, &other).await;
     // In its database, by its user, and on a connection of the locks' own.
-    let held = acquire_of(&own, "orders").await;
+    let held = acquire(&own, "orders").await;
     assert_eq!(server.command(&[b"EXISTS", b"orders"]).await.unwrap(), "0");
     works(&client, "data").await;
     let connections = server.command(&[b"CLIENT", b"LIST"]).await.unwrap();
@@ -88,7 +67,7 @@ async fn the_end_of_a_client_and_of_its_connections_does_not_affect_the_locks() 
     let server = server().await;
     let client = Client::open(server.url()).unwrap();
     let own = Locks::new(RedisLock::with_client(&client).await.unwrap());
-    let held = acquire_of(&own, "orders").await;
+    let held = acquire(&own, "orders").await;
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let id: i64 = client::cmd("CLIENT").arg("ID").query_async(&mut connection).await.unwrap();
     let kill = ["CLIENT", "KILL", "ID", &id.to_string()].map(|word| word.to_owned());
@@ -112,7 +91,7 @@ async fn a_wrong_password_is_denied_and_not_shown() {
     let mut config = config;
     config.password = Some("right".into());
     let own = Locks::new(RedisLock::connect(config).await.unwrap());
-    acquire_of(&own, "orders").await.release().await.unwrap();
+    acquire(&own, "orders").await.release().await.unwrap();
 }
 
 #[tokio::test]
@@ -127,7 +106,7 @@ async fn a_unix_socket_works() {
     let other = Locks::new(RedisLock::connect(config).await.unwrap());
     contend(&own, &other).await;
     // A connection that breaks is made anew the same way.
-    let held = acquire_of(&own, "orders").await;
+    let held = acquire(&own, "orders").await;
     let killed = server.command(&[b"CLIENT", b"KILL", b"TYPE", b"pubsub"]).await.unwrap();
     assert_eq!(killed, "2");
     within(held.renew()).await.unwrap();

@@ -12,9 +12,12 @@ use lock_core::{
 };
 use lock_lab::{Authority, Builder, Proxy, Redis};
 
-use crate::lab::{
-    self,
-    checks::{self, Named},
+use crate::{
+    lab::{
+        self,
+        checks::{self, Named},
+    },
+    remote::Remote,
 };
 
 const TTL: Duration = Duration::from_secs(3);
@@ -25,12 +28,6 @@ struct Single {
     /// Who has issued its certificate, if clients encrypt. Then they have the rights that the page
     /// names, and no others.
     authority: Option<Arc<Authority>>,
-}
-
-struct Remote {
-    // First: the locks are dropped before their network.
-    locks: Locks,
-    proxy: Proxy,
 }
 
 /// `Harness` for one check after the other.
@@ -54,7 +51,8 @@ impl Harness for Shared {
             }
             None => server.url_via(&proxy),
         };
-        Ok(Box::new(Remote { locks: Locks::new(lab::try_driver(&url).await?), proxy }))
+        let locks = Locks::new(lab::try_driver(&url).await?);
+        Ok(Box::new(Remote { locks, proxies: vec![proxy] }))
     }
 
     fn ttl(&self) -> Duration {
@@ -71,33 +69,6 @@ impl Harness for Shared {
 
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         Ok(lab::left_behind(&self.0.server).await)
-    }
-}
-
-#[async_trait]
-impl Client for Remote {
-    fn locks(&self) -> &Locks {
-        &self.locks
-    }
-
-    async fn cut(&self) -> Result<(), Failure> {
-        self.proxy.cut();
-        Ok(())
-    }
-
-    async fn cut_replies(&self) -> Result<(), Failure> {
-        self.proxy.half_open();
-        Ok(())
-    }
-
-    async fn heal(&self) -> Result<(), Failure> {
-        self.proxy.heal();
-        Ok(())
-    }
-
-    async fn crash(&self) -> Result<(), Failure> {
-        self.proxy.refuse();
-        Ok(())
     }
 }
 

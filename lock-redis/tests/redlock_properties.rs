@@ -4,14 +4,17 @@ use std::{sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    LockName, Locks,
+    LockName,
     properties::{AS_MUTEX, Client, Failure, Harness, Outcome},
 };
 use lock_lab::Lent;
 
-use crate::lab::{
-    checks::{self, Named},
-    majority::{Far, Five},
+use crate::{
+    lab::{
+        checks::{self, Named},
+        majority::{Far, Five},
+    },
+    remote::Remote,
 };
 
 /// How many checks run at the same time: they mostly wait.
@@ -23,7 +26,8 @@ struct Lab(Lent<Five>);
 #[async_trait]
 impl Harness for Lab {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
-        Ok(Box::new(Process(Far::of(&self.0).await)))
+        let Far { locks, proxies } = Far::of(&self.0).await;
+        Ok(Box::new(Remote { locks, proxies }))
     }
 
     fn ttl(&self) -> Duration {
@@ -48,35 +52,6 @@ impl Harness for Lab {
 
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         Ok(self.0.left_behind().await)
-    }
-}
-
-struct Process(Far);
-
-#[async_trait]
-impl Client for Process {
-    fn locks(&self) -> &Locks {
-        &self.0.locks
-    }
-
-    async fn cut(&self) -> Result<(), Failure> {
-        self.0.proxies.iter().for_each(|proxy| proxy.cut());
-        Ok(())
-    }
-
-    async fn cut_replies(&self) -> Result<(), Failure> {
-        self.0.proxies.iter().for_each(|proxy| proxy.half_open());
-        Ok(())
-    }
-
-    async fn heal(&self) -> Result<(), Failure> {
-        self.0.proxies.iter().for_each(|proxy| proxy.heal());
-        Ok(())
-    }
-
-    async fn crash(&self) -> Result<(), Failure> {
-        self.0.proxies.iter().for_each(|proxy| proxy.refuse());
-        Ok(())
     }
 }
 

@@ -6,6 +6,8 @@ mod cancelling;
 mod checks;
 mod clocks;
 mod connecting;
+#[path = "../../tests/shared/contend.rs"]
+mod contend;
 mod converting;
 mod counts;
 mod election;

@@ -2,45 +2,19 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, LockGuard, Locks, LossReason};
+use lock_core::{Error, Locks};
 use lock_zk::{
     Access, ZkConfig, ZkLock,
     client::{Acls, Client, Connector, CreateMode},
 };
 
-use crate::support::*;
+use crate::{
+    contend::{acquire, contend},
+    support::*,
+};
 
 fn connector() -> Connector {
     Client::connector().with_auth("digest", b"me:s3cret")
-}
-
-async fn acquire_of(locks: &Locks, name: &str) -> LockGuard {
-    tokio::time::timeout(PATIENCE, locks.lock(name).unwrap().acquire()).await.unwrap().unwrap()
-}
-
-/// One client holds, the other waits and is let in, then the other way round. Then the holder loses
-/// it.
-async fn contend(one: &Locks, other: &Locks, name: &str) {
-    let held = acquire_of(one, name).await;
-    assert!(other.lock(name).unwrap().try_acquire().await.unwrap().is_none());
-    let next = pass_on(held, other, name).await;
-    let held = pass_on(next, one, name).await;
-    let (lost, entries) = (held.lost(), other.inspect(name).await.unwrap());
-    assert!(other.revoke(name, entries[0].attempt.unwrap()).await.unwrap());
-    assert_eq!(tokio::time::timeout(PATIENCE, lost).await.unwrap(), LossReason::EntryGone);
-    acquire_of(other, name).await.release().await.unwrap();
-}
-
-async fn pass_on(held: LockGuard, to: &Locks, name: &str) -> LockGuard {
-    let waits = tokio::spawn(to.lock(name).unwrap().acquire());
-    let patience = async {
-        while to.inspect(name).await.unwrap().len() < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, patience).await.unwrap();
-    held.release().await.unwrap();
-    tokio::time::timeout(PATIENCE, waits).await.unwrap().unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -57,8 +31,8 @@ async fn the_login_and_the_chroot_of_a_connector_count() {
     let config = ZkConfig::from_connector(given, &cluster).unwrap().access(Access::Creator);
     let own = Locks::new(ZkLock::connect(config.ttl(Duration::from_secs(6))).await.unwrap());
     let other = format!("zookeeper://me:s3cret@{cluster}?acl=creator&ttl=6s");
-    contend(&own, &self::open(&other).await, "orders").await;
-    let held = acquire_of(&own, "orders").await;
+    contend(&own, &self::open(&other).await).await;
+    let held = acquire(&own, "orders").await;
     let path = format!("{chroot}/locks/orders");
     let child = children(&client, &path).await.remove(0);
     let (acl, _) = client.get_acl(&format!("{path}/{child}")).await.unwrap();
@@ -69,7 +43,7 @@ async fn the_login_and_the_chroot_of_a_connector_count() {
     own.close().await.unwrap();
     client.check_stat(&path).await.unwrap();
     let own = Locks::new(ZkLock::with_connector(connector(), &cluster).await.unwrap());
-    let held = acquire_of(&own, "held").await;
+    let held = acquire(&own, "held").await;
     drop(client);
     held.renew().await.unwrap();
     held.release().await.unwrap();

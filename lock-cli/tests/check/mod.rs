@@ -25,6 +25,7 @@ fn keeps_all(place: &Place) {
         true => &[
             "detach: a_lost_answer_costs_nothing",
             "detach: free_if_nobody_takes_it_up",
+            "detach: handed_on_and_revoked",
             "detach: outlives_who_left_it",
             "detach: taken_up_by_another",
             "detach: taken_up_once",

@@ -12,6 +12,7 @@ use crate::{Error, LockGuard, LockName, LossReason, Ticket};
 property!(
     taken_up_by_another,
     taken_up_once,
+    handed_on_and_revoked,
     free_if_nobody_takes_it_up,
     outlives_who_left_it,
     a_lost_answer_costs_nothing,
@@ -94,6 +95,45 @@ async fn taken_up_once(h: &dyn Harness) -> Checked {
     soon("release", guard.release()).await??;
     let after = soon("adopt", a.locks().adopt(&ticket)).await?;
     ensure!(refused(&after, &[LossReason::TicketOver]), "after the release: {after:?}");
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// It goes from hand to hand with its place and its token, past a waiter of a client that left it.
+/// The last one learns at once that it is revoked.
+async fn handed_on_and_revoked(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("hands"), h.client().await?, h.client().await?);
+    if let Some(skipped) = without(&*a) {
+        return Ok(skipped);
+    }
+    let lock = a.locks().lock(&name)?.ttl(long(h, &*a));
+    let mut guard = soon("acquire", lock.acquire()).await??;
+    let token = guard.token();
+    let mut waiter = None;
+    for client in [&b, &a, &b] {
+        let ticket = leave(guard).await?;
+        let busy = soon("try", lock.try_acquire()).await??;
+        ensure!(busy.is_none(), "granted to the client that left it");
+        if waiter.is_none() {
+            waiter = Some(tokio::spawn(lock.acquire()));
+            wait_for_queue(&*b, &name, 2).await?;
+        }
+        guard = adopt(&**client, &ticket).await?;
+        ensure!(guard.token() == token, "token {token} became {}", guard.token());
+    }
+    let waiter = waiter.ok_or("nobody waits")?;
+    ensure!(!waiter.is_finished(), "granted while the lock went from hand to hand");
+    let attempt = owner(&*a, &name).await?.ok_or("no holder is shown")?;
+    ensure!(soon("revoke", a.locks().revoke(&name, attempt)).await??, "nothing was revoked");
+    let told = promised("the loss", guard.lost()).await?;
+    keeps!(told == LossReason::EntryGone, "the reason is {told:?}");
+    let next = promised("the next grant", waiter).await???;
+    ensure!(next.token() > token, "token {} after {token}", next.token());
+    let ticket = leave(next).await?;
+    let attempt = owner(&*b, &name).await?.ok_or("no holder is shown")?;
+    ensure!(soon("revoke", b.locks().revoke(&name, attempt)).await??, "nothing was revoked");
+    let late = soon("adopt", a.locks().adopt(&ticket)).await?;
+    ensure!(refused(&late, &[LossReason::TicketOver]), "of a revoked lock: {late:?}");
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }

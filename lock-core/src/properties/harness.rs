@@ -91,6 +91,16 @@ pub trait Client: Send + Sync {
     /// After the future is dropped, the harness can only be dropped.
     async fn heal(&self) -> Result<(), Failure>;
 
+    /// Ends a cut as the end of the connection does: what it holds back is lost, and the client
+    /// connects again. Default: [`heal`](Self::heal), which delivers it late.
+    ///
+    /// # Cancel safety
+    ///
+    /// After the future is dropped, the harness can only be dropped.
+    async fn lose_replies(&self) -> Result<(), Failure> {
+        self.heal().await
+    }
+
     /// What the store sees when the client's process dies: its connections are closed without
     /// another message, and it never comes back.
     ///

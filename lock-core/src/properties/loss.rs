@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{
     Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
 };
-use crate::{Error, Instant};
+use crate::{Error, Instant, LockGuard, LossReason};
 
 property!(
     told_when_cut_off,
@@ -22,15 +22,26 @@ property!(
 );
 
 async fn told_when_cut_off(h: &dyn Harness) -> Checked {
-    let a = h.client().await?;
-    told_before_the_next_grant(h, &*a, a.cut()).await
+    let (a, b) = (h.client().await?, h.client().await?);
+    let (reason, next) = told_before_the_next_grant(h, [&*a, &*b], a.cut()).await?;
+    keeps!(reason == LossReason::Expired, "the reason is {reason:?}");
+    // It comes back: what it has left there does not touch the next holder, and it works again.
+    a.heal().await?;
+    let again = lock(h, &*a, &fresh("again"))?.acquire();
+    promised("a lock for the client that is back", again).await??.release().await?;
+    let busy = soon("try_acquire", lock(h, &*a, next.name())?.try_acquire()).await??;
+    ensure!(busy.is_none() && next.is_valid(), "one that is back cost the next holder its lock");
+    soon("release", next.release()).await??;
+    Ok(Outcome::Kept)
 }
 
 /// Renewals arrive but their answers do not. The holder must rely on the answers only; it may be
 /// notified early, never late.
 async fn told_when_renewals_hang(h: &dyn Harness) -> Checked {
-    let a = h.client().await?;
-    told_before_the_next_grant(h, &*a, a.cut_replies()).await
+    let (a, b) = (h.client().await?, h.client().await?);
+    let (_, next) = told_before_the_next_grant(h, [&*a, &*b], a.cut_replies()).await?;
+    soon("release", next.release()).await??;
+    Ok(Outcome::Kept)
 }
 
 /// Work that is polled all the time is never polled again after the next grant.
@@ -59,30 +70,30 @@ async fn work_ends_before_the_next_grant(h: &dyn Harness) -> Checked {
 
 async fn told_before_the_next_grant(
     h: &dyn Harness,
-    a: &dyn Client,
+    [a, b]: [&dyn Client; 2],
     cut: impl Future<Output = Result<(), Failure>>,
-) -> Checked {
-    let (name, b) = (fresh("loss"), h.client().await?);
+) -> Result<(LossReason, LockGuard), Failure> {
+    let name = fresh("loss");
     let guard = acquire(h, a, &name).await?;
     let clock = a.locks().driver().clock();
     let lost = guard.lost();
     let told = tokio::spawn(async move {
-        lost.await;
-        clock.now()
+        let reason = lost.await;
+        (reason, clock.now())
     });
-    let waiter = queue_up(h, &*b, &name, 1).await?;
+    let waiter = queue_up(h, b, &name, 1).await?;
     cut.await?;
     let next = promised("the next grant", waiter).await???;
     let granted: Instant = clock.now();
     let told = timeout(PATIENCE, told).await;
-    let told = told.map_err(|_| "not told, and the lock was granted to another holder")??;
+    let told = told.map_err(|_| "not told, and the lock was granted to another holder")?;
+    let (reason, told) = told?;
     ensure!(
         told <= granted,
         "told {:?} after the lock was granted to another holder",
         told.since(granted)
     );
-    next.release().await?;
-    Ok(Outcome::Kept)
+    Ok((reason, next))
 }
 
 /// The lock's keys are deleted unknown to the holder: it learns of it by a message of the store, or

@@ -25,6 +25,7 @@
 mod as_mutex;
 mod cancellation;
 mod check;
+mod conversions;
 mod detach;
 mod election;
 mod fairness;
@@ -33,8 +34,10 @@ mod guise;
 mod harness;
 mod liveness;
 mod loss;
+mod lost_answers;
 mod mutual_exclusion;
 mod names;
+mod observers;
 mod operators;
 mod outcome;
 mod permits;
@@ -92,13 +95,16 @@ properties!(
     reconnect "A restart costs nobody a lock or a place",
     renewal "A lock lasts while it is renewed",
     timeouts "Time limits are kept, down to zero",
-    operators "Locks can be listed and taken away";
+    operators "Locks can be listed and taken away",
+    lost_answers "A lost answer is asked for again";
     others:
     unpolled "What nobody collects is handed on",
     vain_waits "A wait in vain is no outage",
     sharing "Shared locks: no reader beside a writer",
+    conversions "A lock is converted once, or not at all",
     permits "Semaphores: never more than the permits",
     sets "Several locks at once: all or none",
     election "Elections: one leads, all see who",
+    observers "Observers see who leads, and what it says",
     detach "A lock that is left is taken up once";
 );

@@ -172,7 +172,8 @@ async fn a_crashed_holder(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// The error of a try names both limits, and it leaves nothing. A waiter waits for the others' end.
+/// The error of a try names both limits, and it leaves nothing. A waiter waits for the others' end,
+/// also behind others that wait.
 async fn another_limit_is_refused(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("limit"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_permits(&*a) {
@@ -180,25 +181,44 @@ async fn another_limit_is_refused(h: &dyn Harness) -> Checked {
     }
     let guard = take(&semaphore(h, &*a, &name, 3)?, 1).await?;
     let other = semaphore(h, &*b, &name, 5)?;
-    match soon("try", other.try_acquire()).await? {
-        Err(error @ Error::InvalidOption { .. }) => {
-            let said = error.to_string();
-            ensure!(said.contains('5') && said.contains('3'), "{said:?} does not show both");
-        }
-        other => {
-            return Err(Missed(format!("another limit was answered with {other:?}")).into());
-        }
-    }
+    names_both_limits(soon("try", other.try_acquire()).await?)?;
     let mut waiter = pin!(other.acquire_many(5));
-    // Longer than an answer takes.
-    if let Ok(early) = timeout(Duration::from_secs(1), &mut waiter).await {
-        return Err(Missed(format!("a wait beside another limit ended as {early:?}")).into());
-    }
+    waits_on(&mut waiter).await?;
     queue_becomes(&*a, &name, 1).await?;
     soon("release", guard.release()).await??;
     soon("a grant after the last of another limit", waiter).await??.release().await?;
+    let guard = soon("acquire", a.locks().lock(&name)?.acquire()).await??;
+    let first = tokio::spawn(semaphore(h, &*a, &name, 3)?.acquire());
+    wait_for_queue(&*a, &name, 2).await?;
+    let mut waiter = pin!(other.acquire_many(5));
+    waits_on(&mut waiter).await?;
+    queue_becomes(&*a, &name, 2).await?;
+    soon("release", guard.release()).await??;
+    let first = promised("the waiter's turn", first).await???;
+    soon("release", first.release()).await??;
+    soon("a grant after the last waiter of another limit", waiter).await??.release().await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
+}
+
+/// Longer than an answer takes.
+async fn waits_on(waiter: impl Future<Output = Result<LockGuard, Error>>) -> Result<(), Failure> {
+    match timeout(Duration::from_secs(1), waiter).await {
+        Ok(early) => Err(Missed(format!("a wait beside another limit ended as {early:?}")).into()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The limits that these checks use.
+fn names_both_limits(refused: Result<Option<LockGuard>, Error>) -> Result<(), Failure> {
+    match refused {
+        Err(error @ Error::InvalidOption { .. }) => {
+            let said = error.to_string();
+            ensure!(said.contains('5') && said.contains('3'), "{said:?} does not show both");
+            Ok(())
+        }
+        other => Err(Missed(format!("another limit was answered with {other:?}")).into()),
+    }
 }
 
 async fn tries(h: &dyn Harness) -> Checked {
@@ -214,6 +234,11 @@ async fn tries(h: &dyn Harness) -> Checked {
     ensure!(soon("try", here.try_acquire_many(2)).await??.is_none(), "four of two permits");
     let exclusive = soon("try", b.locks().lock(&name)?.try_acquire()).await??;
     ensure!(exclusive.is_none(), "an exclusive lock was granted beside permits of the same name");
+    if without_kind(&*b, LockKind::Shared).is_none() {
+        let shared = soon("try", b.locks().shared(&name)?.try_acquire()).await??;
+        ensure!(shared.is_none(), "a reader was granted beside permits of the same name");
+    }
+    queue_becomes(&*a, &name, 2).await?;
     soon("release", first.release()).await??;
     ensure!(soon("try", here.try_acquire_many(2)).await??.is_none(), "three of two permits");
     soon("release", second.release()).await??;

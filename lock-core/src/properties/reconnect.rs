@@ -4,10 +4,14 @@
 
 use std::time::Duration;
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
-use crate::{LockGuard, LockName, Locks};
+use tokio::{task::JoinHandle, time::timeout};
 
-property!(while_holding, while_waiting);
+use super::{
+    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
+};
+use crate::{Error, LockGuard, LockName, Locks};
+
+property!(while_holding, while_waiting, a_short_outage, an_outage_is_no_busy_lock);
 
 async fn while_holding(h: &dyn Harness) -> Checked {
     let (a, b) = (h.client().await?, h.client().await?);
@@ -51,21 +55,91 @@ async fn while_waiting(h: &dyn Harness) -> Checked {
     let mut ttl = outlasting(h, a.locks());
     loop {
         let name = fresh("restart-waiting");
-        let guard = acquired(h, &*a, &name, ttl).await?;
-        let waiter = tokio::spawn(lock(h, &*b, &name)?.ttl(ttl).acquire());
-        wait_for_queue(&*b, &name, 2).await?;
-        let longer = restart(h, a.locks(), ttl).await?;
-        let released = soon("release", guard.release()).await?;
-        if let Some(longer) = longer {
-            waiter.abort();
+        let mut guard = acquired(h, &*a, &name, ttl).await?;
+        let mut waiters = Vec::new();
+        for (position, client) in [&b, &a].into_iter().enumerate() {
+            waiters.push(tokio::spawn(lock(h, &**client, &name)?.ttl(ttl).acquire()));
+            wait_for_queue(&*b, &name, 2 + position).await?;
+        }
+        if let Some(longer) = restart(h, a.locks(), ttl).await? {
+            waiters.iter().for_each(JoinHandle::abort);
+            // It may have ended meanwhile.
+            let _ = soon("release", guard.release()).await?;
             ttl = longer;
             continue;
         }
-        released?;
-        let next = promised("the waiter's turn after the restart", waiter).await???;
-        soon("release", next.release()).await??;
+        for waiter in waiters {
+            let token = guard.token();
+            soon("release", guard.release()).await??;
+            guard = promised("the waiter's turn after the restart", waiter).await???;
+            ensure!(guard.token() > token, "token {} after {token}", guard.token());
+        }
+        soon("release", guard.release()).await??;
+        nothing_left(h).await?;
         return Ok(Outcome::Kept);
     }
+}
+
+/// A client is out of reach for half of a TTL: it keeps its lock and its place.
+async fn a_short_outage(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("outage"), h.client().await?, h.client().await?);
+    let ttl = outlasting(h, a.locks());
+    let here = lock(h, &*a, &name)?.ttl(ttl);
+    let guard = soon("acquire", here.acquire()).await??;
+    let waiter = tokio::spawn(here.acquire());
+    wait_for_queue(&*b, &name, 2).await?;
+    a.cut().await?;
+    tokio::time::sleep(ttl / 2).await;
+    a.heal().await?;
+    let renewed = async {
+        while guard.is_valid() && guard.remaining() <= ttl / 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    promised("a renewal after the outage", renewed).await?;
+    keeps!(guard.is_valid(), "lost in an outage that was shorter than the TTL");
+    soon("release", guard.release()).await??;
+    promised("the waiter's turn after the outage", waiter).await???.release().await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// A client is out of reach for long: who asks and who waits gets an error that says so. It works
+/// again when the store is back.
+async fn an_outage_is_no_busy_lock(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("outage"), h.client().await?, h.client().await?);
+    let ttl = outlasting(h, a.locks());
+    let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
+    let free = lock(h, &*b, &fresh("free"))?;
+    soon("acquire", free.acquire()).await??.release().await?;
+    let waiter = match shows_waiters(&*b) {
+        true => Some(queue_up(h, &*b, &name, 1).await?),
+        false => None,
+    };
+    b.cut().await?;
+    // A request waits for a TTL; what it may have left is given up after another one.
+    let limit = h.ttl() * 5 / 2;
+    let both = async { tokio::join!(free.acquire(), free.try_acquire()) };
+    let late = |_| Missed(format!("no end of a request {limit:?} after the store was gone"));
+    let (acquired, tried) = timeout(limit, both).await.map_err(late)?;
+    let waited = match waiter {
+        Some(waiter) => timeout(limit, waiter).await.map_err(late)??.err(),
+        None => None,
+    };
+    for error in [acquired.err(), tried.err(), waited].into_iter().enumerate() {
+        match error {
+            (_, Some(Error::Unavailable { .. })) => {}
+            (2, None) if !shows_waiters(&*b) => {}
+            (_, other) => return Err(Missed(format!("out of reach, and told {other:?}")).into()),
+        }
+    }
+    b.heal().await?;
+    promised("a lock after the outage", free.acquire()).await??.release().await?;
+    queue_becomes(&*a, &name, 1).await?;
+    keeps!(guard.is_valid(), "another client's outage cost the holder its lock");
+    soon("release", guard.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
 }
 
 /// Acquires, perhaps right after a restart.

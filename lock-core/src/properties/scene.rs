@@ -125,6 +125,26 @@ async fn queue_of(client: &dyn Client, name: &LockName, length: usize) -> Result
     }
 }
 
+/// A TTL that is longer than a check: nothing expires, and nothing is put right by an expiry.
+pub(super) fn long(h: &dyn Harness, client: &dyn Client) -> Duration {
+    (h.ttl() * 20).min(*client.locks().guarantees().ttl.end())
+}
+
+/// Starts work of a client whose requests take effect and whose answers do not arrive, until `done`
+/// sees the effect. A store that needs several requests for the work may not get that far. Then end
+/// it with [`lose_replies`](Client::lose_replies): the client must ask again.
+pub(super) async fn unanswered<T: Send + 'static>(
+    h: &dyn Harness,
+    client: &dyn Client,
+    work: impl Future<Output = T> + Send + 'static,
+    done: impl Future<Output = Result<(), Failure>>,
+) -> Result<JoinHandle<T>, Failure> {
+    client.cut_replies().await?;
+    let work = tokio::spawn(work);
+    timeout(h.ttl() / 2, done).await.unwrap_or(Ok(()))?;
+    Ok(work)
+}
+
 /// When a holder that is gone must be replaced: its TTL, the store's own slack, and a second.
 pub(super) fn expiry_limit(h: &dyn Harness, client: &dyn Client) -> Duration {
     h.ttl() + client.locks().guarantees().expiry_slack + Duration::from_secs(1)

@@ -2,21 +2,28 @@
 //! DistributedLock.NET's `CompositeDistributedLock` and redisson's `MultiLock` try, fail and try
 //! again.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{Checked, Client, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
-use crate::{FencingToken, Lock, LockKind, LockName, LockSet, Locks};
+use crate::{Error, FencingToken, Lock, LockKind, LockName, LockSet, Locks, LossReason};
 
 property!(
     all_or_nothing,
     overlapping_sets_in_any_order,
     a_set_waits_for_its_names,
     sets_and_single_locks_share_the_tokens,
+    dropped_at_any_moment,
+    one_of_its_locks_is_revoked,
+    a_lost_answer_to_a_set,
+    a_set_of_a_caller_that_left,
     shared_sets_are_held_together,
     a_shared_set_and_a_writer,
     a_set_of_both_kinds,
@@ -134,6 +141,140 @@ async fn sets_and_single_locks_share_the_tokens(h: &dyn Harness) -> Checked {
             soon("release", guard.release()).await??;
         }
     }
+    Ok(Outcome::Kept)
+}
+
+/// Overlapping sets and single locks of two clients, given up before they are sent, while they wait,
+/// or when they are granted.
+async fn dropped_at_any_moment(h: &dyn Harness) -> Checked {
+    const DROPS: u64 = 20;
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    let (rounds, mut workers) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
+    for worker in 0..WORKERS {
+        let client = if worker % 2 == 0 { &a } else { &b };
+        let (first, second) = (worker % 3, (worker + 1 + worker / 3) % 3);
+        let pair = [&names[first], &names[second]];
+        // Of one name, it is a single lock.
+        let set = set(h, client.locks(), if worker < 4 { &pair[..] } else { &pair[..1] })?;
+        let (set, rounds) = (set.ttl(long(h, &**client)), rounds.clone());
+        workers.spawn(async move {
+            for n in 0..DROPS {
+                let moment = Duration::from_micros((worker as u64 * 7919 + n * 1_047) % 6000);
+                match n % 3 {
+                    0 => drop(timeout(moment, set.try_acquire()).await),
+                    _ => drop(timeout(moment, set.acquire()).await),
+                }
+                rounds.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(())
+        });
+    }
+    all_done("sets that are given up", workers, || rounds.load(Ordering::SeqCst)).await?;
+    let all = set(h, a.locks(), &names.each_ref())?.acquire();
+    promised("all names after the sets that were given up", all).await??.release().await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// The set is lost, and the guard says by which name. The others are held until it is given back.
+async fn one_of_its_locks_is_revoked(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    let held = soon("a set", set(h, a.locks(), &names.each_ref())?.acquire()).await??;
+    let queue = soon("inspect", b.locks().inspect(&names[1])).await??;
+    let attempt = queue.first().and_then(|entry| entry.attempt).ok_or("no holder is shown")?;
+    ensure!(soon("revoke", b.locks().revoke(&names[1], attempt)).await??, "nothing was revoked");
+    let lost = promised("the loss", held.lost()).await?;
+    keeps!(lost == (names[1].clone(), LossReason::EntryGone), "told {lost:?}");
+    ensure!(!held.is_valid(), "a set without one of its locks is valid");
+    for kept in [&names[0], &names[2]] {
+        keeps!(held.get(kept).is_some_and(crate::Held::is_valid), "{kept} was lost as well");
+        let busy = soon("try", lock(h, &*b, kept)?.try_acquire()).await??;
+        ensure!(busy.is_none(), "{kept} was granted although the set holds it");
+    }
+    let released = soon("release", held.release()).await?;
+    ensure!(matches!(released, Err(Error::Lost { .. })), "a release after the loss: {released:?}");
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// The tokens of the holders, or none if a name has no holder.
+async fn tokens(
+    client: &dyn Client,
+    names: &[LockName],
+) -> Result<Option<Vec<Option<FencingToken>>>, Failure> {
+    let mut tokens = Vec::new();
+    for name in names {
+        match soon("inspect", client.locks().inspect(name)).await??.as_slice() {
+            [] => return Ok(None),
+            [entry] => tokens.push(entry.holder.token),
+            more => return Err(format!("{name} is held by one set, and shown as {more:?}").into()),
+        }
+    }
+    Ok(Some(tokens))
+}
+
+async fn all_are_taken(client: &dyn Client, names: &[LockName]) -> Result<(), Failure> {
+    while tokens(client, names).await?.is_none() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+/// A set of each kind is taken once, by the first request.
+async fn a_lost_answer_to_a_set(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    let [x, y, z] = &names;
+    let mut sets = vec![set(h, a.locks(), &[x, y, z])?];
+    if no_sharing(&*a).is_none() {
+        sets.push(sets[0].clone().shared()?);
+        sets.push(set(h, a.locks(), &[x, y])?.and_shared([z])?);
+    }
+    for set in sets {
+        let set = set.ttl(long(h, &*a));
+        // The server may have to load a script first.
+        soon("a set", set.acquire()).await??.release().await?;
+        let asked = unanswered(h, &*a, set.try_acquire(), all_are_taken(&*b, &names)).await?;
+        let before = tokens(&*b, &names).await?;
+        a.lose_replies().await?;
+        let held = promised("the set whose answer was lost", asked).await???;
+        let held = held.ok_or("a set that was sent again found its own locks busy")?;
+        keeps!(held.is_valid(), "granted, and not held: {held:?}");
+        let now = tokens(&*b, &names).await?.ok_or("the names of a set are free")?;
+        let same = now.iter().zip(held.tokens()).all(|(shown, (_, token))| {
+            // A store need not show it.
+            shown.is_none_or(|shown| shown == token)
+        });
+        ensure!(same, "{held:?} is shown with {now:?}");
+        let once = before.is_none_or(|before| before == now) || !shows_waiters(&*b);
+        ensure!(once, "a set was taken twice: other tokens than {now:?} before");
+        soon("release", held.release()).await??;
+        nothing_left(h).await?;
+    }
+    Ok(Outcome::Kept)
+}
+
+/// All names are free again, long before an expiry; also if one of them was revoked meanwhile.
+async fn a_set_of_a_caller_that_left(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    let set = set(h, a.locks(), &names.each_ref())?.ttl(long(h, &*a));
+    soon("a set", set.acquire()).await??.release().await?;
+    let asked = unanswered(h, &*a, set.acquire(), all_are_taken(&*b, &names)).await?;
+    asked.abort();
+    a.lose_replies().await?;
+    nothing_left(h).await?;
+    let asked = unanswered(h, &*a, set.try_acquire(), all_are_taken(&*b, &names)).await?;
+    let queue = soon("inspect", b.locks().inspect(&names[2])).await??;
+    if let Some(attempt) = queue.first().and_then(|entry| entry.attempt) {
+        soon("revoke", b.locks().revoke(&names[2], attempt)).await??;
+    }
+    a.lose_replies().await?;
+    match promised("the answer to an incomplete set", asked).await?? {
+        Ok(None) | Err(Error::PlaceLost { .. } | Error::Lost { .. }) => {}
+        // The revoked one was free, and taken again. Or its loss is not known here yet.
+        Ok(Some(held)) => drop(soon("release", held.release()).await?),
+        Err(error) => return Err(error.into()),
+    }
+    nothing_left(h).await?;
     Ok(Outcome::Kept)
 }
 

@@ -3,12 +3,10 @@
 
 use std::{future::Future, pin::Pin, task::Poll};
 
-use super::{
-    Checked, Client, Failure, Harness, Outcome, as_mutex::Mutex, ensure, keeps, property, scene::*,
-};
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
 use crate::{Error, LockGuard, LockName, LossReason, Result as Answer};
 
-property!(collected_in_time, collected_too_late);
+property!(collected_in_time, collected_too_late, a_free_lock, several_locks);
 
 type Asleep = Pin<Box<dyn Future<Output = Answer<LockGuard>> + Send>>;
 
@@ -39,8 +37,59 @@ async fn collected_in_time(h: &dyn Harness) -> Checked {
 async fn collected_too_late(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
     let asleep = granted_asleep(h, &*a, &*b, &name).await?;
-    let next: Mutex = lock(h, &*a, &name)?;
-    let next = promised("the lock that nobody collects", next.acquire()).await??;
+    handed_on(h, &*a, &name, asleep).await
+}
+
+/// It was granted by the first request.
+async fn a_free_lock(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
+    let lock = lock(h, &*b, &name)?;
+    let mut asleep = None;
+    // A store that answers before the first poll is over lets nobody sleep.
+    for _ in 0..20 {
+        let mut acquire: Asleep = Box::pin(lock.acquire());
+        match std::future::poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await {
+            Poll::Pending => {
+                asleep = Some(acquire);
+                break;
+            }
+            Poll::Ready(granted) => soon("release", granted?.release()).await??,
+        }
+    }
+    let Some(asleep) = asleep else { return Ok(Outcome::Kept) };
+    promised("the grant of a caller that is not polled", is_held(&*a, &name)).await??;
+    handed_on(h, &*a, &name, asleep).await
+}
+
+/// The one that is waited for is granted, and none of them is collected.
+async fn several_locks(h: &dyn Harness) -> Checked {
+    let (first, second) = (fresh("asleep-1"), fresh("asleep-2"));
+    let (a, b) = (h.client().await?, h.client().await?);
+    let guard = acquire(h, &*a, &second).await?;
+    let set = b.locks().all([&first, &second])?.ttl(h.ttl());
+    let mut asleep = Box::pin(set.acquire());
+    let polled = std::future::poll_fn(|cx| Poll::Ready(asleep.as_mut().poll(cx))).await;
+    ensure!(polled.is_pending(), "a set was granted although {second} was held: {polled:?}");
+    wait_for_queue(&*a, &second, 2).await?;
+    soon("release", guard.release()).await??;
+    for name in [&first, &second] {
+        let next = lock(h, &*a, name)?.acquire();
+        promised("a lock that nobody collects", next).await??.release().await?;
+    }
+    let late = soon("the grant", asleep).await?;
+    ensure!(matches!(late, Err(Error::Lost { .. })), "handed on, and told {late:?}");
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+async fn handed_on(
+    h: &dyn Harness,
+    other: &dyn Client,
+    name: &LockName,
+    asleep: Asleep,
+) -> Checked {
+    let next = lock(h, other, name)?.acquire();
+    let next = promised("the lock that nobody collects", next).await??;
     match soon("the grant", asleep).await? {
         Err(error) => honest(&error)?,
         Ok(guard) => {

@@ -2,6 +2,8 @@
 
 mod cluster;
 mod load;
+#[path = "../../../tests/shared/remote.rs"]
+mod remote;
 mod secure_cluster;
 mod secured;
 #[path = "../support/clients.rs"]

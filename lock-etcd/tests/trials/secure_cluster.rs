@@ -9,12 +9,12 @@ use std::{
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use lock_core::{
-    Clock, LockName, Locks,
+    Clock, LockName,
     properties::{self, AS_MUTEX, AsMutex, Check, Client, Guise, Harness, NotHere, Outcome},
 };
 use lock_lab::Proxy;
 
-use crate::{load::Load, secured::Secured, support::*};
+use crate::{load::Load, remote::Remote, secured::Secured, support::*};
 
 /// Places of clients, and checks at a time in each: a place has one thread.
 const SIDES: usize = 4;
@@ -30,13 +30,6 @@ struct Room {
     cluster: Arc<Secured>,
     prefix: String,
     may_restart: bool,
-}
-
-/// A client whose way to each node leads through a proxy of its own.
-struct Remote {
-    // First: the locks are dropped before their network.
-    locks: Locks,
-    proxies: Vec<Proxy>,
 }
 
 #[async_trait]
@@ -84,33 +77,6 @@ impl Harness for Room {
         let ours = keys.filter_map(|key| key.strip_prefix(&self.prefix).map(str::to_owned));
         // The epoch key of a session is deleted with the session.
         Ok(ours.filter(|key| !key.starts_with('#')).collect())
-    }
-}
-
-#[async_trait]
-impl Client for Remote {
-    fn locks(&self) -> &Locks {
-        &self.locks
-    }
-
-    async fn cut(&self) -> Result<(), Failure> {
-        self.proxies.iter().for_each(Proxy::cut);
-        Ok(())
-    }
-
-    async fn cut_replies(&self) -> Result<(), Failure> {
-        self.proxies.iter().for_each(Proxy::half_open);
-        Ok(())
-    }
-
-    async fn heal(&self) -> Result<(), Failure> {
-        self.proxies.iter().for_each(Proxy::heal);
-        Ok(())
-    }
-
-    async fn crash(&self) -> Result<(), Failure> {
-        self.proxies.iter().for_each(Proxy::refuse);
-        Ok(())
     }
 }
 

@@ -40,7 +40,7 @@ impl Session {
         })?;
         let (session, attempt) = (self.clone(), kept.clone());
         let lease = MemoryLease { session, attempt, kept: Kept::new(kept, token, validity) };
-        if caller.is_cancelled() && store.has(Defect::KeepsGrantsOfTheDeparted) {
+        if caller.is_cancelled() && store.hooks().keeps_of_the_departed(kept.ttl) {
             return Err(Error::Contended { name: kept.name.clone() });
         }
         Ok(Box::new(lease))

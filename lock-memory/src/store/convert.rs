@@ -4,6 +4,7 @@ use lock_core::{Kind, LockName, keep::poison::lock};
 use uuid::Uuid;
 
 use super::{MemoryStore, state::Upgrade};
+use crate::defect::Defect;
 
 impl MemoryStore {
     /// Makes an exclusive entry a shared one. Returns whether it is still there.
@@ -17,7 +18,7 @@ impl MemoryStore {
             let alone = entries.len() == 1;
             let mine = entries.iter_mut().find(|entry| entry.attempt == attempt)?;
             // It is exclusive already if the answer to an earlier request was lost.
-            if alone && mine.kind != Kind::Exclusive {
+            if alone && (mine.kind != Kind::Exclusive || self.has(Defect::UpgradesAnew)) {
                 // Granted anew, with a new token, when the name is settled.
                 (mine.kind, mine.granted) = (Kind::Exclusive, None);
             }

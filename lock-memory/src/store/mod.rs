@@ -155,7 +155,7 @@ impl MemoryStore {
         self.hooks().has(defect)
     }
 
-    fn hooks(&self) -> Hooks {
+    pub(crate) fn hooks(&self) -> Hooks {
         self.0.hooks
     }
 
@@ -229,7 +229,7 @@ impl MemoryStore {
 
     /// Sets a new value. Returns whether the attempt still leads.
     pub(crate) fn publish(&self, name: &LockName, attempt: Uuid, value: &[u8]) -> bool {
-        self.change_own(name, attempt, |mine| self.hooks().published(&mut mine.value, value))
+        self.change_own(name, attempt, |mine| self.hooks().published(mine, value))
     }
 
     /// Returns the names in use.

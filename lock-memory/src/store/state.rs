@@ -61,13 +61,14 @@ pub(crate) enum Answer {
 
 impl State {
     pub(crate) fn acquire(&mut self, asked: Asked, now: Instant) -> Answer {
+        let again = self.hooks.enters_twice(&asked.request, asked.known);
         let Asked {
             request: Request { name, kind, ttl, wait, value, holder, .. }, attempt, ..
         } = asked;
         self.settle(&name, now);
         let entries = self.names.entry(name.clone()).or_default();
         // The same attempt may ask again, because its reply was lost.
-        if !entries.iter().any(|entry| entry.attempt == attempt) {
+        if again || !entries.iter().any(|entry| entry.attempt == attempt) {
             if asked.known {
                 return Answer::Gone;
             }
@@ -128,7 +129,8 @@ impl State {
     pub(crate) fn settle(&mut self, name: &LockName, now: Instant) {
         self.grant(name, now);
         let Some(observers) = self.observers.get_mut(name) else { return };
-        let leader = self.names.get(name).and_then(VecDeque::front).and_then(leader);
+        let first = self.names.get(name).and_then(VecDeque::front);
+        let leader = first.filter(|first| self.hooks.leads(first.kind)).and_then(leader);
         observers.retain_mut(|observer| observer.tell(&leader));
         if observers.is_empty() {
             self.observers.remove(name);
@@ -171,9 +173,9 @@ impl State {
     }
 }
 
-/// Returns the leader, if the first entry holds the lock alone.
+/// Returns the leader, if the first entry holds the lock.
 fn leader(first: &Stored) -> Option<Leader> {
-    let grant = first.granted.filter(|_| first.kind == Kind::Exclusive)?;
+    let grant = first.granted?;
     let holder = shown_holder(first);
     let value = first.value.as_deref().unwrap_or_default().to_vec();
     Some(Leader::new(grant.token, value, holder))

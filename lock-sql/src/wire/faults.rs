@@ -1,6 +1,6 @@
 //! Faults of a client of SQLite, for the executable properties: a file has no network to cut.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use tokio::sync::watch;
 
@@ -14,6 +14,8 @@ pub struct Faults(Arc<watch::Sender<Trouble>>);
 struct Trouble {
     requests: bool,
     replies: bool,
+    /// How often the replies that were cut were lost.
+    lost: u64,
     crashed: bool,
 }
 
@@ -31,6 +33,14 @@ impl Faults {
     /// Ends a cut.
     pub fn heal(&self) {
         self.set(|trouble| (trouble.requests, trouble.replies) = (false, false));
+    }
+
+    /// Ends a cut, and loses the replies that it holds back, as the end of a connection does.
+    pub fn lose_replies(&self) {
+        self.set(|trouble| {
+            (trouble.requests, trouble.replies) = (false, false);
+            trouble.lost += 1;
+        });
     }
 
     /// Cuts requests and replies for ever.
@@ -52,7 +62,12 @@ impl Faults {
     }
 
     pub(crate) async fn reply(&self, limit: &Limit) -> Result<(), Failure> {
-        self.until(limit, |trouble| !trouble.replies && !trouble.crashed).await
+        let lost = self.0.borrow().lost;
+        self.until(limit, |trouble| !trouble.replies && !trouble.crashed).await?;
+        match self.0.borrow().lost == lost {
+            true => Ok(()),
+            false => Err(Failure::Lost(sqlx::Error::Io(io::ErrorKind::ConnectionReset.into()))),
+        }
     }
 
     async fn until(&self, limit: &Limit, healed: impl Fn(&Trouble) -> bool) -> Result<(), Failure> {

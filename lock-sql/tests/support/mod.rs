@@ -1,6 +1,7 @@
 //! Helpers of the tests on a file and of the tests on servers.
 
 pub mod burst;
+#[path = "../../../tests/shared/contend.rs"]
 pub mod contend;
 pub mod counters;
 pub mod floor;

@@ -1,63 +1,33 @@
 //! Plays the properties of lock-core with every kind of lock that acts like an exclusive one.
 
+#[path = "../../../tests/shared/remote.rs"]
+mod remote;
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
 };
 
-use async_trait::async_trait;
 use lock_core::{
-    Clock, Locks,
-    properties::{self, AS_MUTEX, AsMutex, Check, Client, Failure, Guise, Harness, Outcome},
+    Clock,
+    properties::{self, AS_MUTEX, AsMutex, Check, Failure, Guise, Harness, Outcome},
 };
-use lock_lab::Proxy;
 use lock_zk::client::{Client as Raw, Error as ZkError};
+
+pub use self::remote::Remote;
 
 /// The checks that restart servers: they have some for themselves.
 const RESTARTING: [&str; 3] =
     ["fencing::across_restart", "reconnect::while_holding", "reconnect::while_waiting"];
 /// The checks that cannot be made: a lock lives by the session that took it.
-const SKIPPED: [&str; 5] = [
+const SKIPPED: [&str; 6] = [
     "lock::detach::a_lost_answer_costs_nothing",
     "lock::detach::free_if_nobody_takes_it_up",
+    "lock::detach::handed_on_and_revoked",
     "lock::detach::outlives_who_left_it",
     "lock::detach::taken_up_by_another",
     "lock::detach::taken_up_once",
 ];
-
-/// A client whose way to each server leads through a proxy of its own.
-pub struct Remote {
-    // First: the locks are dropped before their network.
-    pub locks: Locks,
-    pub proxies: Vec<Proxy>,
-}
-
-#[async_trait]
-impl Client for Remote {
-    fn locks(&self) -> &Locks {
-        &self.locks
-    }
-
-    async fn cut(&self) -> Result<(), Failure> {
-        self.proxies.iter().for_each(Proxy::cut);
-        Ok(())
-    }
-
-    async fn cut_replies(&self) -> Result<(), Failure> {
-        self.proxies.iter().for_each(Proxy::half_open);
-        Ok(())
-    }
-
-    async fn heal(&self) -> Result<(), Failure> {
-        self.proxies.iter().for_each(Proxy::heal);
-        Ok(())
-    }
-
-    async fn crash(&self) -> Result<(), Failure> {
-        self.proxies.iter().for_each(Proxy::refuse);
-        Ok(())
-    }
-}
 
 /// Everything below a directory, the lowest first.
 async fn nodes(raw: &Raw, path: &str) -> Vec<String> {

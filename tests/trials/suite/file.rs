@@ -95,6 +95,11 @@ impl Client for Process {
         Ok(())
     }
 
+    async fn lose_replies(&self) -> Result<(), Failure> {
+        self.faults.lose_replies();
+        Ok(())
+    }
+
     async fn crash(&self) -> Result<(), Failure> {
         self.faults.crash();
         Ok(())

@@ -11,11 +11,12 @@ use std::{ops::Deref, pin::Pin, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    LockName, Locks,
+    LockName,
     properties::{Client, Failure, Harness},
 };
 use lock_lab::{Lent, Proxy, Server};
 
+use super::remote::Remote;
 use crate::support::servers;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 use crate::support::servers::Secured;
@@ -40,7 +41,8 @@ impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
         let proxy = Proxy::start(self.server.addr()).await?;
         let url = format!("{}{}", self.server.url_via(&proxy), self.options);
-        Ok(Box::new(Remote { locks: distlock::connect(url).retry(BUSY).await?, proxy }))
+        let locks = distlock::connect(url).retry(BUSY).await?;
+        Ok(Box::new(Remote { locks, proxies: vec![proxy] }))
     }
 
     fn ttl(&self) -> Duration {
@@ -58,39 +60,6 @@ impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
 
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         (self.leftovers)(&self.server).await
-    }
-}
-
-struct Remote {
-    // First: the locks are dropped before their network.
-    locks: Locks,
-    proxy: Proxy,
-}
-
-#[async_trait]
-impl Client for Remote {
-    fn locks(&self) -> &Locks {
-        &self.locks
-    }
-
-    async fn cut(&self) -> Result<(), Failure> {
-        self.proxy.cut();
-        Ok(())
-    }
-
-    async fn cut_replies(&self) -> Result<(), Failure> {
-        self.proxy.half_open();
-        Ok(())
-    }
-
-    async fn heal(&self) -> Result<(), Failure> {
-        self.proxy.heal();
-        Ok(())
-    }
-
-    async fn crash(&self) -> Result<(), Failure> {
-        self.proxy.refuse();
-        Ok(())
     }
 }
 

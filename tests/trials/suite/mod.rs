@@ -3,6 +3,15 @@
 
 mod file;
 mod lab;
+#[cfg(any(
+    feature = "redis",
+    feature = "etcd",
+    feature = "zookeeper",
+    feature = "postgres",
+    feature = "mysql"
+))]
+#[path = "../../shared/remote.rs"]
+mod remote;
 mod report;
 pub mod stores;
 

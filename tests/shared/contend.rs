@@ -1,10 +1,9 @@
-//! Two clients on one name: each has the lock, waits for it, and loses it.
+//! Two clients on one name, for the tests of clients that a program has made: each has the lock, waits
+//! for it, and loses it.
 
 use std::time::Duration;
 
 use lock_core::{LockGuard, Locks, LossReason};
-
-use super::eventually;
 
 pub async fn acquire(locks: &Locks, name: &str) -> LockGuard {
     within(locks.lock(name).unwrap().acquire()).await.unwrap()
@@ -25,7 +24,12 @@ pub async fn contend(one: &Locks, other: &Locks) {
 
 async fn pass_on(from: &Locks, held: LockGuard, to: &Locks) -> LockGuard {
     let waits = tokio::spawn(to.lock("orders").unwrap().acquire());
-    eventually("it waits", async || from.inspect("orders").await.unwrap().len() == 2).await;
+    let queued = async {
+        while from.inspect("orders").await.unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(queued).await;
     held.release().await.unwrap();
     within(waits).await.unwrap().unwrap()
 }

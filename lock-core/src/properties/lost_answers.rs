@@ -1,0 +1,121 @@
+//! A request that took effect and whose answer is lost is sent again, and done once. CURATOR-45 (a
+//! node is created, its creator learns of an error, and nobody leads), CURATOR-678 (a release fails
+//! with its connection, and the lock stays taken).
+
+use super::{
+    Checked, Client, Failure, Harness, Outcome, as_mutex::Mutex, ensure, keeps, property, scene::*,
+};
+use crate::{Entry, LockGuard, LockName};
+
+property!(of_an_acquire, of_a_waiter, of_a_release, of_a_caller_that_left);
+
+/// A lock that its client has used: a server that must load a script first, or open a session, does
+/// nothing without an answer.
+async fn used(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Mutex, Failure> {
+    let lock = lock(h, client, name)?.ttl(long(h, client));
+    soon("acquire", lock.acquire()).await??.release().await?;
+    let tried = soon("try_acquire", lock.try_acquire()).await??;
+    tried.ok_or("a free lock was called busy")?.release().await?;
+    Ok(lock)
+}
+
+async fn queue(client: &dyn Client, name: &LockName) -> Result<Vec<Entry>, Failure> {
+    Ok(soon("inspect", client.locks().inspect(name)).await??)
+}
+
+/// The guard's is the only entry. A queue also keeps the one that was there before the answer was
+/// lost.
+async fn once(client: &dyn Client, guard: &LockGuard, before: &[Entry]) -> Result<(), Failure> {
+    let now = queue(client, guard.name()).await?;
+    ensure!(now.len() == 1 && now[0].holds, "one attempt is shown as {now:?}");
+    let token = now[0].holder.token;
+    ensure!(token.is_none_or(|token| token == guard.token()), "{} as {now:?}", guard.token());
+    let kept = before.first().is_none_or(|before| before.holder.token == token);
+    ensure!(kept || !shows_waiters(client), "{before:?} became {now:?}");
+    keeps!(guard.is_valid(), "granted, and not held");
+    Ok(())
+}
+
+/// Also of a try: it does not find its own lock busy.
+async fn of_an_acquire(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
+    let lock = used(h, &*a, &name).await?;
+    for tries in [false, true] {
+        let lock = lock.clone();
+        let work = async move {
+            match tries {
+                true => lock.try_acquire().await,
+                false => lock.acquire().await.map(Some),
+            }
+        };
+        let asked = unanswered(h, &*a, work, wait_for_queue(&*b, &name, 1)).await?;
+        let before = queue(&*b, &name).await?;
+        a.lose_replies().await?;
+        let guard = promised("the grant whose answer was lost", asked).await???;
+        let guard = guard.ok_or("a try that was sent again found its own lock busy")?;
+        once(&*b, &guard, &before).await?;
+        soon("release", guard.release()).await??;
+        nothing_left(h).await?;
+    }
+    Ok(Outcome::Kept)
+}
+
+/// It keeps its place before those who came later.
+async fn of_a_waiter(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
+    if !shows_waiters(&*b) {
+        return Ok(Outcome::Skipped("waiters have no entry in this mode".to_owned()));
+    }
+    let (here, there) = (used(h, &*a, &name).await?, used(h, &*b, &name).await?);
+    let guard = soon("acquire", there.acquire()).await??;
+    let first = unanswered(h, &*a, here.acquire(), wait_for_queue(&*b, &name, 2)).await?;
+    let second = tokio::spawn(there.acquire());
+    wait_for_queue(&*b, &name, 3).await?;
+    a.lose_replies().await?;
+    soon("release", guard.release()).await??;
+    let first = promised("the turn of the first waiter", first).await???;
+    queue_becomes(&*b, &name, 2).await?;
+    ensure!(!second.is_finished(), "two hold the lock");
+    soon("release", first.release()).await??;
+    promised("the turn of the second waiter", second).await???.release().await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Another client holds the lock when the release is sent again.
+async fn of_a_release(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
+    let guard = soon("acquire", used(h, &*a, &name).await?.acquire()).await??;
+    let release = unanswered(h, &*a, guard.release(), wait_for_queue(&*b, &name, 0)).await?;
+    let next = lock(h, &*b, &name)?.ttl(long(h, &*b)).acquire();
+    let next = promised("the next grant", next).await??;
+    a.lose_replies().await?;
+    promised("the release whose answer was lost", release).await???;
+    let busy = soon("try_acquire", lock(h, &*a, &name)?.try_acquire()).await??;
+    ensure!(busy.is_none(), "a release that was sent again freed another's lock");
+    once(&*b, &next, &[]).await?;
+    soon("release", next.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Whether the lock was free or held: neither a lock nor a place stays, long before an expiry.
+async fn of_a_caller_that_left(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
+    let lock = used(h, &*a, &name).await?;
+    for held in [false, true] {
+        let holder = if held { Some(acquire(h, &*b, &name).await?) } else { None };
+        let entries = 1 + usize::from(held);
+        let asked = unanswered(h, &*a, lock.acquire(), wait_for_queue(&*b, &name, entries)).await?;
+        asked.abort();
+        a.lose_replies().await?;
+        queue_becomes(&*b, &name, usize::from(held)).await?;
+        if let Some(holder) = holder {
+            keeps!(holder.is_valid(), "one that left cost the holder its lock");
+            soon("release", holder.release()).await??;
+        }
+        nothing_left(h).await?;
+    }
+    promised("acquire after the ones that left", lock.acquire()).await??.release().await?;
+    Ok(Outcome::Kept)
+}
