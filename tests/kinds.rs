@@ -1,5 +1,5 @@
-//! All kinds of locks under contention, on every store: threads that count without other
-//! protection, readers that check for torn state, and semaphores of several sizes.
+//! Locks under contention, on every store: threads that count without other protection, and
+//! semaphores of several sizes.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use distlock::{Locks, blocking};
+use distlock::blocking;
 use tokio::{sync::Barrier, task::JoinSet};
 
 use crate::support;
@@ -37,7 +37,6 @@ async fn threads_and_tasks(store: &str) {
 async fn all_kinds(url: &str) {
     let here = url.to_owned();
     tokio::task::spawn_blocking(move || count(&here)).await.unwrap();
-    torn_state(url).await;
     for limit in [1, 3, 64] {
         semaphore(url, limit).await;
     }
@@ -64,46 +63,6 @@ fn count(url: &str) {
         }
     });
     assert_eq!(counter.into_inner(), THREADS * rounds());
-}
-
-/// Writers change two numbers one after the other. Readers, several at once, see them equal.
-async fn torn_state(url: &str) {
-    let state = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
-    let mut tasks = JoinSet::new();
-    let mut connections = Vec::new();
-    for n in 0..3_u32 {
-        let locks = support::connect(url).await;
-        for _ in 0..=n {
-            tasks.spawn(write(locks.clone(), state.clone()));
-            tasks.spawn(read(locks.clone(), state.clone()));
-        }
-        connections.push(locks);
-    }
-    tasks.join_all().await;
-    assert_eq!(state[0].load(Ordering::Relaxed), 6 * rounds());
-}
-
-async fn write(locks: Locks, state: Arc<[AtomicU64; 2]>) {
-    let lock = locks.lock("state").unwrap();
-    for _ in 0..rounds() {
-        let guard = lock.acquire().await.unwrap();
-        let next = state[0].load(Ordering::Relaxed) + 1;
-        state[0].store(next, Ordering::Relaxed);
-        tokio::task::yield_now().await;
-        state[1].store(next, Ordering::Relaxed);
-        guard.release().await.unwrap();
-    }
-}
-
-async fn read(locks: Locks, state: Arc<[AtomicU64; 2]>) {
-    let lock = locks.shared("state").unwrap();
-    for _ in 0..rounds() {
-        let guard = lock.acquire().await.unwrap();
-        let first = state[0].load(Ordering::Relaxed);
-        tokio::task::yield_now().await;
-        assert_eq!(state[1].load(Ordering::Relaxed), first, "a writer was at work");
-        guard.release().await.unwrap();
-    }
 }
 
 /// Never more holders than permits, and as many at once as there are permits: each waits inside

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use distlock::Locks;
+use distlock::{Lock, Locks, Result};
 use lock_lab::{Counters, Server};
 use tokio::task::JoinSet;
 
@@ -53,11 +53,15 @@ async fn drop_acquires(locks: &Locks, drops: u32) {
     let done = Arc::new(AtomicU32::new(0));
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {
-        let (lock, done) = (locks.lock(queue(task % NAMES)).unwrap(), done.clone());
+        let (locks, done, name) = (locks.clone(), done.clone(), queue(task % NAMES));
+        let lock = locks.lock(&name).unwrap();
         tasks.spawn(async move {
             while done.fetch_add(1, Ordering::Relaxed) < drops {
                 let moment = Duration::from_micros(random() % 6000);
-                let _ = tokio::time::timeout(moment, lock.acquire()).await;
+                let _ = match random() % 8 {
+                    0..5 => tokio::time::timeout(moment, of_a_lock(&lock)).await,
+                    _ => tokio::time::timeout(moment, of_another_kind(&locks, &name)).await,
+                };
                 // A full turn now and then, behind all dropped attempts. Otherwise the load could
                 // run ahead of the server without limit.
                 if random().is_multiple_of(16) {
@@ -71,6 +75,22 @@ async fn drop_acquires(locks: &Locks, drops: u32) {
         let empty = || async { locks.inspect(&name).await.unwrap().is_empty() };
         eventually("nobody in the queue", empty).await;
     }
+}
+
+async fn of_a_lock(lock: &Lock) -> Result<()> {
+    lock.acquire().await.map(drop)
+}
+
+/// Sets, permits and conversions: their requests are others.
+async fn of_another_kind(locks: &Locks, name: &str) -> Result<()> {
+    let next = queue(u32::try_from(random() % u64::from(NAMES)).expect("a small number"));
+    match random() % 4 {
+        0 => drop(locks.all([name, &next])?.acquire().await?),
+        1 => drop(locks.semaphore(name, 3)?.acquire_many(2).await?),
+        2 => drop(locks.lock(name)?.acquire().await?.downgrade().await?),
+        _ => drop(locks.shared(name)?.acquire().await?.try_upgrade().await?),
+    }
+    Ok(())
 }
 
 fn queue(n: u32) -> String {

@@ -29,5 +29,4 @@ mod runtimes;
 mod secrets;
 mod shutdown;
 mod tracing;
-mod unpolled;
 mod waits;

@@ -1,12 +1,8 @@
 //! From exclusive to shared and back, and failures meanwhile.
 
-use std::{
-    process::Stdio,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{process::Stdio, time::Duration};
 
-use lock_core::{Clock, DistributedLock, Error, Kind, LossReason, Request};
+use lock_core::{Clock, Error, Kind, LossReason, Request};
 use lock_etcd::client::{Client, GetOptions, PutOptions};
 use lock_lab::Proxy;
 use tokio::task::JoinSet;
@@ -138,52 +134,6 @@ async fn an_upgraded_lock_is_renewed_watched_and_released_like_any_other() {
     until_clean(&etcd).await;
 }
 
-#[tokio::test]
-async fn a_conversion_finds_out_that_the_entry_is_gone() {
-    let etcd = etcd().await;
-    let driver = driver(&etcd.url()).await;
-    for kind in [Kind::Shared, Kind::Exclusive] {
-        let mut request = Request::new(name("job"), Duration::from_secs(600));
-        request.kind = kind;
-        let lease = acquire(&driver, request).await;
-        etcd.delete_prefix(b"job/").await.unwrap();
-        let lost = match kind {
-            Kind::Shared => lease.try_upgrade().await.map(drop),
-            _ => lease.downgrade().await,
-        };
-        assert!(matches!(lost, Err(Error::Lost { reason: LossReason::EntryGone, .. })), "{lost:?}");
-        lease.release().await.unwrap();
-        until_clean(&etcd).await;
-    }
-}
-
-#[tokio::test]
-async fn lost_replies_to_conversions_are_asked_for_again() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "").await;
-    let mut guard = locks.shared("job").unwrap().acquire().await.unwrap();
-    let entry = keys(&etcd).await;
-    proxy.half_open();
-    let upgrading =
-        tokio::spawn(async move { guard.try_upgrade().await.map(|done| (done, guard)) });
-    until("etcd has acted", || async { keys(&etcd).await != entry }).await;
-    let revision = etcd.revision().await.unwrap();
-    proxy.reset();
-    proxy.heal();
-    let (upgraded, mut guard) = soon(upgrading).await.unwrap().unwrap();
-    assert!(upgraded);
-    assert_eq!(i64::try_from(guard.token().value()).unwrap(), revision, "the first one counts");
-    proxy.half_open();
-    let downgrading = tokio::spawn(async move { guard.downgrade().await.map(|()| guard) });
-    until("etcd has acted", || async { keys(&etcd).await.len() > 1 }).await;
-    proxy.reset();
-    proxy.heal();
-    let guard = soon(downgrading).await.unwrap().unwrap();
-    assert_eq!(guard.kind(), Kind::Shared);
-    guard.release().await.unwrap();
-    until_clean(&etcd).await;
-}
-
 /// The network delays the upgrade; it is sent again, and refused.
 #[tokio::test]
 async fn an_upgrade_that_was_refused_in_doubt_cannot_happen_later() {
@@ -212,34 +162,6 @@ async fn an_upgrade_that_was_refused_in_doubt_cannot_happen_later() {
     assert!(guard.try_upgrade().await.unwrap());
     guard.release().await.unwrap();
     until_clean(&etcd).await;
-}
-
-#[tokio::test]
-async fn a_release_while_an_upgrade_is_in_doubt_leaves_nothing() {
-    let etcd = etcd().await;
-    let (ours, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
-    for has_acted in [true, false] {
-        let mut guard = ours.shared("job").unwrap().acquire().await.unwrap();
-        let entry = keys(&etcd).await;
-        if has_acted {
-            proxy.half_open()
-        } else {
-            proxy.cut()
-        }
-        let upgrading = tokio::spawn(async move {
-            let _ = guard.try_upgrade().await;
-        });
-        if has_acted {
-            until("etcd has acted", || async { keys(&etcd).await != entry }).await;
-        }
-        // The caller leaves, and the guard with it.
-        upgrading.abort();
-        proxy.reset();
-        proxy.heal();
-        until_clean(&etcd).await;
-        let locks = locks(&etcd.url()).await;
-        soon(locks.lock("job").unwrap().acquire()).await.unwrap().release().await.unwrap();
-    }
 }
 
 /// The upgrade is carried out, its answer is lost, and asking again is refused. Until it is settled,
@@ -320,65 +242,4 @@ async fn an_entry_of_go_prevents_an_upgrade() {
     }
     assert!(guard.try_upgrade().await.unwrap());
     guard.release().await.unwrap();
-}
-
-/// Readers that upgrade when they can and downgrade again, and writers, of several clients.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn converters_and_writers_exclude_each_other_and_tokens_rise() {
-    let etcd = etcd().await;
-    // Number of writers and readers inside, and the last writer's token.
-    let inside = Arc::new(Mutex::new((0, 0, 0)));
-    let write = |inside: &Mutex<(i32, i32, u64)>, token: lock_core::FencingToken| {
-        let mut inside = inside.lock().unwrap();
-        let (writers, readers, last) = *inside;
-        assert_eq!((writers, readers), (0, 0), "a writer is not alone");
-        assert!(token.value() > last, "{token} after {last}");
-        *inside = (1, 0, token.value());
-    };
-    let mut work = JoinSet::new();
-    let mut clients = Vec::new();
-    for client in 0..3 {
-        let locks = locks(&etcd.url()).await;
-        clients.push(locks.clone());
-        for task in 0..3 {
-            let (locks, inside) = (locks.clone(), inside.clone());
-            work.spawn(async move {
-                let mut upgrades = 0;
-                for _ in 0..lock_lab::size(20, 40) {
-                    if (client + task) % 3 == 0 {
-                        let mut guard = locks.lock("job").unwrap().acquire().await.unwrap();
-                        write(&inside, guard.token());
-                        tokio::task::yield_now().await;
-                        inside.lock().unwrap().0 -= 1;
-                        guard.downgrade().await.unwrap();
-                        drop(guard);
-                        continue;
-                    }
-                    let mut guard = locks.shared("job").unwrap().acquire().await.unwrap();
-                    inside.lock().unwrap().1 += 1;
-                    tokio::task::yield_now().await;
-                    let writers = inside.lock().unwrap().0;
-                    assert_eq!(writers, 0, "a writer beside a reader");
-                    inside.lock().unwrap().1 -= 1;
-                    if guard.try_upgrade().await.unwrap() {
-                        upgrades += 1;
-                        write(&inside, guard.token());
-                        tokio::task::yield_now().await;
-                        inside.lock().unwrap().0 -= 1;
-                    }
-                    guard.release().await.unwrap();
-                }
-                upgrades
-            });
-        }
-    }
-    let mut upgrades = 0;
-    while let Some(done) = tokio::time::timeout(PATIENCE * 4, work.join_next()).await.unwrap() {
-        upgrades += done.unwrap();
-    }
-    println!("{upgrades} upgrades");
-    until_clean(&etcd).await;
-    for locks in &clients {
-        locks.driver().close().await.unwrap();
-    }
 }

@@ -50,34 +50,6 @@ async fn a_lock_that_is_left_lives_by_a_lease_of_its_own_in_its_place() {
     until_clean(&etcd).await;
 }
 
-/// The key of a left lock is not free for the next attempt of the same client.
-#[tokio::test]
-async fn a_client_that_left_a_lock_waits_for_it_like_others() {
-    let etcd = etcd().await;
-    let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
-    let lock = a.lock("job").unwrap().ttl(TTL);
-    let mut guard = lock.acquire().await.unwrap();
-    for _ in 0..3 {
-        let token = guard.token();
-        let ticket = guard.detach().await.unwrap();
-        assert!(lock.try_acquire().await.unwrap().is_none());
-        let waiter = tokio::spawn(lock.acquire());
-        until_queued(&a, "job", 2).await;
-        let adopted = b.adopt(&ticket).await.unwrap();
-        assert!(!waiter.is_finished());
-        // An adopted lock can be left again.
-        let ticket = adopted.detach().await.unwrap();
-        let adopted = a.adopt(&ticket).await.unwrap();
-        assert_eq!(adopted.token(), token);
-        assert!(!waiter.is_finished());
-        adopted.release().await.unwrap();
-        guard = soon(waiter).await.unwrap().unwrap();
-        assert!(guard.token() > token);
-    }
-    guard.release().await.unwrap();
-    until_clean(&etcd).await;
-}
-
 /// Its release removes all keys of its slot, so no other kind of entry may have that.
 #[tokio::test]
 async fn a_lock_that_was_left_has_its_slot_for_itself() {
@@ -115,18 +87,6 @@ async fn the_keys_of_locks_that_were_left_come_back() {
         u32::from_str_radix(slot, 16).unwrap() < 64
     })
     .await;
-}
-
-/// An operator deletes the key of an adopted lock: its holder is notified at once.
-#[tokio::test]
-async fn an_adopter_learns_of_the_loss_of_its_lock() {
-    let etcd = etcd().await;
-    let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
-    let guard = a.lock("job").unwrap().ttl(TTL).acquire().await.unwrap();
-    let adopted = b.adopt(&guard.detach().await.unwrap()).await.unwrap();
-    let key = keys(&etcd).await.remove(0);
-    client(&etcd).await.delete(key, None).await.unwrap();
-    assert_eq!(soon(adopted.lost()).await, LossReason::EntryGone);
 }
 
 #[tokio::test]
@@ -211,40 +171,4 @@ async fn an_adopter_that_does_not_know_the_floor_learns_it() {
     // And `b` leaves it again with the floor that it has learned.
     let adopted = a.adopt(&adopted.detach().await.unwrap()).await.unwrap();
     adopted.release().await.unwrap();
-}
-
-/// When a raise returns, no holder has a token at or below it, even if the lock is passed on by
-/// tickets.
-#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_raise_ends_a_lock_that_goes_from_hand_to_hand() {
-    let etcd = etcd().await;
-    let (a, b, operator) =
-        (locks(&etcd.url()).await, locks(&etcd.url()).await, locks(&etcd.url()).await);
-    for round in 0..20 {
-        let mut guard = a.lock("x").unwrap().ttl(TTL).acquire().await.unwrap();
-        let mut clients = [b.clone(), a.clone()];
-        let (passed, mut passes) = tokio::sync::watch::channel(0);
-        let runner = tokio::spawn(async move {
-            for pass in 1.. {
-                let ticket = guard.detach().await?;
-                guard = clients[0].adopt(&ticket).await?;
-                clients.swap(0, 1);
-                passed.send_replace(pass);
-            }
-            Ok::<_, Error>(())
-        });
-        soon(passes.wait_for(|passes| *passes > round % 5)).await.unwrap();
-        let newest = operator.token_floor().await.unwrap().newest;
-        let floor = FencingToken::new(newest.value() + 1000);
-        soon(operator.raise_token_floor(floor)).await.unwrap();
-        for entry in operator.inspect("x").await.unwrap() {
-            assert!(
-                entry.holder.token.is_some_and(|token| token > floor),
-                "round {round}: {entry}"
-            );
-        }
-        let ended = soon(runner).await.unwrap();
-        assert!(matches!(ended, Err(Error::Lost { .. })), "{ended:?}");
-        until_queued(&operator, "x", 0).await;
-    }
 }

@@ -60,38 +60,10 @@ async fn the_value_is_raw_and_the_note_stands_beside_the_queue() {
 }
 
 #[tokio::test]
-async fn a_candidate_is_revoked_with_its_note() {
-    let etcd = etcd().await;
-    let locks = locks(&etcd.url()).await;
-    let election = locks.election("job").unwrap();
-    let mut leading = election.campaign("first").await.unwrap();
-    let waiting = tokio::spawn(election.campaign("second"));
-    until_queued(&locks, "job", 2).await;
-    let queue = locks.inspect("job").await.unwrap();
-    assert!(locks.revoke("job", queue[0].attempt.unwrap()).await.unwrap());
-    let error = leading.proclaim("late").await.unwrap_err();
-    assert!(matches!(error, Error::Lost { .. }), "{error}");
-    let second = soon(waiting).await.unwrap().unwrap();
-    assert_eq!(etcd.keys().await.unwrap().len(), 2, "the entry and the note of the second");
-    second.resign().await.unwrap();
-    until_clean(&etcd).await;
-}
-
-#[tokio::test]
 async fn only_the_own_entry_is_given_a_value() {
     let etcd = etcd().await;
     let driver = driver(&etcd.url()).await;
-    let mut request = Request::new(name("job"), Duration::from_secs(60));
-    request.value = Some(b"x".as_slice().into());
-    let lease = acquire(&driver, request.clone()).await;
-    etcd.delete_prefix(b"job/").await.unwrap();
-    let error = lease.publish(b"y").await.unwrap_err();
-    assert!(matches!(error, Error::Lost { .. }), "{error}");
-    assert!(lease.validity().has_ended());
-    lease.release().await.unwrap();
-    until_clean(&etcd).await;
-    request.value = None;
-    let plain = acquire(&driver, request).await;
+    let plain = acquire(&driver, Request::new(name("job"), Duration::from_secs(60))).await;
     let error = plain.publish(b"y").await.unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
 }
@@ -130,36 +102,6 @@ async fn a_value_from_an_operator_is_seen_and_replaced_by_the_next() {
     assert_eq!(value(&mut observer).await, "theirs");
     leading.proclaim("again").await.unwrap();
     assert_eq!(value(&mut observer).await, "again");
-}
-
-#[tokio::test]
-async fn a_lost_reply_to_a_campaign_or_a_proclamation_is_asked_for_again() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "").await;
-    let theirs = support::locks(&etcd.url()).await;
-    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
-    let mut observer = observer(&theirs, "job").await;
-    assert_eq!(value(&mut observer).await, "");
-    proxy.half_open();
-    let campaign = tokio::spawn(locks.election("job").unwrap().campaign("first"));
-    assert_eq!(value(&mut observer).await, "first");
-    proxy.reset();
-    proxy.heal();
-    let mut leading = soon(campaign).await.unwrap().unwrap();
-    proxy.half_open();
-    let proclaiming = tokio::spawn(async move {
-        leading.proclaim("second").await.unwrap();
-        leading.proclaim("third").await.unwrap();
-        leading
-    });
-    assert_eq!(value(&mut observer).await, "second");
-    proxy.reset();
-    proxy.heal();
-    let leading = soon(proclaiming).await.unwrap();
-    assert_eq!(value(&mut observer).await, "third");
-    leading.resign().await.unwrap();
-    assert_eq!(value(&mut observer).await, "");
-    until_clean(&etcd).await;
 }
 
 #[tokio::test]

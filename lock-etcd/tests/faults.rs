@@ -2,97 +2,10 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, Error, LossReason};
+use lock_core::{Error, LossReason};
 use lock_lab::Proxy;
 
-use crate::support::{self, *};
-
-#[tokio::test]
-async fn a_lost_reply_to_the_acquire_is_asked_for_again() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "").await;
-    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
-    proxy.half_open();
-    let acquiring = tokio::spawn(locks.lock("job").unwrap().acquire());
-    until("etcd has acted", || async { keys(&etcd).await.len() == 1 }).await;
-    let revision = etcd.revision().await.unwrap();
-    proxy.reset();
-    proxy.heal();
-    let guard = soon(acquiring).await.unwrap().unwrap();
-    assert_eq!(i64::try_from(guard.token().value()).unwrap(), revision, "the first one counts");
-    assert_eq!(keys(&etcd).await.len(), 1);
-    guard.release().await.unwrap();
-    until_clean(&etcd).await;
-}
-
-#[tokio::test]
-async fn a_lost_reply_to_a_try_is_asked_for_again() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "").await;
-    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
-    proxy.half_open();
-    let trying = tokio::spawn(locks.lock("job").unwrap().try_acquire());
-    until("etcd has acted", || async { keys(&etcd).await.len() == 1 }).await;
-    proxy.reset();
-    proxy.heal();
-    let guard = soon(trying).await.unwrap().unwrap().expect("nobody else was there");
-    guard.release().await.unwrap();
-    until_clean(&etcd).await;
-}
-
-#[tokio::test]
-async fn a_lost_reply_to_the_release_is_asked_for_again() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "").await;
-    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
-    proxy.half_open();
-    let releasing = tokio::spawn(guard.release());
-    until_clean(&etcd).await;
-    // Another client holds it when the release is sent again.
-    let other = support::locks(&etcd.url()).await.lock("job").unwrap().acquire().await.unwrap();
-    proxy.reset();
-    proxy.heal();
-    soon(releasing).await.unwrap().unwrap();
-    assert!(other.is_valid());
-    assert_eq!(keys(&etcd).await.len(), 1);
-}
-
-#[tokio::test]
-async fn an_acquire_given_up_while_its_reply_is_lost_leaves_nothing() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "").await;
-    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
-    proxy.half_open();
-    let acquiring = tokio::spawn(locks.lock("job").unwrap().acquire());
-    until("etcd has acted", || async { keys(&etcd).await.len() == 1 }).await;
-    acquiring.abort();
-    proxy.reset();
-    proxy.heal();
-    until_clean(&etcd).await;
-    assert_eq!(etcd.leases().await.unwrap().len(), 1, "the session lives on");
-}
-
-#[tokio::test]
-async fn a_holder_that_is_cut_off_is_told_before_another_is_granted() {
-    let etcd = etcd().await;
-    let (cut_off, proxy) = behind_proxy(&etcd, "?ttl=6s").await;
-    let others = locks(&etcd.url()).await;
-    let guard = cut_off.lock("job").unwrap().acquire().await.unwrap();
-    let waiting = tokio::spawn(others.lock("job").unwrap().acquire());
-    until_queued(&others, "job", 2).await;
-    let cut_at = Clock::Boot.now();
-    proxy.cut();
-    assert_eq!(soon(guard.lost()).await, LossReason::Expired);
-    assert!(!waiting.is_finished(), "told too late");
-    let next = soon(waiting).await.unwrap().unwrap();
-    let slack = others.guarantees().expiry_slack;
-    assert!(Clock::Boot.now().since(cut_at) < Duration::from_secs(7) + slack);
-    assert!(next.token() > guard.token());
-    // Back again: the entry that it left must not affect the new holder.
-    proxy.heal();
-    cut_off.lock("other").unwrap().acquire().await.unwrap().release().await.unwrap();
-    assert!(next.is_valid());
-}
+use crate::support::*;
 
 /// The stream of keep-alives is open, so the next ones are sent without waiting for an answer.
 #[tokio::test]
@@ -111,39 +24,6 @@ async fn a_holder_whose_keep_alives_are_not_answered_is_told_before_another_is_g
         assert_eq!(soon(guard.lost()).await, LossReason::Expired);
         assert!(next.token() > guard.token());
     }
-}
-
-#[tokio::test]
-async fn a_blackhole_that_ends_in_time_costs_nothing() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "?ttl=8s").await;
-    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
-    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
-    until_queued(&locks, "job", 2).await;
-    proxy.cut();
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    proxy.heal();
-    tokio::time::sleep(Duration::from_secs(6)).await;
-    assert!(guard.is_valid());
-    guard.release().await.unwrap();
-    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
-}
-
-#[tokio::test]
-async fn holders_and_waiters_survive_a_restart_of_the_server() {
-    let etcd = etcd().await;
-    let locks = locks(&etcd.url()).await;
-    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
-    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
-    until_queued(&locks, "job", 2).await;
-    etcd.restart().await.unwrap();
-    assert!(guard.is_valid());
-    let held = guard.token();
-    guard.release().await.unwrap();
-    let next = soon(waiting).await.unwrap().unwrap();
-    assert!(next.token() > held);
-    next.release().await.unwrap();
-    until_clean(&etcd).await;
 }
 
 #[tokio::test]
@@ -166,22 +46,6 @@ async fn changes_during_a_broken_watch_are_found() {
     proxy.heal();
     let _granted = soon(waiting).await.unwrap().unwrap();
     assert_eq!(soon(holding.lost()).await, LossReason::EntryGone);
-}
-
-#[tokio::test]
-async fn a_waiter_whose_entry_is_deleted_is_told_and_not_granted() {
-    let etcd = etcd().await;
-    let (holder, ours) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
-    let guard = holder.lock("job").unwrap().acquire().await.unwrap();
-    let before = etcd.keys().await.unwrap();
-    let waiting = tokio::spawn(ours.lock("job").unwrap().acquire());
-    until_queued(&ours, "job", 2).await;
-    let keys = etcd.keys().await.unwrap();
-    let own = keys.iter().find(|key| !before.contains(key)).unwrap();
-    etcd.delete(own).await.unwrap();
-    let told = soon(waiting).await.unwrap();
-    assert!(told.is_err(), "{told:?}");
-    assert!(guard.is_valid());
 }
 
 #[tokio::test]

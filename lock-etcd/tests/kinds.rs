@@ -1,9 +1,6 @@
 //! Shared locks and permits: their costs, and how foreign clients see them.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use lock_core::{Attempt, DistributedLock, Error, Kind, LockGuard, Locks, Request, Wait};
 use lock_etcd::client::{Client, PutOptions};
@@ -200,44 +197,4 @@ async fn a_key_like_gos_excludes_readers_and_permits() {
         go.delete(&*key, None).await.unwrap();
         soon(behind).await.unwrap().unwrap().release().await.unwrap();
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acquires_of_all_kinds_dropped_at_any_moment_leave_nothing() {
-    let etcd = etcd().await;
-    let clients = [locks(&etcd.url()).await, locks(&etcd.url()).await];
-    // Number of writers, readers and permits.
-    let inside = Arc::new(Mutex::new([0; 3]));
-    let mut work = JoinSet::new();
-    for task in 0..24u64 {
-        let (locks, inside) = (clients[task as usize % 2].clone(), inside.clone());
-        work.spawn(async move {
-            for n in 0..lock_lab::size(20, 80) as u64 {
-                let (kind, counter, weight) = match (task + n) % 4 {
-                    0 => (Kind::Exclusive, 0, 1),
-                    1 => (Kind::Shared, 1, 1),
-                    2 => (Kind::Permit { weight: 1, limit: 12 }, 2, 1),
-                    _ => (Kind::Permit { weight: 5, limit: 12 }, 2, 5),
-                };
-                let moment = Duration::from_micros((task * 7919 + n * 104_729) % 9000);
-                let acquiring = tokio::time::timeout(moment, acquiring(&locks, "job", kind));
-                if let Ok(guard) = acquiring.await {
-                    let guard = guard.unwrap();
-                    inside.lock().unwrap()[counter] += weight;
-                    tokio::task::yield_now().await;
-                    let now = *inside.lock().unwrap();
-                    assert!(matches!(now, [1, 0, 0] | [0, _, 0] | [0, 0, 1..=12]), "{now:?}");
-                    inside.lock().unwrap()[counter] -= weight;
-                    drop(guard);
-                }
-            }
-        });
-    }
-    while let Some(done) = tokio::time::timeout(PATIENCE * 4, work.join_next()).await.unwrap() {
-        done.unwrap();
-    }
-    until_clean(&etcd).await;
-    acquire_kind(&clients[1], "job", Kind::Exclusive).await.release().await.unwrap();
-    until("nothing is watched", || async { etcd.counters().await.unwrap().get("watchers") == 0 })
-        .await;
 }

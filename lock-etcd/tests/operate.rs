@@ -1,8 +1,6 @@
 //! Names in use, and revoked locks.
 
-use std::time::Duration;
-
-use lock_core::{Clock, Error, LockName, LossReason};
+use lock_core::{Error, LockName, LossReason};
 use lock_etcd::client::{Client, Txn, TxnOp};
 use uuid::Uuid;
 
@@ -44,23 +42,6 @@ async fn native_names_in_use_are_listed() {
     etcd.put(b"a/b/1", b"").await.unwrap();
     assert_eq!(locks.names("").await.unwrap(), [name(".."), name("an odd name%")]);
     assert_eq!(locks.names(".").await.unwrap(), [name("..")]);
-}
-
-#[tokio::test]
-async fn a_young_holder_that_is_revoked_is_told_and_the_next_is_served() {
-    let etcd = etcd().await;
-    let (ours, theirs) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
-    let guard = ours.lock("job").unwrap().ttl(Duration::from_secs(60)).acquire().await.unwrap();
-    let revoked_at = Clock::Boot.now();
-    let id = attempt(&theirs, "job", 0).await;
-    assert!(theirs.revoke("job", id).await.unwrap());
-    let next = soon(theirs.lock("job").unwrap().acquire()).await.unwrap();
-    assert_eq!(soon(guard.lost()).await, LossReason::EntryGone);
-    assert!(Clock::Boot.now().since(revoked_at) < Duration::from_secs(10));
-    assert!(!theirs.revoke("job", id).await.unwrap());
-    drop(guard);
-    next.release().await.unwrap();
-    until_clean(&etcd).await;
 }
 
 #[tokio::test]

@@ -1,9 +1,6 @@
 //! The queue: order, wake-ups and their costs.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
 use lock_core::Locks;
 use tokio::task::JoinHandle;
@@ -140,31 +137,4 @@ async fn a_name_that_has_cooled_down_is_not_watched() {
     soon(waiting).await.unwrap().unwrap().release().await.unwrap();
     until("it is not watched", || async { etcd.counters().await.unwrap().get("watchers") == 0 })
         .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acquires_dropped_at_any_moment_leave_nothing() {
-    let etcd = etcd().await;
-    let (ours, theirs) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
-    let mut work = Vec::new();
-    for task in 0..32u64 {
-        let locks = if task % 2 == 0 { ours.clone() } else { theirs.clone() };
-        work.push(tokio::spawn(async move {
-            for n in 0..lock_lab::size(25, 100) as u64 {
-                let lock = locks.lock(format!("job{}", n % 3)).unwrap();
-                let moment = Duration::from_micros((task * 7919 + n * 104_729) % 8000);
-                drop(tokio::time::timeout(moment, lock.acquire()).await);
-            }
-        }));
-    }
-    for work in work {
-        tokio::time::timeout(PATIENCE * 4, work).await.unwrap().unwrap();
-    }
-    until_clean(&etcd).await;
-    for name in ["job0", "job1", "job2"] {
-        soon(theirs.lock(name).unwrap().acquire()).await.unwrap().release().await.unwrap();
-    }
-    until("nothing is watched", || async { etcd.counters().await.unwrap().get("watchers") == 0 })
-        .await;
-    assert_eq!(etcd.leases().await.unwrap().len(), 2);
 }

@@ -41,25 +41,6 @@ async fn its_names_have_one_token() {
     held.release().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_lost_reply_is_asked_for_again() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "").await;
-    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
-    proxy.half_open();
-    let trying = tokio::spawn(locks.all(NAMES).unwrap().try_acquire());
-    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 3 }).await;
-    let revision = etcd.revision().await.unwrap();
-    proxy.reset();
-    proxy.heal();
-    let held = soon(trying).await.unwrap().unwrap().expect("nobody else was there");
-    for (_, token) in held.tokens() {
-        assert_eq!(i64::try_from(token.value()).unwrap(), revision, "the first one counts");
-    }
-    held.release().await.unwrap();
-    until_clean(&etcd).await;
-}
-
 /// One of its entries is deleted before the client has asked again.
 #[tokio::test]
 async fn a_set_that_was_made_and_lost_a_part_since_is_not_held_and_leaves_nothing() {
@@ -76,43 +57,6 @@ async fn a_set_that_was_made_and_lost_a_part_since_is_not_held_and_leaves_nothin
         assert!(soon(trying).await.unwrap().unwrap().is_none());
         until_clean(&etcd).await;
     }
-}
-
-#[tokio::test]
-async fn given_up_while_its_reply_is_lost_it_leaves_nothing() {
-    let etcd = etcd().await;
-    let (locks, proxy) = behind_proxy(&etcd, "").await;
-    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
-    proxy.half_open();
-    let acquiring = tokio::spawn(locks.all(NAMES).unwrap().acquire());
-    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 3 }).await;
-    acquiring.abort();
-    proxy.reset();
-    proxy.heal();
-    until_clean(&etcd).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dropped_at_any_moment_it_leaves_nothing() {
-    let etcd = etcd().await;
-    let (ours, theirs) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
-    let mut work = Vec::new();
-    for task in 0..8u64 {
-        let locks = if task % 2 == 0 { ours.clone() } else { theirs.clone() };
-        work.push(tokio::spawn(async move {
-            for n in 0..lock_lab::size(25, 100) as u64 {
-                let names = if n % 3 == 0 { &NAMES[1..] } else { &NAMES[..2] };
-                let set = locks.all(names).unwrap();
-                let moment = Duration::from_micros((task * 7919 + n * 104_729) % 5000);
-                drop(tokio::time::timeout(moment, set.acquire()).await);
-            }
-        }));
-    }
-    for task in work {
-        soon(task).await.unwrap();
-    }
-    until_clean(&etcd).await;
-    soon(ours.all(NAMES).unwrap().acquire()).await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]

@@ -77,20 +77,6 @@ async fn every_fault_is_reported_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_reply_costs_nothing() {
-    let store = MemoryStore::new();
-    let (locks, faults) = client(&store);
-    faults.lose_reply();
-    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
-    assert_eq!(store.contents()[0].1.len(), 1, "one entry for one attempt");
-    faults.lose_reply();
-    guard.renew().await.unwrap();
-    faults.lose_reply();
-    guard.release().await.unwrap();
-    assert_eq!(store.contents(), []);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_paused_holder_writes_in_vain() {
     let store = MemoryStore::new();
     let (a, faults) = client(&store);

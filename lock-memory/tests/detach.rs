@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, FencingToken, Lock, LockGuard, Locks, LossReason, Owner, Ticket};
+use lock_core::{Error, Lock, LockGuard, Locks, LossReason, Owner, Ticket};
 use lock_memory::{Faults, MemoryStore};
 
 const TTL: Duration = Duration::from_secs(4);
@@ -16,11 +16,6 @@ fn client(store: &MemoryStore) -> (Locks, Faults) {
 
 fn lock(locks: &Locks) -> Lock {
     locks.lock("job").unwrap().ttl(TTL)
-}
-
-fn token(store: &MemoryStore) -> Option<FencingToken> {
-    let contents = store.contents();
-    contents.first().and_then(|(_, entries)| entries[0].holder.token)
 }
 
 async fn nothing_is_left(store: &MemoryStore) {
@@ -147,18 +142,6 @@ async fn terms_and_limits_go_on_after_an_adoption() {
     assert!(limited.is_valid());
     tokio::time::sleep(TTL / 2).await;
     assert_eq!(limited.lost().await, LossReason::MaxHold);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_operator_revokes_a_detached_lock() {
-    let store = MemoryStore::new();
-    let (locks, _) = client(&store);
-    let ticket = lock(&locks).acquire().await.unwrap().detach().await.unwrap();
-    assert_eq!(token(&store), Some(ticket.token()));
-    let attempt = locks.inspect("job").await.unwrap()[0].attempt.unwrap();
-    assert!(locks.revoke("job", attempt).await.unwrap());
-    let gone = locks.adopt(&ticket).await;
-    assert!(matches!(gone, Err(Error::Lost { reason: LossReason::TicketOver, .. })), "{gone:?}");
 }
 
 #[tokio::test(start_paused = true)]

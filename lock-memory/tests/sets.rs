@@ -23,17 +23,6 @@ async fn one_guard_with_one_token_per_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_try_that_fails_holds_nothing() {
-    let store = MemoryStore::new();
-    let locks = locks(&store);
-    let last = locks.lock("c").unwrap().acquire().await.unwrap();
-    assert!(locks.all(["a", "b", "c"]).unwrap().try_acquire().await.unwrap().is_none());
-    assert_eq!(store.contents().len(), 1);
-    last.release().await.unwrap();
-    assert!(locks.all(["a", "b", "c"]).unwrap().try_acquire().await.unwrap().is_some());
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_wait_in_vain_gives_back_its_locks() {
     let store = MemoryStore::new();
     let locks = locks(&store);
@@ -63,19 +52,6 @@ async fn a_lock_that_is_lost_while_the_others_are_waited_for_ends_the_wait() {
         tokio::task::yield_now().await;
     }
     last.release().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_loss_of_one_is_the_loss_of_the_set() {
-    let store = MemoryStore::new();
-    let set = locks(&store).all(["a", "b"]).unwrap().acquire().await.unwrap();
-    store.delete(&LockName::new("b").unwrap());
-    assert_eq!(set.lost().await.0.as_str(), "b");
-    assert!(!set.is_valid());
-    assert!(matches!(set.release().await, Err(Error::Lost { .. })));
-    while !store.contents().is_empty() {
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,22 +79,6 @@ async fn waiters_are_served_in_order_and_by_pushes() {
 }
 
 #[tokio::test]
-async fn a_waiter_leaves_from_the_middle() {
-    let (server, driver) = one_driver().await;
-    let lease = acquire(&driver, "orders", TTL).await.unwrap();
-    let first = Waiter::queued(&driver, &server, "orders", TTL).await;
-    let second = Waiter::queued(&driver, &server, "orders", TTL).await;
-    let third = Waiter::queued(&driver, &server, "orders", TTL).await;
-    second.attempt.cancel();
-    assert!(second.ended().await.is_err());
-    assert_eq!(queue_length(&server, "orders").await, 2);
-    lease.release().await.unwrap();
-    first.granted().await.release().await.unwrap();
-    third.granted().await.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
-
-#[tokio::test]
 async fn a_try_never_overtakes_and_leaves_nothing() {
     let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
@@ -196,19 +180,6 @@ async fn the_queue_shows_holder_and_waiters_with_their_times() {
     nothing_is_left(&server).await;
 }
 
-#[tokio::test]
-async fn a_timed_out_wait_names_the_holder() {
-    let server = server().await;
-    let locks = locks(&server.url()).await;
-    let guard = locks.lock("orders").unwrap().holder("the day shift").acquire().await.unwrap();
-    let waiting = locks.lock("orders").unwrap().wait(Duration::from_millis(50));
-    let error = waiting.acquire().await.unwrap_err();
-    assert!(error.to_string().contains("held by the day shift"), "{error}");
-    assert!(matches!(error, Error::WaitTimeout { position: Some(1), .. }), "{error}");
-    guard.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
-
 /// The key must not end before the holder's deadline: another client would get in.
 #[tokio::test]
 async fn a_late_renewal_gives_a_fixed_term_as_long_as_its_holder_believes() {
@@ -221,19 +192,6 @@ async fn a_late_renewal_gives_a_fixed_term_as_long_as_its_holder_believes() {
     let believed = lease.validity().until().since(Clock::Boot.now());
     assert!(believed > TTL / 2 && Duration::from_millis(pttl) >= believed, "{pttl} {believed:?}");
     lease.release().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_fixed_term_ends_on_the_server() {
-    let (_server, driver) = one_driver().await;
-    let ttl = Duration::from_secs(2);
-    let lease = acquire_fixed(&driver, "orders", ttl).await.unwrap();
-    lease.renew().await.unwrap();
-    // Without further renewals it expires, so the next one gets it although it is not released.
-    let next = acquire(&driver, "orders", ttl).await.unwrap();
-    assert!(next.token() > lease.token());
-    assert!(driver.clock().now() >= lease.validity().until());
-    next.release().await.unwrap();
 }
 
 #[tokio::test]

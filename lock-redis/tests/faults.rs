@@ -3,48 +3,11 @@
 use std::time::Duration;
 
 use lock_core::{Clock, DistributedLock, Error, LossReason};
-use lock_lab::{Proxy, Redis};
+use lock_lab::Proxy;
 
 use crate::lab::*;
 
 const TTL: Duration = Duration::from_secs(10);
-
-#[tokio::test]
-async fn a_lost_answer_of_an_acquire_is_asked_for_again() {
-    let (server, proxy, driver) = behind_a_proxy().await;
-    for _ in 0..5 {
-        let dropped = proxy.stats().replies_dropped;
-        proxy.drop_next_reply();
-        let lease = acquire(&driver, "orders", TTL).await.unwrap();
-        assert_eq!(proxy.stats().replies_dropped, dropped + 1);
-        assert_eq!(driver.inspect(&name("orders")).await.unwrap().len(), 1);
-        lease.release().await.unwrap();
-    }
-    nothing_is_left(&server).await;
-}
-
-#[tokio::test]
-async fn a_lost_answer_of_a_release_is_asked_for_again() {
-    let (server, proxy, driver) = behind_a_proxy().await;
-    let lease = acquire(&driver, "orders", TTL).await.unwrap();
-    proxy.drop_next_reply();
-    lease.release().await.unwrap();
-    assert!(left_behind(&server).await.is_empty());
-}
-
-#[tokio::test]
-async fn a_lost_answer_of_a_queueing_request_keeps_its_place() {
-    let (server, proxy, far, near) = far_and_near().await;
-    let lease = acquire(&near, "orders", TTL).await.unwrap();
-    proxy.drop_next_reply();
-    let first = Waiter::queued(&far, &server, "orders", TTL).await;
-    let second = Waiter::queued(&near, &server, "orders", TTL).await;
-    until(async || proxy.stats().replies_dropped == 1).await;
-    lease.release().await.unwrap();
-    first.granted().await.release().await.unwrap();
-    second.granted().await.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
 
 #[tokio::test]
 async fn a_lost_push_is_made_up_for_by_the_round() {
@@ -85,62 +48,6 @@ async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
 }
 
 #[tokio::test]
-async fn a_holder_that_is_cut_off_loses_before_the_next_one_gets_it() {
-    let (server, proxy, far, near) = far_and_near().await;
-    let ttl = Duration::from_secs(1);
-    let lock = lock_core::Locks::new(far).lock("orders").unwrap().ttl(ttl);
-    let guard = lock.acquire().await.unwrap();
-    let waiter = Waiter::queued(&near, &server, "orders", TTL * 18).await;
-    proxy.cut();
-    let cut = Clock::Boot.now();
-    let lost = tokio::spawn({
-        let lost = guard.lost();
-        async move { (lost.await, Clock::Boot.now()) }
-    });
-    let next = waiter.granted().await;
-    let granted = Clock::Boot.now();
-    let (reason, told) = within(lost).await.unwrap();
-    assert_eq!(reason, LossReason::Expired);
-    assert!(told < granted, "told {:?} after", told.since(granted));
-    // Long before its own round, after a third of its TTL.
-    assert!(granted.since(cut) < TTL * 3, "{:?}", granted.since(cut));
-    next.release().await.unwrap();
-}
-
-#[tokio::test]
-async fn holders_and_waiters_survive_a_short_outage() {
-    let (server, proxy, far) = behind_a_proxy().await;
-    let ttl = Duration::from_secs(9);
-    let lease = acquire(&far, "orders", ttl).await.unwrap();
-    let waiter = Waiter::queued(&far, &server, "orders", ttl).await;
-    let before = lease.validity().until();
-    proxy.refuse();
-    tokio::time::sleep(ttl / 2).await;
-    proxy.heal();
-    until(async || lease.validity().until() > before).await;
-    assert!(!lease.validity().has_ended());
-    lease.release().await.unwrap();
-    waiter.granted().await.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
-
-#[tokio::test]
-async fn holders_and_waiters_survive_a_restart_that_keeps_the_data() {
-    let server = Redis::start().await.unwrap();
-    let driver = driver(&server.url()).await;
-    let lease = acquire(&driver, "orders", TTL).await.unwrap();
-    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
-    server.restart().await.unwrap();
-    lease.renew().await.unwrap();
-    assert_eq!(queue_length(&server, "orders").await, 1);
-    let token = lease.token();
-    lease.release().await.unwrap();
-    let lease = waiter.granted().await;
-    assert!(lease.token() > token);
-    lease.release().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_restart_without_data_ends_holders_and_waiters() {
     let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
@@ -154,52 +61,6 @@ async fn a_restart_without_data_ends_holders_and_waiters() {
     let result = waiter.ended().await;
     assert!(lost_its_place(&result), "{result:?}");
     assert!(acquire(&driver, "orders", TTL).await.unwrap().token() > token);
-}
-
-#[tokio::test]
-async fn a_server_that_stays_away_is_an_error_after_a_ttl() {
-    let (server, driver) = one_driver().await;
-    let ttl = Duration::from_secs(3);
-    let lease = acquire(&driver, "held", TTL * 18).await.unwrap();
-    let waiter = Waiter::queued(&driver, &server, "held", ttl).await;
-    server.stop();
-    let start = Clock::Boot.now();
-    assert!(is_unavailable(&acquire(&driver, "orders", ttl).await));
-    assert!(is_unavailable(&waiter.ended().await));
-    let took = Clock::Boot.now().since(start);
-    assert!(took < ttl * 3, "{took:?}");
-    server.resume();
-    lease.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
-
-#[tokio::test]
-async fn a_cancelled_acquire_without_an_answer_leaves_nothing() {
-    let (server, proxy, far, near) = far_and_near().await;
-    for lock in ["free", "held"] {
-        let held = match lock {
-            "held" => Some(acquire(&near, lock, TTL).await.unwrap()),
-            _ => None,
-        };
-        proxy.half_open();
-        let waiter = Waiter::start(&far, lock, Duration::from_secs(3));
-        // The server has acted, but its answer is lost.
-        until(async || {
-            let queued = queue_length(&server, lock).await == 1;
-            queued || held.is_none() && !left_behind(&server).await.is_empty()
-        })
-        .await;
-        waiter.attempt.cancel();
-        proxy.heal();
-        // The answer arrived after all: lock-core would release the lease.
-        if let Ok(lease) = waiter.ended().await {
-            lease.release().await.unwrap();
-        }
-        if let Some(held) = held {
-            held.release().await.unwrap();
-        }
-        assert!(left_behind(&server).await.is_empty());
-    }
 }
 
 #[tokio::test]

@@ -1,12 +1,6 @@
 //! The token floor: locks that a raise ends, tokens above it, and a broken record.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use lock_core::{
     DistributedLock, Error, FencingToken, Kind, LockGuard, Locks, LossReason, wall_clock,
@@ -26,69 +20,6 @@ async fn above_all(driver: &RedisLock) -> FencingToken {
 
 async fn hold(locks: &Locks) -> LockGuard {
     within(locks.lock("orders").unwrap().ttl(TTL).acquire()).await.unwrap()
-}
-
-/// Two clients hand a lock to each other by tickets, until `stop` is set or one of them fails.
-async fn hand_to_hand(mut clients: [Locks; 2], stop: Arc<AtomicBool>) -> Result<LockGuard, Error> {
-    let mut guard = hold(&clients[1]).await;
-    while !stop.load(Ordering::SeqCst) {
-        let ticket = guard.detach().await?;
-        guard = clients[0].adopt(&ticket).await?;
-        clients.swap(0, 1);
-    }
-    Ok(guard)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_raise_ends_a_lock_that_goes_from_hand_to_hand() {
-    let server = server().await;
-    let operator = driver(&server.url()).await;
-    let clients = [locks(&server.url()).await, locks(&server.url()).await];
-    let raise = Locks::new(operator.clone());
-    for _ in 0..10 {
-        let stop = Arc::new(AtomicBool::new(false));
-        let hands = tokio::spawn(hand_to_hand(clients.clone(), stop.clone()));
-        let tickets = async || server.counters().await.unwrap().get("cmd.evalsha");
-        let before = tickets().await;
-        until(async || tickets().await > before + 20).await;
-        let floor = above_all(&operator).await;
-        within(raise.raise_token_floor(floor)).await.unwrap();
-        let queue = raise.inspect("orders").await.unwrap();
-        assert!(queue.iter().all(|entry| entry.holder.token > Some(floor)), "{queue:?}, {floor}");
-        stop.store(true, Ordering::SeqCst);
-        match within(hands).await.unwrap() {
-            Ok(guard) => assert!(within(guard.lost()).await == LossReason::EntryGone),
-            Err(error) => assert!(error.is_lost(), "{error}"),
-        }
-        until(async || raise.inspect("orders").await.unwrap().is_empty()).await;
-    }
-}
-
-#[tokio::test]
-async fn a_ticket_at_or_below_the_floor_is_over() {
-    for options in ["", "?mode=simple"] {
-        let server = server().await;
-        let url = format!("{}{options}", server.url());
-        let (operator, [one, other]) = (driver(&url).await, [locks(&url).await, locks(&url).await]);
-        let ticket = hold(&one).await.detach().await.unwrap();
-        // The first step of a raise. Its process ends then.
-        operator.raise_token_floor(ticket.token()).await.unwrap();
-        let refused = within(other.adopt(&ticket)).await.unwrap_err();
-        let over = matches!(refused, Error::Lost { reason: LossReason::TicketOver, .. });
-        assert!(over, "{options}: {refused:?}");
-        let queue = one.inspect("orders").await.unwrap();
-        for entry in queue.into_iter().filter_map(|entry| entry.attempt) {
-            assert!(one.revoke("orders", entry).await.unwrap());
-        }
-        // Above the floor it is handed on as before, until the floor is raised.
-        let ticket = hold(&one).await.detach().await.unwrap();
-        let guard = within(other.adopt(&ticket)).await.unwrap();
-        operator.raise_token_floor(guard.token()).await.unwrap();
-        let refused = within(guard.detach()).await.unwrap_err();
-        assert!(refused.is_lost(), "{options}: {refused:?}");
-        // Its client releases it.
-        until(async || one.inspect("orders").await.unwrap().is_empty()).await;
-    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Attempt, DistributedLock, Error, Kind, Wait};
+use lock_core::{Attempt, DistributedLock, Kind};
 
 use crate::lab::*;
 
@@ -181,63 +181,10 @@ async fn a_converted_lock_is_renewed() {
 }
 
 #[tokio::test]
-async fn permits_are_not_upgraded_and_a_lost_lock_is_not_converted() {
+async fn permits_are_not_upgraded() {
     let (server, driver) = one_driver().await;
     let permit = acquire_as(permits(1, 1), &driver, "orders", TTL).await.unwrap();
     assert!(!permit.try_upgrade().await.unwrap());
     permit.release().await.unwrap();
-    let (one, two) = (
-        acquire(&driver, "a", TTL).await.unwrap(),
-        acquire_as(Kind::Shared, &driver, "b", TTL).await.unwrap(),
-    );
-    server.command(&[b"DEL", b"a", b"b"]).await.unwrap();
-    let next = acquire_as(Kind::Shared, &driver, "b", TTL).await.unwrap();
-    assert!(matches!(one.downgrade().await, Err(Error::Lost { .. })));
-    assert!(matches!(two.try_upgrade().await, Err(Error::Lost { .. })));
-    next.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
-
-/// A request of another kind or limit that tries leaves the queue and the group as they were.
-#[tokio::test]
-async fn a_try_of_any_kind_leaves_nothing() {
-    let (server, driver) = one_driver().await;
-    let lease = acquire_as(permits(2, 3), &driver, "orders", TTL).await.unwrap();
-    let before = driver.inspect(&name("orders")).await.unwrap();
-    for kind in [Kind::Exclusive, Kind::Shared, permits(2, 3), permits(1, 4)] {
-        let mut request = request_of(kind, "orders", TTL);
-        request.wait = Wait::Try;
-        let refused = within(driver.acquire(request, Attempt::new())).await;
-        match kind {
-            Kind::Permit { limit: 4, .. } => {
-                assert!(matches!(refused, Err(Error::InvalidOption { .. })), "{refused:?}");
-            }
-            _ => assert!(is_contended(&refused), "{refused:?}"),
-        }
-        let now = driver.inspect(&name("orders")).await.unwrap();
-        let attempts = |queue: &[lock_core::Entry]| -> Vec<_> {
-            queue.iter().map(|entry| entry.attempt).collect()
-        };
-        assert_eq!(attempts(&now), attempts(&before));
-    }
-    lease.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
-
-/// A waiter for permits counts as well, also behind others.
-#[tokio::test]
-async fn another_limit_is_refused_beside_waiters() {
-    let (server, driver) = one_driver().await;
-    let lease = acquire(&driver, "orders", TTL).await.unwrap();
-    let waiter = Waiter::queued_as(permits(1, 3), &driver, &server, "orders", TTL).await;
-    let reader = Waiter::queued_as(Kind::Shared, &driver, &server, "orders", TTL).await;
-    let refused = acquire_as(permits(1, 5), &driver, "orders", TTL).await;
-    let Err(Error::InvalidOption { allowed, .. }) = refused else { panic!("{refused:?}") };
-    assert!(allowed.contains("3 permits"), "{allowed}");
-    lease.release().await.unwrap();
-    waiter.granted().await.release().await.unwrap();
-    reader.granted().await.release().await.unwrap();
-    let lease = acquire_as(permits(1, 5), &driver, "orders", TTL).await.unwrap();
-    lease.release().await.unwrap();
     nothing_is_left(&server).await;
 }

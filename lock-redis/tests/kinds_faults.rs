@@ -28,27 +28,6 @@ async fn lost_answers_are_asked_for_again() {
     }
 }
 
-#[tokio::test]
-async fn lost_answers_of_conversions_are_asked_for_again() {
-    let (server, proxy, driver) = behind_a_proxy().await;
-    let lease = acquire(&driver, "orders", TTL).await.unwrap();
-    let mut token = lease.token();
-    for _ in 0..3 {
-        proxy.drop_next_reply();
-        lease.downgrade().await.unwrap();
-        assert_eq!(lease.token(), token);
-        proxy.drop_next_reply();
-        assert!(lease.try_upgrade().await.unwrap());
-        assert!(lease.token() > token);
-        token = lease.token();
-        let queue = driver.inspect(&name("orders")).await.unwrap();
-        assert_eq!(queue[0].holder.token, Some(token));
-    }
-    assert_eq!(proxy.stats().replies_dropped, 6);
-    lease.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
-
 /// A request that was overtaken by later ones of its attempt takes no effect.
 #[tokio::test]
 async fn a_conversion_that_comes_late_changes_nothing() {

@@ -55,54 +55,6 @@ async fn observers_that_come_and_go_do_not_disturb_each_other() {
     until(async || channels(&server).await == 0).await;
 }
 
-#[tokio::test]
-async fn an_observer_that_does_not_read_disturbs_no_other_and_gets_the_last() {
-    let (_server, driver) = one_driver().await;
-    let (mut deaf, mut hears) =
-        (observe(&driver, "orders").await, observe(&driver, "orders").await);
-    assert_eq!(next(&mut hears).await, None);
-    let leader = campaign(&driver, "orders", b"a", TTL).await;
-    assert!(next(&mut hears).await.is_some());
-    for n in 0..500 {
-        leader.publish(format!("{n}").as_bytes()).await.unwrap();
-        assert_eq!(next_value(&mut hears).await, Some(format!("{n}")));
-    }
-    within(async {
-        let mut newest = -1;
-        while newest < 499 {
-            let value = next_value(&mut deaf).await;
-            let value = value.filter(|value| value != "a");
-            let value = value.map_or(-1, |value| value.parse().unwrap());
-            assert!(value >= newest, "{value} after {newest}");
-            newest = value;
-        }
-    })
-    .await;
-    leader.release().await.unwrap();
-    assert_eq!(next(&mut deaf).await, None);
-}
-
-#[tokio::test]
-async fn lost_answers_are_asked_for_again_and_nothing_is_told_twice() {
-    let (server, proxy, far, near) = far_and_near().await;
-    let mut changes = observe(&near, "orders").await;
-    assert_eq!(next(&mut changes).await, None);
-    proxy.drop_next_reply();
-    let leader = campaign(&far, "orders", b"a", TTL).await;
-    assert_eq!(next_value(&mut changes).await.as_deref(), Some("a"));
-    for n in 0..5 {
-        proxy.drop_next_reply();
-        leader.publish(format!("{n}").as_bytes()).await.unwrap();
-        assert_eq!(next_value(&mut changes).await, Some(format!("{n}")));
-    }
-    proxy.drop_next_reply();
-    leader.release().await.unwrap();
-    assert_eq!(next(&mut changes).await, None);
-    assert_eq!(proxy.stats().replies_dropped, 7);
-    assert!(changes.try_recv().is_err());
-    nothing_is_left(&server).await;
-}
-
 /// Connections that break at any moment: never an older value after a newer one, and the last one
 /// is reported.
 #[tokio::test]

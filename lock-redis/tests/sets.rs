@@ -6,7 +6,7 @@ use lock_core::{
     Attempt, Clock, DistributedLock, Error, Kind, Lease, LossReason, Request, Result, Term, Wait,
     Wish,
 };
-use lock_lab::{Proxy, Redis};
+use lock_lab::Redis;
 use lock_redis::RedisLock;
 
 use crate::lab::{self, *};
@@ -182,27 +182,6 @@ async fn tokens_rise_and_the_queue_shows_them() {
     }
 }
 
-#[tokio::test]
-async fn a_lost_answer_is_asked_for_again() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    for options in ["", "?mode=simple"] {
-        let far = driver(&format!("{}{options}", server.url_via(&proxy))).await;
-        for _ in 0..5 {
-            let dropped = proxy.stats().replies_dropped;
-            proxy.drop_next_reply();
-            let leases = all(&far, &NAMES, TTL).await;
-            assert_eq!(proxy.stats().replies_dropped, dropped + 1);
-            for (lease, lock) in leases.iter().zip(NAMES) {
-                let queue = far.inspect(&name(lock)).await.unwrap();
-                assert_eq!((queue.len(), queue[0].holder.token), (1, Some(lease.token())));
-            }
-            release(leases).await;
-        }
-        nothing_is_left(&server).await;
-    }
-}
-
 /// The server has granted all, the answer is lost, and then one name goes to another attempt.
 #[tokio::test]
 async fn a_set_that_is_incomplete_when_it_is_asked_for_again_is_given_back() {
@@ -328,47 +307,4 @@ async fn closing_frees_a_set_and_a_closed_client_takes_none() {
     }
     assert!(matches!(try_all(&closing, &NAMES, TTL).await, Err(Error::Closed { .. })));
     nothing_is_left(&server).await;
-}
-
-/// Sets and single attempts on the same names, cancelled at any moment.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cancelling_at_any_moment_leaves_nothing() {
-    let server = server().await;
-    let drivers = modes(&server).await;
-    let workers: Vec<_> =
-        (0..24).map(|i| tokio::spawn(come_and_go(drivers[i % 2].clone(), i))).collect();
-    let mut granted = 0;
-    for worker in workers {
-        granted += within(worker).await.unwrap();
-    }
-    assert!(granted > 0, "no set was ever granted");
-    nothing_is_left(&server).await;
-    release(all(&drivers[0], &NAMES, TTL).await).await;
-}
-
-/// Returns the number of sets that it was granted.
-async fn come_and_go(driver: Arc<RedisLock>, worker: usize) -> usize {
-    let mut granted = 0;
-    for round in 0..60 {
-        let random = uuid::Uuid::new_v4().as_u64_pair().0 >> 16;
-        let attempt = Attempt::new();
-        let cancel = async {
-            tokio::time::sleep(Duration::from_micros(random % 3000)).await;
-            attempt.cancel();
-        };
-        if worker.is_multiple_of(3) {
-            let acquire = driver.acquire(request(NAMES[round % 3], TTL), attempt.clone());
-            if let (Ok(lease), ()) = tokio::join!(acquire, cancel) {
-                lease.release().await.unwrap();
-            }
-            continue;
-        }
-        let names = [NAMES[round % 3], NAMES[(round + worker % 3) % 3]];
-        let set = driver.try_all(wishes(&names, TTL, &attempt));
-        if let (Ok(Some(leases)), ()) = tokio::join!(set, cancel) {
-            granted += 1;
-            release(leases).await;
-        }
-    }
-    granted
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use lock_core::{DistributedLock, Fairness, LossReason, Wake};
-use lock_lab::Proxy;
 
 use crate::lab::*;
 
@@ -66,21 +65,6 @@ async fn locks_are_renewed_and_their_loss_is_noticed() {
     until(async || lease.validity().until() > first + ttl).await;
     server.command(&[b"DEL", b"orders"]).await.unwrap();
     assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
-}
-
-#[tokio::test]
-async fn lost_answers_and_cancelled_attempts_leave_nothing() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let driver = driver(&format!("{}?mode=simple", server.url_via(&proxy))).await;
-    proxy.drop_next_reply();
-    let lease = acquire(&driver, "orders", TTL).await.unwrap();
-    let waiter = Waiter::start(&driver, "orders", TTL);
-    waiter.attempt.cancel();
-    assert!(waiter.ended().await.is_err());
-    proxy.drop_next_reply();
-    lease.release().await.unwrap();
-    nothing_is_left(&server).await;
 }
 
 #[tokio::test]

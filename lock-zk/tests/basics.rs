@@ -10,19 +10,6 @@ use lock_core::{
 use crate::support::*;
 
 #[tokio::test]
-async fn a_lock_is_exclusive_and_its_tokens_rise() {
-    let locks = open(&shared().await.url()).await;
-    let name = fresh("exclusive");
-    let first = locks.lock(&name).unwrap().acquire().await.unwrap();
-    assert!(first.is_valid());
-    assert!(locks.lock(&name).unwrap().try_acquire().await.unwrap().is_none());
-    let token = first.token();
-    first.release().await.unwrap();
-    let second = locks.lock(&name).unwrap().try_acquire().await.unwrap().expect("it is free");
-    assert!(second.token() > token);
-}
-
-#[tokio::test]
 async fn tokens_rise_when_the_directory_was_reaped_and_sequences_begin_again() {
     let server = shared().await;
     let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("reaped"));
@@ -68,20 +55,6 @@ async fn waiters_are_served_in_order_also_across_clients_and_when_one_leaves() {
 }
 
 #[tokio::test]
-async fn a_waiter_in_the_middle_dies_with_its_client() {
-    let url = shared().await.url();
-    let (here, doomed, name) = (open(&url).await, open(&url).await, fresh("dying"));
-    let holder = here.lock(&name).unwrap().acquire().await.unwrap();
-    let dying = queue_up(&here, doomed.lock(&name).unwrap(), &name, 1).await;
-    let last = queue_up(&here, here.lock(&name).unwrap(), &name, 2).await;
-    doomed.driver().close().await.unwrap();
-    let told = soon("the waiter is told", dying).await.unwrap().unwrap_err();
-    assert!(matches!(told, Error::Closed { .. }), "{told}");
-    holder.release().await.unwrap();
-    drop(soon("the one behind holds", last).await.unwrap().unwrap());
-}
-
-#[tokio::test]
 async fn a_timed_out_wait_names_the_holder() {
     let locks = open(&shared().await.url()).await;
     let name = fresh("blame");
@@ -98,21 +71,6 @@ async fn a_timed_out_wait_names_the_holder() {
         locks.inspect(&name).await.unwrap().len() == 1
     })
     .await;
-}
-
-#[tokio::test]
-async fn any_name_works_and_similar_names_are_independent() {
-    let locks = open(&shared().await.url()).await;
-    let unique = fresh("");
-    let long = "ü".repeat(200);
-    let mut held = Vec::new();
-    for name in ["a", "a/b", "A", "a%2Fb", ".", "..", "a b", "{a}", "\u{1}", "\u{f8ff}", &long] {
-        let lock = locks.lock(format!("{name}{unique}")).unwrap();
-        held.push(lock.try_acquire().await.unwrap().unwrap_or_else(|| panic!("{name:?} is busy")));
-    }
-    for dots in [".", ".."] {
-        held.push(locks.lock(dots).unwrap().acquire().await.unwrap());
-    }
 }
 
 #[tokio::test]
@@ -304,18 +262,4 @@ async fn dropping_everything_ends_the_session() {
         counters.get("sessions") == 0 && counters.get("ephemerals") == 0
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_driver_is_usable_as_a_trait_object() {
-    let driver = as_dyn(driver(&shared().await.url()).await.unwrap());
-    let name = lock_core::LockName::new(fresh("dyn")).unwrap();
-    let request = lock_core::Request::new(name.clone(), SHORT);
-    let attempt = lock_core::Attempt::new();
-    let lease = driver.acquire(request, attempt.clone()).await.unwrap();
-    assert_eq!(driver.inspect(&name).await.unwrap()[0].attempt, Some(attempt.id()));
-    lease.release().await.unwrap();
-    // A repeated release succeeds, too.
-    lease.release().await.unwrap();
-    assert!(driver.inspect(&name).await.unwrap().is_empty());
 }

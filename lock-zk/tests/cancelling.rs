@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lock_core::{Kind, Locks};
+
 use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -9,18 +11,12 @@ async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
     let server = server().await;
     let locks = open(&server.url()).await;
     let mut tasks = tokio::task::JoinSet::new();
-    for caller in 0..lock_lab::size(500, 2_000) {
-        let lock = locks.lock(format!("name{}", caller % 7)).unwrap();
+    for caller in 0..lock_lab::size(1000, 3_000) {
+        let locks = locks.clone();
         tasks.spawn(async move {
             // From "before a request was sent" to "after the grant".
             let patience = Duration::from_micros(caller * 7919 % 20_000);
-            let acquire = async {
-                let guard = lock.acquire().await.unwrap();
-                if caller % 3 == 0 {
-                    guard.release().await.unwrap();
-                }
-            };
-            let _ = tokio::time::timeout(patience, acquire).await;
+            let _ = tokio::time::timeout(patience, come_and_go(&locks, caller)).await;
         });
         while tasks.len() > 50 {
             tasks.join_next().await.unwrap().unwrap();
@@ -43,6 +39,26 @@ async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
         format!("{:?}", locks.driver()).contains("attempts: 0")
     })
     .await;
+}
+
+/// Takes a lock of any kind, or a set. Some give it back, others drop it.
+async fn come_and_go(locks: &Locks, caller: u64) {
+    let [name, next] = [0, 1].map(|n| format!("name{}", (caller + n) % 7));
+    let mut guard = match caller / 7 % 6 {
+        0 => return drop(locks.all([&name, &next]).unwrap().try_acquire().await.unwrap()),
+        1 => return drop(locks.all([&name, &next]).unwrap().acquire().await.unwrap()),
+        2 => locks.shared(&name).unwrap().acquire().await.unwrap(),
+        3 => locks.semaphore(&name, 3).unwrap().acquire_many(2).await.unwrap(),
+        _ => locks.lock(&name).unwrap().acquire().await.unwrap(),
+    };
+    match guard.kind() {
+        Kind::Exclusive if caller.is_multiple_of(2) => guard.downgrade().await.unwrap(),
+        Kind::Shared => drop(guard.try_upgrade().await.unwrap()),
+        _ => {}
+    }
+    if caller.is_multiple_of(3) {
+        guard.release().await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -9,28 +9,6 @@ use tokio::task::JoinHandle;
 
 use crate::support::*;
 
-#[tokio::test]
-async fn an_unanswered_downgrade_is_repeated() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let (locks, other) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
-    let mut guard = locks.lock("down").unwrap().acquire().await.unwrap();
-    let reader = queue_up(&other, other.shared("down").unwrap(), "down", 1).await;
-    proxy.half_open();
-    let downgrade = tokio::spawn(async move {
-        guard.downgrade().await.unwrap();
-        guard
-    });
-    let reader = soon("the server knows, and lets the reader in", reader).await.unwrap().unwrap();
-    assert!(!downgrade.is_finished());
-    proxy.reset();
-    proxy.heal();
-    let guard = soon("the downgrade", downgrade).await.unwrap();
-    assert!(guard.is_valid() && guard.kind() == Kind::Shared);
-    guard.release().await.unwrap();
-    reader.release().await.unwrap();
-}
-
 /// Loses the answer to the creation of an upgrade's node.
 async fn unanswered_upgrade(
     server: &ZooKeeper,

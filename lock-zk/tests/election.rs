@@ -1,6 +1,6 @@
 //! Elections: the leader, and what observers are told of it.
 
-use lock_core::{Election, Error, Leader, LossReason, Observer};
+use lock_core::{Election, Error, Leader, Observer};
 use lock_zk::client::{Acls, AuthUser, Client, Error as ZkError};
 
 use crate::support::*;
@@ -24,25 +24,6 @@ fn said(value: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn any_bytes_are_a_value() {
-    let locks = open(&shared().await.url()).await;
-    let name = fresh("bytes");
-    let election = locks.election(&name).unwrap();
-    for value in [&b""[..], b"\n", b"{}\n\0\xff", &[7; 100_000]] {
-        let mut leading = election.campaign(value).await.unwrap();
-        let leader = election.leader().await.unwrap().unwrap();
-        assert_eq!((leader.token, &leader.value[..]), (leading.token(), value));
-        // Observers are told by events, and a look at the directory would be a request more.
-        let seen = locks.inspect(&name).await.unwrap()[0].holder.clone().granted(None);
-        assert_eq!(leader.holder, seen);
-        leading.proclaim([value, b"!\n"].concat()).await.unwrap();
-        let leader = election.leader().await.unwrap().unwrap();
-        assert_eq!(leader.value, [value, b"!\n"].concat());
-        leading.resign().await.unwrap();
-    }
-}
-
-#[tokio::test]
 async fn a_foreign_holder_leads_with_its_data() {
     let server = shared().await;
     let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("foreign"));
@@ -59,27 +40,6 @@ async fn a_foreign_holder_leads_with_its_data() {
         raw.delete(&theirs, None).await.unwrap();
         assert_eq!(next(&mut observer).await, None);
     }
-}
-
-#[tokio::test]
-async fn a_holder_of_a_shared_lock_or_permits_does_not_lead() {
-    let locks = open(&shared().await.url()).await;
-    let name = fresh("shared");
-    let mut observer = observe(&locks.election(&name).unwrap()).await;
-    assert_eq!(next(&mut observer).await, None);
-    let reader = locks.shared(&name).unwrap().acquire().await.unwrap();
-    reader.release().await.unwrap();
-    let permit = locks.semaphore(&name, 2).unwrap().acquire().await.unwrap();
-    permit.release().await.unwrap();
-    let mut writer = locks.lock(&name).unwrap().acquire().await.unwrap();
-    let leader = next(&mut observer).await.unwrap();
-    assert_eq!((leader.token, &leader.value[..]), (writer.token(), &b""[..]));
-    writer.downgrade().await.unwrap();
-    assert_eq!(next(&mut observer).await, None);
-    let waiter = queue_up(&locks, locks.lock(&name).unwrap(), &name, 1).await;
-    writer.release().await.unwrap();
-    let writer = soon("the writer holds", waiter).await.unwrap().unwrap();
-    assert_eq!(next(&mut observer).await.unwrap().token, writer.token());
 }
 
 #[tokio::test]
@@ -130,56 +90,6 @@ async fn an_observer_catches_up() {
     for n in 24..40 {
         assert_eq!(value(&mut observer).await, said(&format!("{n}")));
     }
-}
-
-/// No proclamation waits for an observer that does not look. The newest value is told in the end.
-#[tokio::test]
-async fn an_observer_that_does_not_look_delays_no_proclamation() {
-    let locks = open(&shared().await.url()).await;
-    let election = locks.election(fresh("idle")).unwrap();
-    let mut leading = election.campaign("0").await.unwrap();
-    let mut observer = observe(&election).await;
-    for n in 1..=200 {
-        soon("a proclamation", leading.proclaim(n.to_string())).await.unwrap();
-    }
-    let mut last = -1;
-    while last < 200 {
-        let now: i32 = value(&mut observer).await.unwrap().parse().unwrap();
-        assert!(now > last, "{now} after {last}");
-        last = now;
-    }
-}
-
-#[tokio::test]
-async fn a_proclamation_whose_reply_is_lost_is_seen_once() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let (here, there) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
-    let mut leading = here.election("reply").unwrap().campaign("0").await.unwrap();
-    let mut observer = observe(&there.election("reply").unwrap()).await;
-    assert_eq!(value(&mut observer).await, said("0"));
-    let token = leading.token();
-    for n in 1..6 {
-        proxy.drop_next_reply();
-        leading.proclaim(format!("{n}")).await.unwrap();
-        let leader = next(&mut observer).await.unwrap();
-        assert_eq!((leader.token, leader.value), (token, format!("{n}").into_bytes()));
-    }
-    leading.resign().await.unwrap();
-    assert_eq!(next(&mut observer).await, None);
-}
-
-#[tokio::test]
-async fn a_leader_that_lost_the_lead_says_nothing_more() {
-    let locks = open(&shared().await.url()).await;
-    let name = fresh("revoked");
-    let election = locks.election(&name).unwrap();
-    let mut leading = election.campaign("first").await.unwrap();
-    let attempt = locks.inspect(&name).await.unwrap()[0].attempt.unwrap();
-    assert!(locks.revoke(&name, attempt).await.unwrap());
-    let error = leading.proclaim("late").await.unwrap_err();
-    assert!(matches!(error, Error::Lost { reason: LossReason::EntryGone, .. }), "{error}");
-    assert_eq!(election.leader().await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -144,35 +144,3 @@ async fn connections_that_break_admit_no_holder_too_many() {
     until.with_resets(&proxies, workers).await;
     nothing_remains(&server, &clients).await;
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
-    let server = calm_server().await;
-    let clients = [open_calm(&server).await, open_calm(&server).await];
-    let mut tasks = JoinSet::new();
-    for caller in 0..lock_lab::size(500, 1_500) {
-        let (locks, name) = (clients[caller as usize % 2].clone(), format!("name{}", caller % 5));
-        tasks.spawn(async move {
-            let patience = Duration::from_micros(caller * 7919 % 30_000);
-            let work = async {
-                let mut guard = acquire(&locks, &name, caller / 10).await;
-                match guard.kind() {
-                    Kind::Exclusive => guard.downgrade().await.unwrap(),
-                    Kind::Shared => drop(guard.try_upgrade().await.unwrap()),
-                    _ => {}
-                }
-                if caller.is_multiple_of(3) {
-                    guard.release().await.unwrap();
-                }
-            };
-            let _ = tokio::time::timeout(patience, work).await;
-        });
-        while tasks.len() > 50 {
-            tasks.join_next().await.unwrap().unwrap();
-        }
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended.unwrap();
-    }
-    nothing_remains(&server, &clients).await;
-}

@@ -158,25 +158,3 @@ async fn an_upgraded_lock_is_revoked_by_its_first_attempt() {
     assert_eq!(soon("the holder is told", guard.lost()).await, LossReason::EntryGone);
     assert!(operator.inspect(&name).await.unwrap().is_empty());
 }
-
-/// A conversion of a grant that is gone returns the loss, whether the client or the server notices
-/// it first.
-#[tokio::test]
-async fn a_revoked_lock_is_not_converted() {
-    let server = shared().await;
-    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("converted"));
-    let directory = format!("/locks/{name}");
-    let mut reader = locks.shared(&name).unwrap().acquire().await.unwrap();
-    for child in children(&raw, &directory).await {
-        raw.delete(&format!("{directory}/{child}"), None).await.unwrap();
-    }
-    let error = reader.try_upgrade().await.unwrap_err();
-    assert!(matches!(error, Error::Lost { reason: LossReason::EntryGone, .. }), "{error}");
-    let mut writer = locks.lock(&name).unwrap().acquire().await.unwrap();
-    for child in children(&raw, &directory).await {
-        raw.delete(&format!("{directory}/{child}"), None).await.unwrap();
-    }
-    let error = writer.downgrade().await.unwrap_err();
-    assert!(matches!(error, Error::Lost { reason: LossReason::EntryGone, .. }), "{error}");
-    assert!(children(&raw, &directory).await.is_empty());
-}

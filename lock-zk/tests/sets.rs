@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, Error, LockName, LockSet, LockSetGuard, Locks, LossReason, Result};
+use lock_core::{Clock, LockName, LockSet, LockSetGuard, Locks, Result};
 use lock_lab::{Proxy, ZooKeeper};
 use lock_zk::client::Client;
 use tokio::task::JoinHandle;
@@ -155,20 +155,6 @@ async fn the_most_and_longest_names_are_one_request() {
     assert_eq!(server.counters().await.unwrap().get("ephemerals"), 0);
 }
 
-#[tokio::test]
-async fn a_revoke_of_one_lock_of_a_set_leaves_the_others() {
-    let server = server().await;
-    let (locks, operator) = (open(&server.url()).await, open(&server.url()).await);
-    let held = set(&locks).acquire().await.unwrap();
-    let attempt = operator.inspect("y").await.unwrap()[0].attempt.unwrap();
-    assert!(operator.revoke("y", attempt).await.unwrap());
-    let (name, reason) = soon("the holder is told", held.lost()).await;
-    assert_eq!((name.as_str(), reason), ("y", LossReason::EntryGone));
-    assert!(held.get("x").unwrap().is_valid() && held.get("z").unwrap().is_valid());
-    assert!(matches!(held.release().await, Err(Error::Lost { .. })));
-    assert_eq!(server.counters().await.unwrap().get("ephemerals"), 0);
-}
-
 /// Loses the answer to the creation of the nodes.
 async fn unanswered(
     server: &ZooKeeper,
@@ -238,43 +224,4 @@ async fn an_unanswered_creation_that_lost_a_node_leaves_nothing() {
     let error = soon("the answer", attempt).await.unwrap().unwrap_err();
     assert!(lost_its_place(&error), "{error}");
     assert_eq!(entries(&raw).await, [0; 3]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_that_leaves_at_a_random_moment_leaves_nothing() {
-    let server = server().await;
-    let locks = open(&server.url()).await;
-    let mut tasks = tokio::task::JoinSet::new();
-    for caller in 0..lock_lab::size(400, 1_000) {
-        let pair = [NAMES[caller as usize % 3], NAMES[(caller as usize + 1) % 3]];
-        let set = locks.all(pair).unwrap();
-        tasks.spawn(async move {
-            // From "before a request was sent" to "after the grant".
-            let patience = Duration::from_micros(caller * 7919 % 20_000);
-            let acquire = async {
-                match caller % 2 {
-                    0 => drop(set.try_acquire().await.unwrap()),
-                    _ => set.acquire().await.unwrap().release().await.unwrap(),
-                }
-            };
-            let _ = tokio::time::timeout(patience, acquire).await;
-        });
-        while tasks.len() > 20 {
-            tasks.join_next().await.unwrap().unwrap();
-        }
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended.unwrap();
-    }
-    soon("the names are free again", set(&locks).acquire()).await.unwrap().release().await.unwrap();
-    eventually("nothing remains on the server", || async {
-        let counters = server.counters().await.unwrap();
-        // A client watches the token floor.
-        counters.get("ephemerals") == 0 && counters.get("watches") == 1
-    })
-    .await;
-    eventually("nothing remains in the client", || async {
-        format!("{:?}", locks.driver()).contains("attempts: 0")
-    })
-    .await;
 }

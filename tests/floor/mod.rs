@@ -13,6 +13,7 @@
 ))]
 
 mod place;
+mod raise;
 mod sequence;
 
 use crate::{

@@ -8,25 +8,7 @@ use crate::{
     support::floor,
 };
 
-on_both!(
-    a_raise_ends_a_lock_that_goes_from_hand_to_hand,
-    a_ticket_at_or_below_the_floor_is_over,
-    a_raise_removes_what_has_expired,
-);
-
-async fn a_raise_ends_a_lock_that_goes_from_hand_to_hand(dialect: Dialect) {
-    let server = Database::start(dialect).await;
-    let url = server.url();
-    let clients = [locks(&url).await, locks(&url).await];
-    let operator = locks(&url).await;
-    floor::a_raise_ends_a_lock_that_goes_from_hand_to_hand(clients, operator).await;
-}
-
-async fn a_ticket_at_or_below_the_floor_is_over(dialect: Dialect) {
-    let server = Database::start(dialect).await;
-    let url = server.url();
-    floor::a_ticket_at_or_below_the_floor_is_over([locks(&url).await, locks(&url).await]).await;
-}
+on_both!(a_raise_removes_what_has_expired);
 
 async fn a_raise_removes_what_has_expired(dialect: Dialect) {
     let server = Database::start(dialect).await;

@@ -10,8 +10,6 @@ use crate::servers::{Database, eventually, locks, on_both};
 
 on_both!(
     an_unanswered_acquire_is_sent_again,
-    an_unanswered_set_is_sent_again,
-    an_unanswered_release_is_sent_again,
     an_unanswered_renewal_is_sent_again,
     many_clients_may_create_the_tables_at_once,
 );
@@ -89,33 +87,6 @@ async fn an_unanswered_acquire_is_sent_again(dialect: Dialect) {
     assert!(guard.is_valid());
     guard.release().await.unwrap();
     assert_eq!(far.server.entries().await, 0);
-}
-
-async fn an_unanswered_set_is_sent_again(dialect: Dialect) {
-    let far = Far::start(dialect).await;
-    let set = far.locks.all(["a", "b", "c"]).unwrap().ttl(TTL);
-    let mixed = far.locks.all(["a", "b"]).unwrap().and_shared(["c"]).unwrap().ttl(TTL);
-    for set in [set.clone(), set.shared().unwrap(), mixed] {
-        let before = far.tokens().await;
-        let entered = async || far.server.entries().await == 3;
-        let held = far.unanswered(set.try_acquire(), entered).await.unwrap().expect("a free set");
-        assert_eq!(far.server.entries().await, 3, "one attempt has two entries");
-        assert!(far.tokens().await >= before + 4, "the request was not sent again");
-        assert!(held.is_valid());
-        held.release().await.unwrap();
-        assert_eq!(far.server.entries().await, 0);
-    }
-}
-
-async fn an_unanswered_release_is_sent_again(dialect: Dialect) {
-    let far = Far::start(dialect).await;
-    let guard = far.locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
-    let before = far.server.counters().await.unwrap();
-    let left = async || far.server.entries().await == 0;
-    // "Not mine" means released.
-    far.unanswered(guard.release(), left).await.unwrap();
-    let since = far.server.counters().await.unwrap().since(&before);
-    assert_eq!(since.get("cmd.delete"), 2, "the request was not sent again: {since}");
 }
 
 async fn an_unanswered_renewal_is_sent_again(dialect: Dialect) {
