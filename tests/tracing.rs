@@ -21,6 +21,9 @@ use tracing_subscriber::{
     Layer, filter::LevelFilter, layer::Context, prelude::*, registry::LookupSpan,
 };
 
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper", feature = "postgres"))]
+use crate::support::{connect, eventually, start};
+
 /// Records each event as `name field field ..`.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<BTreeSet<String>>>);
@@ -167,6 +170,44 @@ async fn an_outage_is_one_warning_and_its_count() {
     }
     drop(guard);
 }
+
+/// One warning when it begins, with the address, and the count when it ends.
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper", feature = "postgres"))]
+async fn a_servers_outage_is_one_warning_and_its_count(store: &str) {
+    let test = format!("tracing::{store}::a_servers_outage_is_one_warning_and_its_count");
+    if !lock_lab::in_own_process(&test) {
+        return;
+    }
+    let words = Words::default();
+    tracing_subscriber::registry().with(words.clone()).try_init().unwrap();
+    let server = start(store).await;
+    let proxy = lock_lab::Proxy::start(server.addr()).await.unwrap();
+    let locks = connect(&format!("{}?ttl=9s", server.url_via(&proxy))).await;
+    let guard = locks.lock("traced").unwrap().acquire().await.unwrap();
+    let count =
+        |word: &str| words.0.lock().unwrap().iter().filter(|event| event.contains(word)).count();
+    for _ in 0..2 {
+        words.0.lock().unwrap().clear();
+        proxy.cut();
+        eventually("renewals fail", async || count("message=renewal_failed") > 1).await;
+        proxy.heal();
+        eventually("renewals work", async || count("message=renewals_work") > 0).await;
+        let seen = words.0.lock().unwrap().clone();
+        let failed = |event: &&String| event.contains("message=renewal_failed");
+        let failed: Vec<_> = seen.iter().filter(failed).collect();
+        let warned = failed.iter().filter(|event| event.starts_with("WARN")).count();
+        assert_eq!(warned, 1, "{seen:?}");
+        assert!(failed.iter().all(|event| event.contains(&proxy.addr().to_string())), "{seen:?}");
+        let works = seen.iter().find(|event| event.contains("message=renewals_work")).unwrap();
+        let all = format!("failures={}", failed.len());
+        assert!(works.starts_with("INFO") && works.contains(&all), "{seen:?}");
+    }
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+}
+
+on_every_server!(a_servers_outage_is_one_warning_and_its_count);
+test_on!("postgres" postgres a_servers_outage_is_one_warning_and_its_count);
 
 /// Records the name of each event's span.
 #[derive(Clone, Default)]

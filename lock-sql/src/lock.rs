@@ -156,7 +156,7 @@ impl DistributedLock for SqlLock {
     }
 
     fn reach(&self) -> Option<Reach> {
-        Some(self.session.database.turns().reach.clone())
+        Some(self.session.reach().clone())
     }
 
     async fn acquire(

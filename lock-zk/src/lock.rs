@@ -215,7 +215,7 @@ impl DistributedLock for ZkLock {
     }
 
     fn reach(&self) -> Option<Reach> {
-        Some(self.sessions.reach.clone())
+        Some(self.sessions.route.reach.clone())
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

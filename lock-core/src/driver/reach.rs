@@ -41,30 +41,32 @@ impl Display for ConnectionState {
 
 /// A driver's report of whether it reaches its store. All clones share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Reach(Arc<Shared>);
+pub struct Reach {
+    shared: Arc<Shared>,
+    /// How many renewal rounds in a row have failed.
+    failed: Arc<AtomicU64>,
+}
 
 #[derive(Debug, Default)]
 struct Shared {
     state: watch::Sender<ConnectionState>,
     /// The servers' addresses, where a URL named them: for events.
     at: OnceLock<String>,
-    /// How many renewal rounds in a row have failed.
-    failed: AtomicU64,
 }
 
 impl Reach {
     /// Reports that the store has answered.
     pub fn works(&self) {
         // The usual case takes no lock for writing.
-        if *self.0.state.borrow() != ConnectionState::Connected {
-            self.0.state.send_replace(ConnectionState::Connected);
+        if *self.shared.state.borrow() != ConnectionState::Connected {
+            self.shared.state.send_replace(ConnectionState::Connected);
         }
     }
 
     /// Reports that the connection broke, or that the store does not answer. The first reason
     /// stays.
     pub fn broke(&self, why: &dyn Display) {
-        self.0.state.send_if_modified(|state| {
+        self.shared.state.send_if_modified(|state| {
             let works = *state == ConnectionState::Connected;
             if works {
                 *state = ConnectionState::Disconnected(why.to_string().into());
@@ -76,8 +78,8 @@ impl Reach {
     /// Reports that a renewal round was confirmed, for so many locks that are held. Emits the event
     /// `renewed`, and `renewals_work` if rounds have failed before it.
     pub fn renewed(&self, store: &str, locks: usize) {
-        if self.0.failed.load(Ordering::Relaxed) > 0 {
-            let failures = self.0.failed.swap(0, Ordering::Relaxed);
+        if self.failed.load(Ordering::Relaxed) > 0 {
+            let failures = self.failed.swap(0, Ordering::Relaxed);
             trace::renewals_work(store, self.at(), failures);
         }
         if locks > 0 {
@@ -88,22 +90,28 @@ impl Reach {
     /// Reports that a renewal round failed. Emits the event `renewal_failed`, as a warning for the
     /// first one in a row.
     pub fn renewal_failed(&self, store: &str, error: &dyn Display) {
-        let first = self.0.failed.fetch_add(1, Ordering::Relaxed) == 0;
-        trace::renewal_failed_at(store, self.at(), error, first);
+        let first = self.failed.fetch_add(1, Ordering::Relaxed) == 0;
+        trace::renewal_failed(store, self.at(), error, first);
+    }
+
+    /// Returns a report to the same state that counts failed rounds by itself: for one of several
+    /// servers whose outages have nothing to do with each other.
+    pub fn of_one_server(&self) -> Self {
+        Self { shared: self.shared.clone(), failed: Arc::default() }
     }
 
     /// Sets the servers' addresses.
     pub(crate) fn place(&self, at: &str) {
         // The first one stays: a driver has one client.
-        let _ = self.0.at.set(at.to_owned());
+        let _ = self.shared.at.set(at.to_owned());
     }
 
     fn at(&self) -> Option<&str> {
-        self.0.at.get().map(String::as_str)
+        self.shared.at.get().map(String::as_str)
     }
 
     pub(crate) fn now(&self) -> ConnectionState {
-        self.0.state.borrow().clone()
+        self.shared.state.borrow().clone()
     }
 
     /// The present state and each change, until one of `ends`; it keeps nothing alive.
@@ -112,7 +120,7 @@ impl Reach {
         ends: [CancellationToken; 2],
     ) -> impl Stream<Item = ConnectionState> + Send + Unpin + use<> {
         let told = None::<ConnectionState>;
-        Box::pin(unfold((self.0.state.subscribe(), ends, told), next))
+        Box::pin(unfold((self.shared.state.subscribe(), ends, told), next))
     }
 }
 

@@ -10,8 +10,8 @@
 //! | `campaign_failed` | WARN | `lock`, `error`, `pause_ms` | `keep_running` does not lead, or lost its leadership, and campaigns again after a pause |
 //! | `connect_failed` | WARN | `error`, `pause_ms` | a `Connect` with `retry` tries again after a pause |
 //! | `renewed` | DEBUG | `store`, `locks` | one renewal round was confirmed, for this many locks |
-//! | `renewal_failed` | WARN | `store`, `at`, `error` | a renewal round failed; it is tried again. By [`Reach::renewal_failed`](crate::Reach::renewal_failed) later failures in a row are DEBUG |
-//! | `renewals_work` | INFO | `store`, `at`, `failures` | a renewal round was confirmed after so many had failed; by [`Reach::renewed`](crate::Reach::renewed) |
+//! | `renewal_failed` | WARN | `store`, `at`, `error` | a renewal round failed; it is tried again. Later failures in a row are DEBUG |
+//! | `renewals_work` | INFO | `store`, `at`, `failures` | a renewal round was confirmed after so many had failed |
 //! | `converted` | INFO | `lock`, `token`, `kind` | a held lock was downgraded or upgraded |
 //! | `detached` | INFO | `lock`, `token` | a held lock was detached |
 //! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client detached is held here |
@@ -80,18 +80,11 @@ pub(crate) fn connect_failed(error: &Error, pause: Duration) {
     warn!(target: TARGET, %error, pause_ms, "connect_failed");
 }
 
-/// For drivers: one renewal round was confirmed.
-pub fn renewed(store: &str, locks: usize) {
+pub(crate) fn renewed(store: &str, locks: usize) {
     debug!(target: TARGET, store, locks, "renewed");
 }
 
-/// For drivers: a renewal round failed. [`Reach::renewal_failed`](crate::Reach::renewal_failed) warns
-/// once for each outage.
-pub fn renewal_failed(store: &str, error: &dyn Display) {
-    renewal_failed_at(store, None, error, true);
-}
-
-pub(crate) fn renewal_failed_at(store: &str, at: Option<&str>, error: &dyn Display, first: bool) {
+pub(crate) fn renewal_failed(store: &str, at: Option<&str>, error: &dyn Display, first: bool) {
     match first {
         true => warn!(target: TARGET, store, at, %error, "renewal_failed"),
         false => debug!(target: TARGET, store, at, %error, "renewal_failed"),

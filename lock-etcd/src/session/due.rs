@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, Instant, deadline::safe_until, trace};
+use lock_core::{Clock, Instant, deadline::safe_until};
 
-use crate::{error::STORE, session::Session, wire::member::ANSWER_LIMIT};
+use crate::{session::Session, wire::member::ANSWER_LIMIT};
 
 /// The next step for the keep-alive of a session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -71,22 +71,22 @@ impl Session {
         self.state().alone = alone;
     }
 
-    /// Confirms a keep-alive that was sent at `sent` on a stream of its own. Returns whether it
-    /// came in time.
-    pub(crate) fn confirm_alone(&self, sent: Instant) -> bool {
+    /// Confirms a keep-alive that was sent at `sent` on a stream of its own, as
+    /// [`confirm`](Self::confirm) does.
+    pub(crate) fn confirm_alone(&self, sent: Instant) -> Option<usize> {
         let mut state = self.state();
         (state.alone, state.pinged) = (false, Some(sent));
         drop(state);
         self.confirm()
     }
 
-    /// Confirms the keep-alive under way. Returns whether it came in time.
-    pub(crate) fn confirm(&self) -> bool {
+    /// Confirms the keep-alive under way. Returns for how many locks, or `None` if it came too late.
+    pub(crate) fn confirm(&self) -> Option<usize> {
         let mut state = self.state();
-        let Some(sent) = state.pinged.take() else { return true };
+        let Some(sent) = state.pinged.take() else { return Some(0) };
         if Clock::Boot.now() >= safe_until(state.renewed, self.ttl) {
             // Holders know of the loss: a late confirmation must not revive what they gave up.
-            return false;
+            return None;
         }
         state.renewed = state.renewed.max(sent);
         let until = safe_until(state.renewed, self.ttl);
@@ -96,9 +96,8 @@ impl Session {
             locks += 1;
         }
         drop(state);
-        trace::renewed(STORE, locks);
         self.confirmed.notify_waiters();
-        true
+        Some(locks)
     }
 
     /// Asks for a keep-alive that is sent from now on.
@@ -149,7 +148,7 @@ mod tests {
         session.pinged(sent);
         assert_eq!(session.next(now, sent - TTL), Next::Wait(sent + session.answer_limit()));
         assert_eq!(session.next(now + TTL, now), Next::Silent);
-        assert!(session.confirm());
+        assert!(session.confirm().is_some());
         assert_eq!(validity.until(), safe_until(sent, TTL));
         assert_eq!(session.next(now, now), Next::Wait(sent + TTL / 3));
     }
@@ -187,7 +186,7 @@ mod tests {
         session.set_alone(true);
         assert_eq!(session.under_way(), None);
         assert_eq!(session.next(now, now), Next::Wait(session.until()));
-        assert!(session.confirm_alone(now));
+        assert_eq!(session.confirm_alone(now), Some(0));
         assert_eq!(session.next(now, now), Next::Wait(now + TTL / 3));
     }
 
@@ -196,7 +195,7 @@ mod tests {
         let session = Session::new(1, TTL, Clock::Boot.now() - TTL);
         assert!(session.hold(&name(), Uuid::new_v4(), Instant::NEVER).is_none());
         session.pinged(Clock::Boot.now());
-        assert!(!session.confirm());
+        assert_eq!(session.confirm(), None);
         assert!(!session.is_live());
     }
 }

@@ -258,7 +258,7 @@ mod tests {
         let attempt = Uuid::new_v4();
         let validity = session.hold(&name(), attempt, cap).unwrap();
         session.pinged(now + Duration::from_millis(1));
-        assert!(session.confirm());
+        assert!(session.confirm().is_some());
         assert_eq!(validity.until(), cap);
         session.set_cap(attempt, cap + Duration::from_secs(1));
         assert_eq!(validity.until(), cap + Duration::from_secs(1));

@@ -20,7 +20,6 @@ use crate::{
     wire::{
         connection::{BACKOFF, Connection},
         leases,
-        limits::within,
         member::ANSWER_LIMIT,
         turns::unsent,
     },
@@ -262,7 +261,8 @@ impl Sessions {
         }
         let revoked = sessions.iter().map(|session| end::revoke(&self.connection, session));
         let revoked = join_all(revoked.collect::<Vec<_>>());
-        let revoked = within(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
+        let revoked =
+            Clock::Boot.timeout(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
         self.connection.close();
         let confirmed: Result<(), Failure> = match revoked {
             Some((revoked, ())) => revoked.into_iter().collect(),

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use etcd_client::{LeaseKeepAliveResponse, LeaseKeepAliveStream, LeaseKeeper};
-use lock_core::{Clock, Instant, trace};
+use lock_core::{Clock, Instant};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     session::{Session, due::Next, pool::Sessions},
     wire::{
         connection::{BACKOFF, Word},
-        limits::{sleep, within},
         member::ANSWER_LIMIT,
         reads,
         revisions::Mark,
@@ -63,7 +62,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
             session.unpinged();
         }
         if let Some(failure) = failure {
-            trace::renewal_failed(STORE, &failure);
+            connection.reach.renewal_failed(STORE, &failure);
             mend(&sessions, generation, failure).await;
             sessions.expire(Clock::Boot.now());
             pause.wait().await;
@@ -79,7 +78,7 @@ async fn mend(sessions: &Sessions, generation: u64, failure: Failure) {
     let connection = sessions.connection.clone();
     let mending = tokio::spawn(async move { connection.failed(generation, &failure).await });
     // Beyond the limit it continues in the background.
-    drop(within(limit.unwrap_or(ANSWER_LIMIT), mending).await);
+    drop(Clock::Boot.timeout(limit.unwrap_or(ANSWER_LIMIT), mending).await);
 }
 
 /// Returns the session whose keep-alive etcd denied. etcd handles keep-alives in order, and ends
@@ -95,12 +94,10 @@ async fn renew_alone(sessions: Arc<Sessions>, session: Arc<Session>) {
     while !session.ended.is_cancelled() {
         let (sent, member) = (Clock::Boot.now(), sessions.connection.member());
         let mut leases = member.client.lease_client();
-        let renewed = within(session.answer_limit(), leases.keep_alive(session.lease));
+        let renewed = Clock::Boot.timeout(session.answer_limit(), leases.keep_alive(session.lease));
         match renewed.await.map(|renewed| renewed.map_err(Failure::from)) {
             Some(Ok(_)) => {
-                if !session.confirm_alone(sent) {
-                    sessions.expire(Clock::Boot.now());
-                }
+                confirmed(&sessions, session.confirm_alone(sent));
                 return sessions.work.notify_one();
             }
             Some(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
@@ -113,7 +110,7 @@ async fn renew_alone(sessions: Arc<Sessions>, session: Arc<Session>) {
             _ => {}
         }
         tokio::select! {
-            () = sleep(session.ttl / 12) => {}
+            () = Clock::Boot.sleep(session.ttl / 12) => {}
             () = session.ended.cancelled() => {}
         }
     }
@@ -253,9 +250,15 @@ fn take(sessions: &Sessions, reply: &LeaseKeepAliveResponse) {
 
 fn answered(sessions: &Sessions, session: &Arc<Session>, alive: bool) {
     if !alive {
-        sessions.gone(session);
-    } else if !session.confirm() {
-        sessions.expire(Clock::Boot.now());
+        return sessions.gone(session);
+    }
+    confirmed(sessions, session.confirm());
+}
+
+fn confirmed(sessions: &Sessions, locks: Option<usize>) {
+    match locks {
+        Some(locks) => sessions.connection.reach.renewed(STORE, locks),
+        None => sessions.expire(Clock::Boot.now()),
     }
 }
 

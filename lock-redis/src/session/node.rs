@@ -41,7 +41,7 @@ pub(crate) struct Node {
     pub(crate) connector: Connector,
     link: watch::Sender<Link>,
     /// Told when a connection breaks.
-    reach: Reach,
+    pub(crate) reach: Reach,
     /// Counts the connections of all nodes of a client.
     numbers: Arc<AtomicU64>,
     /// The last connection to a server that is not the primary any more. Its late answers do not
@@ -80,7 +80,7 @@ impl Node {
         Self {
             connector,
             link,
-            reach,
+            reach: reach.of_one_server(),
             numbers,
             left: AtomicU64::new(0),
             is_retired: AtomicBool::new(false),

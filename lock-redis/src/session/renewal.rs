@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
-use lock_core::{Clock, Instant, keep::wait::Waits, trace};
+use lock_core::{Clock, Instant, keep::wait::Waits};
 
 use super::{
     Session,
@@ -30,13 +30,16 @@ struct Part<'a> {
 /// Renews what is due at a node, until nothing is.
 async fn renew_at(session: Arc<Session>, node: Arc<Node>) {
     while let Some(attempts) = node.due.take(Clock::Boot.now()) {
-        if let Err(failure) = session.renew_all(&attempts).await {
-            // What one request lacks is not the fault of the others.
-            if !matches!(failure, Failure::Refused(_) | Failure::Short(_)) {
-                node.due.clear();
-            }
-            session.renewal_failed(&failure);
+        let (held, renewed) = session.renew_all(&attempts).await;
+        let Err(failure) = renewed else {
+            node.reach.renewed(STORE, held);
+            continue;
+        };
+        // What one request lacks is not the fault of the others.
+        if !matches!(failure, Failure::Refused(_) | Failure::Short(_)) {
+            node.due.clear();
         }
+        session.renewal_failed(&node, &failure);
     }
 }
 
@@ -62,12 +65,12 @@ impl Session {
         }
     }
 
-    /// Renews attempts in one flight: by one request, or one for each slot.
-    ///
-    /// # Errors
-    ///
-    /// The first failure.
-    async fn renew_all(self: &Arc<Self>, attempts: &[(Role, Arc<Attempt>)]) -> Result<(), Failure> {
+    /// Renews attempts in one flight: by one request, or one for each slot. Returns how many held
+    /// locks were renewed, and the first failure.
+    async fn renew_all(
+        self: &Arc<Self>,
+        attempts: &[(Role, Arc<Attempt>)],
+    ) -> (usize, Result<(), Failure>) {
         let sent = Clock::Boot.now();
         let mut parts = BTreeMap::<u16, Part<'_>>::new();
         for (role, attempt) in attempts {
@@ -82,11 +85,7 @@ impl Session {
         let held = attempts
             .iter()
             .filter(|(role, attempt)| *role != Role::Waits && attempt.is_confirmed_since(sent));
-        match held.count() {
-            0 => {}
-            held => trace::renewed(STORE, held),
-        }
-        renewed.into_iter().collect()
+        (held.count(), renewed.into_iter().collect())
     }
 
     async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
@@ -155,7 +154,7 @@ impl Session {
         }
     }
 
-    fn renewal_failed(&self, failure: &Failure) {
+    fn renewal_failed(&self, node: &Node, failure: &Failure) {
         let why: &dyn std::fmt::Display = match failure {
             // A node that was given up is no end of the session.
             Failure::Closed if self.book().attempts.is_closed() => return,
@@ -164,7 +163,7 @@ impl Session {
             Failure::Down(error) => error,
             Failure::Lost(error) | Failure::Refused(error) => error,
         };
-        trace::renewal_failed(STORE, why);
+        node.reach.renewal_failed(STORE, why);
         let now = Clock::Boot.now();
         let mut book = self.book();
         book.attempts.try_soon(now);

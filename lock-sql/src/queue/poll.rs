@@ -7,7 +7,6 @@ use lock_core::{
     deadline::jitter,
     keep::{backoff::Backoff, poison::lock},
     queue::admitted,
-    trace,
 };
 
 use super::schedule::{LIMIT, Look, Why, blocked_for, next_look};
@@ -110,7 +109,7 @@ impl Session {
         if let Failure::Refused(error) = failure
             && is_final(self.dialect(), error)
         {
-            trace::renewal_failed(self.dialect().store(), error);
+            self.reach().renewal_failed(self.dialect().store(), error);
         }
         let pause = lock(&self.look_pauses).take();
         let (at, mut book) = (Clock::Boot.now() + jitter(pause), self.book());

@@ -17,7 +17,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, Kind, LockName, Result,
+    Clock, Effect, Error, Instant, Kind, LockName, Reach, Result,
     keep::{
         backoff::Backoff, cancel::unless_cancelled, departures::Departures, errors::unavailable,
         limits, poison::lock,
@@ -78,6 +78,10 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn dialect(&self) -> Dialect {
         self.database.dialect()
+    }
+
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.database.turns().reach
     }
 
     pub(crate) fn script(&self) -> Script {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, Result, keep::wait::Waits, trace};
+use lock_core::{Clock, Instant, Result, keep::wait::Waits};
 
 use super::{CHUNK, Session, attempt::Attempt};
 use crate::wire::{failure::Failure, script::Script, turns::Rank};
@@ -48,17 +48,20 @@ impl Session {
             pushes.doubts.silent.notify_one();
         }
         attempts.retain(|attempt| attempt.is_renewed(now));
-        let mut held = 0;
+        let (mut held, mut worked) = (0, !attempts.is_empty());
         for attempts in attempts.chunks(CHUNK) {
             match self.renew_chunk(attempts).await {
                 Ok(renewed) => held += renewed,
                 // The server answers: it may have refused this request alone.
-                Err(failure @ Failure::Refused(_)) => self.renewal_failed(&failure),
+                Err(failure @ Failure::Refused(_)) => {
+                    worked = false;
+                    self.renewal_failed(&failure);
+                }
                 Err(failure) => return self.renewal_failed(&failure),
             }
         }
-        if held > 0 {
-            trace::renewed(self.dialect().store(), held);
+        if worked || held > 0 {
+            self.reach().renewed(self.dialect().store(), held);
         }
         if !attempts.is_empty() && self.book().sweeps(now) {
             // If it fails, the next sweep will do. The next renewal waits for it, so the limit is
@@ -116,7 +119,7 @@ impl Session {
             Failure::Barred(error) => error,
             Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
         };
-        trace::renewal_failed(self.dialect().store(), why);
+        self.reach().renewal_failed(self.dialect().store(), why);
         let now = Clock::Boot.now();
         let mut book = self.book();
         book.attempts.try_soon(now);

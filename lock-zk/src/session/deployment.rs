@@ -105,6 +105,6 @@ pub(crate) async fn ask_deployment(session: Weak<Session>) {
         // Only now the answer is known to prove something. After an outage there may be no time for
         // another answer.
         deadline.count(sent, false);
-        let _ = session.upgrade().inspect(|session| session.renew_all());
+        let _ = session.upgrade().map(|session| session.renew_all());
     }
 }

@@ -28,7 +28,6 @@ use lock_core::{
     deadline::jitter,
     duration::shown,
     keep::{leftovers::Leftovers, limits, poison::lock},
-    trace,
 };
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -192,14 +191,11 @@ impl Session {
         attempt.may_own(child).then_some(attempt)
     }
 
-    /// Moves the deadlines of all locks, except those that have passed.
-    pub(crate) fn renew_all(&self) {
+    /// Moves the deadlines of all locks, except those that have passed. Returns how many it moves.
+    pub(crate) fn renew_all(&self) -> usize {
         let (now, until) = (Clock::Boot.now(), self.deadline.safe_until());
         let attempts = lock(&self.attempts);
-        let count = attempts.values().filter(|attempt| attempt.renew(now, until)).count();
-        if count > 0 {
-            trace::renewed(STORE, count);
-        }
+        attempts.values().filter(|attempt| attempt.renew(now, until)).count()
     }
 
     /// Ends the session for us; the first reason counts. Holders and waiters are told at once.

@@ -3,7 +3,7 @@
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use lock_core::{
-    Clock, Effect, Error, Reach, Result,
+    Clock, Effect, Error, Result,
     duration::shown,
     keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
 };
@@ -29,7 +29,6 @@ pub(crate) struct Sessions {
     tick: Duration,
     pub(crate) runtime: Handle,
     pool: Pool<Session, ZkError>,
-    pub(crate) reach: Reach,
     /// Cancelled when the client is closed or dropped, for background tasks.
     pub(crate) closed: CancellationToken,
 }
@@ -61,7 +60,6 @@ impl Sessions {
             tick,
             runtime: Handle::current(),
             pool: Pool::new(STORE, MOST_SESSIONS),
-            reach: Reach::default(),
             closed: CancellationToken::new(),
         })
     }
@@ -131,7 +129,7 @@ impl Sessions {
                 Err(error) => Err(error),
             };
             if opened.is_ok() {
-                sessions.reach.works();
+                sessions.route.reach.works();
             }
             // A session that the pool does not take ends when its waiters have seen it.
             maker.done(opened);
@@ -166,7 +164,6 @@ impl Sessions {
             session.terminated.clone(),
             reconnected,
             self.route.clone(),
-            self.reach.clone(),
         ));
         session
     }

@@ -10,7 +10,7 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::{FutureExt, future::Fuse};
-use lock_core::{Clock, Reach, trace};
+use lock_core::{Clock, trace};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
@@ -27,22 +27,28 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write).await } else { None };
         let Some(alive) = session.upgrade().filter(|alive| !alive.is_over()) else { return };
-        match answer {
+        let is_answered = match answer {
             // A refusal counts like any other answer. Another password may be there by now.
             Some(Err(error)) if error::is_an_answer(&error) => {
                 if error::meaning(&error) == Meaning::Denied {
                     alive.log_in_anew().await;
                 }
+                true
             }
             Some(Err(error)) => {
-                trace::renewal_failed(STORE, &error);
+                alive.route.reach.renewal_failed(STORE, &error);
                 alive.hear_of_end(&error);
                 // A request that is sent while the connection is down waits for the next one.
                 pause = alive.ttl() / 100;
+                false
             }
-            Some(Ok(())) | None => {}
+            Some(Ok(())) => true,
+            None => false,
+        };
+        let renewed = alive.renew_all();
+        if is_answered {
+            alive.route.reach.renewed(STORE, renewed);
         }
-        alive.renew_all();
         drop(alive);
         let _ = Clock::Boot.timeout(pause, reconnected.notified()).await;
     }
@@ -82,7 +88,6 @@ pub(crate) async fn follow(
     terminated: CancellationToken,
     reconnected: Arc<Notify>,
     route: Arc<Route>,
-    reach: Reach,
 ) {
     let ask = || ask_deployment(session.clone()).boxed().fuse();
     let mut asking = Fuse::terminated();
@@ -100,12 +105,12 @@ pub(crate) async fn follow(
             SessionState::Disconnected => {
                 let what = route.with_failure("the connection broke; the session is kept");
                 trace::disconnected(STORE, &what);
-                reach.broke(&what);
+                route.reach.broke(&what);
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
                 nodelay::set(&route.hosts).await;
                 trace::connected(STORE);
-                reach.works();
+                route.reach.works();
                 asking = ask();
                 reconnected.notify_one();
             }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Effect, Result};
+use lock_core::{Effect, Reach, Result};
 use zookeeper_client::{Client, Connector};
 
 use crate::{
@@ -32,6 +32,7 @@ pub(crate) struct Route {
     pub(crate) login: Option<Login>,
     pub(crate) dialer: Dialer,
     tunnels: Vec<Tunnel>,
+    pub(crate) reach: Reach,
 }
 
 impl Route {
@@ -59,7 +60,8 @@ impl Route {
         };
         let (chroot, given) = (config.chroot.clone(), config.given.clone());
         let silence = config.timeouts.request;
-        Ok(Self { hosts, servers, chroot, given, silence, login, dialer, tunnels })
+        let reach = Reach::default();
+        Ok(Self { hosts, servers, chroot, given, silence, login, dialer, tunnels, reach })
     }
 
     /// Returns the connector for sessions of this TTL, and the newest login that it has. It
