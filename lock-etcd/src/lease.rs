@@ -20,7 +20,7 @@ use crate::{
     acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, FailureKind, STORE},
     session::{Session, store::Store},
-    wire::{answer::Header, limits::within, member::ANSWER_LIMIT},
+    wire::{answer::Header, member::ANSWER_LIMIT},
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
@@ -232,7 +232,8 @@ impl Lease for EtcdLease {
         let asked = Clock::Boot.now();
         self.session.hurry();
         self.store.sessions.work.notify_one();
-        let renewed = within(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
+        let renewed =
+            Clock::Boot.timeout(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
         let (renewed, stands) = tokio::join!(renewed, self.stands());
         let renewed = renewed.ok_or_else(|| {
             let silent = format!("no keep-alive was confirmed within {}", shown(self.ttl));

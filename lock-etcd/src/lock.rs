@@ -27,7 +27,6 @@ use crate::{
         connection::Connection,
         deployment::{self, Server},
         leases::{self, new_lease},
-        limits::within,
         member::{ANSWER_LIMIT, Member},
         requests, stream,
     },
@@ -132,7 +131,7 @@ async fn first_round(
     let (login, granted, server) =
         tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
     let mut leases = member.client.lease_client();
-    let probe = async move { drop(within(ANSWER_LIMIT, leases.revoke(lease)).await) };
+    let probe = async move { drop(Clock::Boot.timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {
         (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe), server)),
         (Err(error), Ok(_)) => {

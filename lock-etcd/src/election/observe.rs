@@ -28,7 +28,6 @@ use crate::{
     wire::{
         answer::revision,
         connection::{LONGEST_PAUSE, Word},
-        limits::sleep,
         reads,
     },
 };
@@ -111,7 +110,7 @@ impl keep::observe::Observer for Observer {
                 Ok(Then::Read) | Err(_) => None,
             };
             loop {
-                sleep(jitter(LONGEST_PAUSE)).await;
+                Clock::Boot.sleep(jitter(LONGEST_PAUSE)).await;
                 match self.read_after(refused).await {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}

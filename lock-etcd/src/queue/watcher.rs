@@ -18,7 +18,6 @@ use crate::{
     },
     wire::{
         connection::LONGEST_PAUSE,
-        limits::sleep,
         reads,
         stream::{self, Stream},
     },
@@ -86,7 +85,7 @@ async fn list(watcher: &Watcher, todo: ToList) {
         return;
     }
     // The longest pause at once: the watch is the fast way, and it is repaired elsewhere.
-    sleep(jitter(LONGEST_PAUSE)).await;
+    Clock::Boot.sleep(jitter(LONGEST_PAUSE)).await;
     let mut names = watcher.side();
     for queue in failed {
         names.not_listed(queue);

@@ -27,7 +27,7 @@ use crate::{
         answer::Answer,
         dial::Source,
         endpoints::Endpoints,
-        limits::{Limits, within},
+        limits::Limits,
         member::Member,
         revisions::{Revisions, Stamped},
         tls_error,
@@ -113,10 +113,10 @@ impl Connection {
             let attempt = async {
                 let member = source.dial(&endpoint, 0, true, limit.min(request)).await?;
                 let member = Arc::new(member);
-                let answer = within(request, probe(member.clone())).await;
+                let answer = Clock::Boot.timeout(request, probe(member.clone())).await;
                 Ok((member, answer.ok_or_else(|| Failure::silent(request))??))
             };
-            match within(limit, attempt).await {
+            match Clock::Boot.timeout(limit, attempt).await {
                 Some(Ok((member, answer))) => {
                     return Ok((Self::new(endpoints, source, limits, member), answer));
                 }
@@ -358,10 +358,7 @@ mod tests {
     use std::future::pending;
 
     use super::*;
-    use crate::{
-        config::EtcdConfig,
-        wire::{limits::sleep, member::ANSWER_LIMIT},
-    };
+    use crate::{config::EtcdConfig, wire::member::ANSWER_LIMIT};
 
     /// Longer than any test waits.
     const HOUR: Duration = Duration::from_secs(3600);
@@ -376,7 +373,7 @@ mod tests {
 
     async fn never_answered(connection: &Connection) -> Failure {
         let call = connection.call(|_| pending::<Answer<()>>());
-        let ended = within(Duration::from_secs(60), call).await;
+        let ended = Clock::Boot.timeout(Duration::from_secs(60), call).await;
         ended.expect("it goes on").unwrap_err()
     }
 
@@ -388,7 +385,7 @@ mod tests {
             connection.late.notified().await;
             loop {
                 connection.lives();
-                sleep(Duration::from_millis(10)).await;
+                Clock::Boot.sleep(Duration::from_millis(10)).await;
             }
         };
         tokio::select! {
@@ -405,7 +402,7 @@ mod tests {
         let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
         let connection = connection(&etcd, HOUR).await;
         let left = async {
-            sleep(SILENT * 2).await;
+            Clock::Boot.sleep(SILENT * 2).await;
             connection.failed(0, &Failure::silent(HOUR)).await.unwrap();
         };
         let (failure, ()) = tokio::join!(never_answered(&connection), left);

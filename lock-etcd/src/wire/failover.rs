@@ -8,7 +8,6 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
         connection::{Connection, WATCH_LOGINS},
-        limits::within,
         member::Member,
     },
 };
@@ -130,7 +129,7 @@ impl Connection {
         let mut failure = Failure::senseless("no endpoints");
         for endpoint in to_try {
             let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit.min(request));
-            match within(limit, dialed).await {
+            match Clock::Boot.timeout(limit, dialed).await {
                 Some(Ok(member)) => return Ok(member),
                 // All members know the same users.
                 Some(Err(refused)) if refused.kind == FailureKind::Denied => return Err(refused),

@@ -2,27 +2,10 @@
 
 use std::time::Duration;
 
-use lock_core::Clock;
-
 use crate::wire::member::ANSWER_LIMIT;
 
 /// How long connecting may take in all, for any number of members, if the caller sets nothing.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
-
-/// Waits for a result, or until the limit is over. A suspend of the machine counts: the store's
-/// time goes on meanwhile, and so do the TTLs.
-pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        done = work => Some(done),
-        () = sleep(limit) => None,
-    }
-}
-
-/// Waits for a time, in which a suspend of the machine counts.
-pub(crate) async fn sleep(time: Duration) {
-    Clock::Boot.sleep_until(Clock::Boot.now() + time).await;
-}
 
 /// The limits of a client.
 #[derive(Clone, Copy, Debug)]

@@ -3,14 +3,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{BoxError, Tls, keep::tls};
+use lock_core::{BoxError, Clock, Tls, keep::tls};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 use tokio_rustls::TlsConnector;
-
-use crate::wire::limits::within;
 
 /// The shortest beginning of TLS: a greeting of no length. A server that speaks TLS answers with an
 /// alert, and any other one with no byte or with text.
@@ -24,13 +22,13 @@ pub(super) async fn speaks_tls(endpoint: &str, limit: Duration) -> bool {
         stream.write_all(&GREETING).await?;
         stream.read_u8().await
     };
-    matches!(within(limit, ask).await, Some(Ok(ALERT)))
+    matches!(Clock::Boot.timeout(limit, ask).await, Some(Ok(ALERT)))
 }
 
 /// Returns why the server at `endpoint` ends an encrypted connection, if it does. A server looks at
 /// the certificate of a client when the client believes that all is well.
 pub(super) async fn refusal(endpoint: &str, tls: &Tls, limit: Duration) -> Option<String> {
-    match within(limit, greet(endpoint, tls)).await {
+    match Clock::Boot.timeout(limit, greet(endpoint, tls)).await {
         Some(Err(refusal)) => Some(refusal.to_string()),
         _ => None,
     }

@@ -15,7 +15,6 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
         connection::{BACKOFF, Connection},
-        limits::within,
         reads,
         revisions::Mark,
         watches::{About, Open, Watches},
@@ -136,7 +135,7 @@ async fn open<S: Side>(connection: &Connection, first: Open) -> Result<WatchStre
     let mut client = connection.member().client.watch_client();
     let opened = client.watch(&*first.queue, Some(options::<S>(&first)));
     let limit = connection.limits.request;
-    match within(limit, opened).await {
+    match Clock::Boot.timeout(limit, opened).await {
         Some(opened) => opened.map_err(Failure::of_stream),
         None => Err(Failure::silent(limit)),
     }
