@@ -33,7 +33,8 @@ async fn while_the_store_is_silent(h: &dyn Harness) -> Checked {
     // Long enough that no wait ends because the store was out of reach for a TTL.
     let ttl = (h.ttl() * 3).min(*b.locks().guarantees().ttl.end());
     let waits = waits(h, &*b, &name, ttl, h.ttl() / 2, SOME)?;
-    wait_for_queue(&*a, &name, SOME + 1).await?;
+    // Asked by the client that waits: its own answers come before this one.
+    wait_for_queue(&*b, &name, SOME + 1).await?;
     b.cut_replies().await?;
     all_in_vain(waits, shows_waiters(&*a)).await?;
     b.heal().await?;
