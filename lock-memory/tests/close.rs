@@ -186,3 +186,25 @@ async fn a_close_whose_caller_has_left_goes_on() {
     assert!(store.contents().is_empty(), "it is confirmed");
     assert_eq!(closes.load(Ordering::SeqCst), 1);
 }
+
+/// A program may end as soon as one of them returns.
+#[tokio::test(start_paused = true)]
+async fn what_a_close_took_is_told_when_it_has_ended() {
+    let store = MemoryStore::new();
+    let (locks, _) = slow(&store, Duration::from_secs(3));
+    let other = Locks::new(store.client());
+    let _held = other.lock("z").unwrap().acquire().await.unwrap();
+    let long = Duration::from_secs(3600);
+    let kept = locks.lock("a").unwrap().at_least(long).acquire().await.unwrap();
+    let kept = tokio::spawn(kept.release());
+    let run = tokio::spawn(locks.lock("b").unwrap().at_least(long).run(|_| async {}));
+    // It has c, and waits for z.
+    let set = tokio::spawn(locks.all(["c", "z"]).unwrap().acquire());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(store.contents().len(), 4, "{:?}", store.contents());
+    let close = tokio::spawn(timed(locks.clone()));
+    for told in [kept.await.unwrap(), run.await.unwrap(), set.await.unwrap().map(drop)] {
+        assert_eq!(store.contents().len(), 1, "the close has not ended: {told:?}");
+    }
+    close.await.unwrap().0.unwrap();
+}

@@ -213,3 +213,22 @@ async fn a_release_under_way_is_waited_for_although_its_caller_has_left() {
         assert!(store.contents().is_empty(), "{:?}", store.contents());
     }
 }
+
+/// Its process may end as soon as it hears of the drain.
+#[tokio::test(start_paused = true)]
+async fn a_set_is_told_when_it_has_given_back_what_it_had() {
+    let store = MemoryStore::new();
+    let (locks, other) = (store.client(), Locks::new(store.client()));
+    let (faults, locks) = (locks.faults(), Locks::new(locks));
+    let held = other.lock("b").unwrap().acquire().await.unwrap();
+    let waiter = tokio::spawn(locks.all(["a", "b"]).unwrap().acquire());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(store.contents().len(), 2, "{:?}", store.contents());
+    faults.delay_requests(Duration::from_millis(500));
+    let drain = begin_drain(&locks).await;
+    refused(waiter.await.unwrap());
+    let left = store.contents();
+    assert!(left.len() == 1 && left[0].1.len() == 1, "its part is still held: {left:?}");
+    drop(held);
+    assert_eq!(drain.await.unwrap().unwrap(), 0);
+}

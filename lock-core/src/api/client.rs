@@ -145,7 +145,10 @@ impl Client {
         tokio::pin!(acquire);
         tokio::select! {
             biased;
-            acquired = &mut acquire => return acquired.map_err(|error| self.of_newcomer(error)),
+            acquired = &mut acquire => {
+                self.after_loss(&acquired).await;
+                return acquired.map_err(|error| self.of_newcomer(error));
+            }
             () = self.drain.begun.cancelled() => {}
         }
         if let Some(attempt) = attempt {
@@ -153,9 +156,12 @@ impl Client {
         }
         tokio::select! {
             biased;
-            _ = acquire => {}
+            acquired = acquire => if acquired.is_ok() {
+                // Its guard was counted before the drain began, which waits for it.
+                return acquired;
+            },
             () = self.close_ended.cancelled() => {}
-            () = tokio::time::sleep(LEAVE_LIMIT) => {}
+            () = self.clock.sleep(LEAVE_LIMIT) => {}
         }
         Err(self.drained_error())
     }
@@ -168,6 +174,13 @@ impl Client {
                 () = self.close_ended.cancelled() => {}
                 () = self.home.ended().cancelled_owned() => {}
             }
+        }
+    }
+
+    /// Waits for the end of a close that has taken the lock: the process may end with this error.
+    pub(crate) async fn after_loss<T>(&self, told: &Result<T>) {
+        if matches!(told, Err(Error::Lost { reason: LossReason::Closed, .. })) {
+            self.after_close().await;
         }
     }
 
@@ -200,7 +213,7 @@ impl Client {
             () = self.drain.empty() => {}
             () = self.closed.cancelled() => {}
             () = self.home.ended().cancelled_owned() => {}
-            () = tokio::time::sleep(limit) => {}
+            () = self.clock.sleep(limit) => {}
         }
         self.drain.guards()
     }

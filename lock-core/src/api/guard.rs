@@ -172,6 +172,12 @@ impl LockGuard {
     /// Dropping the future does not stop the release: it goes on in the background.
     pub async fn release(mut self) -> Result<()> {
         let hold = self.held.0.clone();
+        let released = self.released(hold.clone()).await;
+        hold.client.after_loss(&released).await;
+        released
+    }
+
+    async fn released(&mut self, hold: Arc<Hold>) -> Result<()> {
         hold.check_all()?;
         if !self.leave() {
             return Ok(());

@@ -5,7 +5,7 @@ use std::{
     task::Poll,
 };
 
-use crate::{Error, Held, LockGuard, LossReason, Result};
+use crate::{Error, Held, LockGuard, Result};
 
 /// Does the work while the guard is valid, then releases.
 pub(crate) async fn run_while_held<T, W, F>(guard: LockGuard, work: W) -> Result<T>
@@ -17,9 +17,7 @@ where
     let (lost, look) = (held.lost(), held.clone());
     let lost = async move { look.0.loss_error(lost.await) };
     let done = while_held(work(held.clone()), lost, || held.check()).await;
-    if matches!(done, Err(Error::Lost { reason: LossReason::Closed, .. })) {
-        held.0.client.after_close().await;
-    }
+    held.0.client.after_loss(&done).await;
     let done = done?;
     // A failed release is traced, and the lock is free after its TTL. It does not undo the work.
     let _ = guard.release().await;

@@ -46,8 +46,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// Same as [`Lock::acquire`], and [`Error::InvalidOption`] if others use the name with another
-    /// number of permits.
+    /// Same as [`Lock::acquire`]. While others use the name with another number of permits, it waits
+    /// until they are gone.
     ///
     /// # Cancel safety
     ///
@@ -74,7 +74,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// Same as [`Lock::try_acquire`] and [`acquire`](Self::acquire).
+    /// Same as [`Lock::try_acquire`], and [`Error::InvalidOption`] if others use the name with
+    /// another number of permits.
     ///
     /// # Cancel safety
     ///

@@ -50,7 +50,9 @@ impl Lock {
         let owned = || self.granting(wait, attempt.clone(), span);
         let guard = self.client.unless_drained(Some(&attempt), owned).await?;
         // Lost since it was granted, while the caller did not poll.
-        guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
+        let valid = guard.check();
+        self.client.after_loss(&valid).await;
+        valid.map_err(|lost| self.client.of_newcomer(lost))?;
         // Only once the caller has it: a grant for a caller that has left is given back at once.
         if !self.at_least.is_zero() {
             guard.keep_until(guard.granted() + self.at_least);
@@ -157,11 +159,13 @@ async fn ask(client: &Client, request: Request, attempt: &mut Attempt) -> Result
     let again = waits.then(|| request.clone());
     let mut answer = client.driver.acquire(request, attempt.clone()).await;
     let Some(request) = again else { return answer };
-    if let Err(error @ Error::InvalidOption { .. }) = &answer {
+    // Another option stays wrong, however long it waits.
+    let differ = |answer: &Result<_>| matches!(answer, Err(Error::InvalidOption { option, .. }) if option == "permits");
+    if let (true, Err(error)) = (differ(&answer), &answer) {
         trace::permits_differ(&request.name, error);
     }
     let mut pause = OTHER_PERMITS;
-    while matches!(answer, Err(Error::InvalidOption { .. })) {
+    while differ(&answer) {
         client.heard.hear();
         tokio::select! {
             () = attempt.cancelled() => return answer,

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::attempt::Step;
 use crate::{
-    BoxFuture, Error, HeldSet, LockSet, LockSetGuard, LossReason, Result,
+    BoxFuture, Error, HeldSet, LockSet, LockSetGuard, Result,
     api::{lock::attempt::ANSWER_LIMIT, run::while_held},
 };
 
@@ -149,9 +149,7 @@ where
         Error::Lost { name, reason }
     };
     let done = while_held(work(held.clone()), lost, || held.check()).await;
-    if matches!(done, Err(Error::Lost { reason: LossReason::Closed, .. })) {
-        held.after_close().await;
-    }
+    held.after_loss(&done).await;
     let done = done?;
     let _ = guard.release().await;
     Ok(done)

@@ -96,7 +96,7 @@ impl LockSet {
                     let waited = clock.now().since(started);
                     return Err(Error::WaitTimeout { name, waited, holder, position });
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(held.given_back(error).await),
             }
         }
         Ok(held)
@@ -105,13 +105,14 @@ impl LockSet {
     pub(super) async fn try_in_order(&self) -> Result<Option<LockSetGuard>> {
         let mut held = LockSetGuard { guards: Vec::with_capacity(self.members.len()) };
         for lock in self.each() {
-            match lock.try_acquire().await? {
-                Some(guard) => held.guards.push(guard),
-                None => {
+            match lock.try_acquire().await {
+                Ok(Some(guard)) => held.guards.push(guard),
+                Ok(None) => {
                     // The result is "busy", whether or not the release succeeds.
                     let _ = held.release().await;
                     return Ok(None);
                 }
+                Err(error) => return Err(held.given_back(error).await),
             }
         }
         Ok(Some(held))

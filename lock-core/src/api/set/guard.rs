@@ -83,6 +83,16 @@ impl LockSetGuard {
         told.fold(Ok(()), Result::and)
     }
 
+    /// Returns the error that ends the acquire. After a drain it comes when the locks are given back:
+    /// the process may end with it.
+    pub(super) async fn given_back(self, error: Error) -> Error {
+        if error.is_closed() {
+            // A failure is traced.
+            let _ = self.release().await;
+        }
+        error
+    }
+
     /// Keeps all of the locks for this time after the last grant.
     pub(super) fn keep_for(&self, time: Duration) {
         if let Some(last) = self.guards.iter().map(LockGuard::granted).max() {

@@ -56,10 +56,10 @@ impl HeldSet {
         async move { select_all(losses).await.0 }
     }
 
-    /// Waits for the end of a close that has begun.
-    pub(crate) async fn after_close(&self) {
+    /// Waits for the end of a close that has taken a lock of the set.
+    pub(crate) async fn after_loss<T>(&self, told: &Result<T, Error>) {
         if let Some(held) = self.0.first() {
-            held.0.client.after_close().await;
+            held.0.client.after_loss(told).await;
         }
     }
 
