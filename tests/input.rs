@@ -285,3 +285,14 @@ test_on!("postgres" postgres the_longest_texts host_without_slashes
     unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);
 test_on!("mysql" mysql the_longest_texts host_without_slashes
     unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);
+
+#[tokio::test]
+async fn an_explanation_ends_with_the_limit_of_the_try() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", silent.local_addr().unwrap());
+    let began = lock_core::Clock::Boot.now();
+    let limit = Duration::from_secs(2);
+    distlock::connect(&url).timeout(limit).await.unwrap_err();
+    let took = lock_core::Clock::Boot.now().since(began);
+    assert!(took < limit * 2, "{took:?}");
+}

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Election, Error, Leading, LockName, Locks, LossReason};
+use lock_core::{Clock, Election, Error, Leading, LockName, Locks, LossReason};
 use lock_memory::MemoryStore;
 
 const TTL: Duration = Duration::from_secs(4);
@@ -201,4 +201,26 @@ async fn a_campaign_borrows_nothing() {
     assert!(vain.await.unwrap().is_none());
     assert_eq!(leading.held().token(), leading.token());
     assert_eq!(election(&locks).leader().await.unwrap().unwrap().value, b"10.0.0.7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_pauses_is_told_of_a_drain_at_once() {
+    let store = MemoryStore::new();
+    let locks = locks(&store);
+    let election = election(&locks);
+    // Each leadership is lost at once: the pauses grow to between 5 s and 10 s, and no other time passes.
+    let led = election.keep_running("me", async |_: Leading| -> Result<ControlFlow<()>, Own> {
+        store.delete(&name("job"));
+        std::future::pending().await
+    });
+    let drain = async {
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        let began = Clock::Tokio.now();
+        locks.drain(Duration::ZERO).await.unwrap();
+        began
+    };
+    let (led, began) = tokio::join!(led, drain);
+    assert!(matches!(led, Err(Own::Lock(Error::Closed { .. }))));
+    let took = Clock::Tokio.now().since(began);
+    assert!(took < Duration::from_millis(100), "{took:?}");
 }

@@ -179,8 +179,9 @@ impl Connect {
         if !matches!(error, Error::Unavailable { .. } | Error::Rejected { .. }) {
             return error;
         }
-        // The whole try ends within 5 s.
-        let limit = EXPLAIN_LIMIT.min(Duration::from_millis(4900).saturating_sub(took));
+        // The whole try ends within its limit, and within 5 s.
+        let whole = self.timeout.unwrap_or(Duration::MAX).min(Duration::from_millis(4900));
+        let limit = EXPLAIN_LIMIT.min(whole.saturating_sub(took));
         match (self.explain)(url.clone(), limit).await {
             Some(hint) => error.hinted(hint),
             None => error,

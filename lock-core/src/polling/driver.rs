@@ -162,7 +162,8 @@ impl<S: PolledStore> DistributedLock for Polling<S> {
             hold.validity.lose(LossReason::Closed);
         }
         let returns = held.into_iter().map(|hold| async move { hold.give_back().await });
-        futures_util::future::try_join_all(returns).await.map(drop)
+        // One that is refused must not cut the others off.
+        futures_util::future::join_all(returns).await.into_iter().collect()
     }
 }
 

@@ -199,7 +199,14 @@ impl Election {
                 if let Some(error) = failed {
                     trace::campaign_failed(&election.lock.request.name, &error, next);
                 }
-                clock.sleep_until(clock.now() + next).await;
+                let client = &election.lock.client;
+                tokio::select! {
+                    () = clock.sleep_until(clock.now() + next) => {}
+                    // The next campaign says so.
+                    () = client.drain.begun.cancelled() => {}
+                    () = client.closed.cancelled() => {}
+                    () = client.home.ended().cancelled_owned() => {}
+                }
             }
         }
     }
