@@ -231,10 +231,12 @@ impl fmt::Debug for Choice {
     }
 }
 
-/// A variable that begins as ours and is none, such as a misspelt one.
+/// A variable that begins as ours and is none, such as a misspelt one. Kubernetes names the services
+/// of a namespace in variables of each container: `DISTLOCK_ETCD_SERVICE_HOST`, `DISTLOCK_PORT`.
 fn stray_variable() -> Option<String> {
+    let is_link = |name: &str| name.contains("_SERVICE_") || name.contains("_PORT");
     let mut names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.find(|name| name.starts_with(PREFIX) && !KNOWN.contains(&name.as_str()))
+    names.find(|name| name.starts_with(PREFIX) && !KNOWN.contains(&name.as_str()) && !is_link(name))
 }
 
 /// Finds the config file with this URL and a password. `run` gives the URL to its command without

@@ -102,7 +102,7 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     let granted = Clock::Boot.now();
     let held: &Held = &grant;
     let until = granted + held.remaining();
-    let held_now = nested::with(store, held.name().as_str(), held.kind().into());
+    let held_now = nested::with(store, held.name().as_str(), held.kind());
     let environment = [
         (choice::NAME, held.name().to_string()),
         (choice::TOKEN, held.token().to_string()),

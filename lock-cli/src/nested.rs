@@ -6,7 +6,7 @@
 
 use std::env;
 
-use distlock::LockKind;
+use distlock::{Kind, LockKind};
 use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
@@ -24,14 +24,20 @@ struct Outer {
     store: String,
     name: String,
     kind: LockKind,
+    /// Of how many permits it holds one.
+    permits: Option<u32>,
 }
 
 impl Outer {
-    /// Whether a request for the lock would wait until this one is released. Readers, and holders
-    /// of permits, are let in beside each other.
-    fn excludes(&self, store: &str, name: &str, kind: LockKind) -> bool {
-        let both = self.store == store && self.name == name;
-        both && (self.kind != kind || !matches!(kind, LockKind::Shared | LockKind::Permits))
+    /// Whether a request for the lock would wait until this one is released. Readers are let in
+    /// beside each other, and so are holders of permits, of the same number and more than one.
+    fn excludes(&self, store: &str, name: &str, kind: LockKind, permits: Option<u32>) -> bool {
+        let beside = match kind {
+            LockKind::Shared => true,
+            LockKind::Permits => self.permits == permits && permits != Some(1),
+            _ => false,
+        };
+        self.store == store && self.name == name && (self.kind != kind || !beside)
     }
 
     /// Whether the process waits for this one. The variable may have come another way, as by `at`.
@@ -54,11 +60,11 @@ fn outer() -> Vec<Outer> {
 pub(crate) fn refuse_own(
     store: &Choice,
     name: &str,
-    kind: LockKind,
+    (kind, permits): (LockKind, Option<u32>),
     terms: &Terms,
 ) -> Result<(), Failure> {
     let store = store.public();
-    let excludes = |outer: &Outer| outer.excludes(&store, name, kind) && outer.is_above();
+    let excludes = |outer: &Outer| outer.excludes(&store, name, kind, permits) && outer.is_above();
     let Some(outer) = outer().into_iter().find(|outer| !terms.no_wait && excludes(outer)) else {
         return Ok(());
     };
@@ -71,9 +77,13 @@ pub(crate) fn refuse_own(
 }
 
 /// The variable's text for the command of this process, which holds this lock, too.
-pub(crate) fn with(store: &Choice, name: &str, kind: LockKind) -> String {
+pub(crate) fn with(store: &Choice, name: &str, kind: Kind) -> String {
     let (process, name) = (getpid().as_raw_pid(), name.to_owned());
+    let permits = match kind {
+        Kind::Permit { limit, .. } => Some(limit),
+        _ => None,
+    };
     let mut held = outer();
-    held.push(Outer { process, store: store.public(), name, kind });
+    held.push(Outer { process, store: store.public(), name, kind: kind.into(), permits });
     serde_json::to_string(&held).unwrap_or_default()
 }

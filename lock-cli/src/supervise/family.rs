@@ -182,7 +182,8 @@ pub(crate) async fn kill(
         let alone = reap(&mut reaped);
         // A look may miss a process whose parent ends meanwhile; the next look does not.
         empty = if left.is_empty() { empty + 1 } else { 0 };
-        if alone {
+        // What ran before may run on.
+        if alone || empty >= 2 && !spared.is_empty() && are_spared(&children(root), spared) {
             return 0;
         }
         // Processes that may not be killed are no reason to stay. A process that starts another and
@@ -205,6 +206,11 @@ pub(crate) async fn kill(
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(50));
     }
+}
+
+fn are_spared(children: &[Pid], spared: &HashSet<Pid>) -> bool {
+    let is_spared = |child: &Pid| stat(*child)?.group.map(|group| spared.contains(&group));
+    !children.is_empty() && children.iter().all(|child| is_spared(child).unwrap_or(false))
 }
 
 /// Whether a process is in a state in which no signal reaches it.

@@ -4,7 +4,7 @@ use std::{os::unix::fs::PermissionsExt, process::Command};
 
 use lock_lab::Postgres;
 
-use crate::place::Place;
+use crate::place::{Place, said};
 
 /// The environment gives sqlx the right password, and much that does not fit.
 #[test]
@@ -33,4 +33,16 @@ fn the_environment_gives_postgres_no_password_and_no_encryption() {
     complete.env("PGPASSWORD", "wrong").env("PGSSLMODE", "verify-full").env("PGPORT", "1");
     let served = complete.env("PGHOST", "nowhere.invalid").output().unwrap();
     assert!(served.status.success(), "{}", String::from_utf8_lossy(&served.stderr));
+}
+
+#[test]
+fn the_service_links_of_kubernetes_are_no_typing_errors() {
+    let place = Place::new();
+    let mut command = place.command(&["ls"]);
+    command.env_remove("DISTLOCK_STORE").env("HOME", place.path());
+    command
+        .env("DISTLOCK_ETCD_SERVICE_HOST", "10.0.0.7")
+        .env("DISTLOCK_PORT", "tcp://10.0.0.7:2379");
+    let (code, _, error) = said(&command.output().unwrap());
+    assert_eq!(code, Some(0), "{error}");
 }

@@ -33,6 +33,8 @@ fn a_lock_that_is_held_above_is_refused() {
         (&a, ["hold", "a", "--wait", "10s"].to_vec()),
         (&a, ["elect", "a", "v", "--wait", "10s"].to_vec()),
         (&["elect", "a", "v"], [&a as &[&str], &wait, &["true"]].concat()),
+        (&permits, [&kind(["--permits", "3"]) as &[_], &wait, &["true"]].concat()),
+        (&kind(["--permits", "1"]), [&kind(["--permits", "1"]) as &[_], &wait, &["true"]].concat()),
     ] {
         let ended = run(outer, &inner);
         assert!(own(&ended), "{outer:?} {inner:?}: {ended:?}");
