@@ -105,8 +105,8 @@
 //! - An error says that nothing was done only if etcd says so. An answer of more than 4 MB is not
 //!   accepted. An acquire does not list the queue in pages, so one behind some 40,000 others is
 //!   refused, and leaves nothing.
-//! - A candidate's value of more than 1 MB and a holder's description of more than 64 KB are refused
-//!   with `InvalidOption` before they are sent.
+//! - A candidate's value of more than 512 KiB and a holder's description of more than 64 KiB are
+//!   refused with `InvalidOption` before they are sent.
 //! - An attempt that asks for permits with another limit than that of the first one in line is
 //!   refused. It stands in the queue for a moment.
 //! - An observer receives every change in order, also late if it does not look for a while. Only

@@ -10,6 +10,7 @@ mod detach;
 mod election;
 mod faults;
 mod floor;
+mod full;
 mod hidden;
 mod interop;
 mod kinds;

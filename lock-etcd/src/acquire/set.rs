@@ -54,7 +54,9 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
             Ok(Some(revision)) => return hold(entries, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
             Err(failure) if failure.kind == FailureKind::Overtaken => {
-                try_join_all(entries.iter_mut().map(|entry| entry.remove(None))).await?;
+                // All of them: a removal that is dropped leaves its entry to nobody.
+                let removed = join_all(entries.iter_mut().map(|entry| entry.remove(None))).await;
+                removed.into_iter().collect::<Result<()>>()?;
                 continue;
             }
             // The lease was gone before this request, or takes the new entries with it: begin

@@ -167,7 +167,9 @@ impl OwnEntry {
         match self.store.sessions.check_open() {
             Err(closed) => closed,
             Ok(()) if self.session.is_gone() => vanished(),
-            Ok(()) if self.session.loss() == Some(LossReason::Restored) => vanished(),
+            Ok(()) if self.session.loss() == Some(LossReason::Restored) => {
+                Error::PlaceLost { store: STORE, name: None, reason: LossReason::Restored }
+            }
             Ok(()) => {
                 let silent = "the session in which the attempt waited could not be renewed in time";
                 Failure::new(FailureKind::LeaseGone, silent).into_error("acquire", false)

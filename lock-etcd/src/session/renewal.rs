@@ -9,9 +9,10 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     session::{Session, due::Next, pool::Sessions},
     wire::{
-        connection::{BACKOFF, Word},
+        connection::{BACKOFF, Connection, Word},
         member::ANSWER_LIMIT,
         reads,
+        requests::check_login,
         revisions::Mark,
     },
 };
@@ -149,11 +150,19 @@ async fn wait(sessions: &Sessions, until: Instant) {
     tokio::select! {
         () = Clock::Boot.sleep_until(until) => {}
         () = sessions.work.notified() => {}
-        () = sessions.connection.late.notified() => {
-            if let Some(session) = sessions.all().first() {
-                session.hurry();
-            }
+        () = sessions.connection.late.notified() => match sessions.all().first() {
+            Some(session) => session.hurry(),
+            None => drop(tokio::spawn(ask(sessions.connection.clone()))),
         }
+    }
+}
+
+/// Asks the member whether it lives, for a client that has nothing to renew.
+async fn ask(connection: Arc<Connection>) {
+    let member = connection.member();
+    let answer = Clock::Boot.timeout(connection.limits.request / 2, check_login(&member)).await;
+    if matches!(answer, Some(Ok(()))) && connection.member().generation == member.generation {
+        connection.lives();
     }
 }
 

@@ -10,6 +10,9 @@ use crate::{
     wire::tls_error,
 };
 
+/// In the message of an etcd whose quota is used up.
+const FULL: &str = "space exceeded";
+
 impl From<etcd_client::Error> for Failure {
     fn from(error: etcd_client::Error) -> Self {
         Self::new(kind_of(&error), shorten(error))
@@ -63,6 +66,11 @@ fn kind_of_status(status: &Status) -> FailureKind {
     }
 }
 
+/// Whether etcd's quota is used up.
+pub(crate) fn is_full(error: &etcd_client::Error) -> bool {
+    matches!(error, etcd_client::Error::GRpcStatus(status) if status.message().contains(FULL))
+}
+
 fn is_unconnected(status: &Status) -> bool {
     causes(status).any(|cause| cause.is::<ConnectError>())
 }
@@ -77,14 +85,17 @@ fn causes(status: &Status) -> impl Iterator<Item = &(dyn std::error::Error + 'st
 fn is_refusal(status: &Status) -> bool {
     let says = |text: &str| status.message().contains(text);
     let unread = status.code() == Code::Unimplemented || says("received message larger than max");
-    unread || (says("etcdserver: ") && !says("space exceeded"))
+    unread || (says("etcdserver: ") && !says(FULL))
 }
 
 /// The server's message, or the client's with its last cause, without the client's dump of headers.
 fn shorten(error: etcd_client::Error) -> BoxError {
     match error {
         etcd_client::Error::GRpcStatus(status) => {
-            let told = format!("{} ({:?})", status.message(), status.code());
+            let mut told = format!("{} ({:?})", status.message(), status.code());
+            if status.message().contains(FULL) {
+                told.push_str(": compact, defragment, and then `etcdctl alarm disarm`");
+            }
             tls_error::explained(match causes(&status).last() {
                 Some(cause) => format!("{told}: {cause}"),
                 None => told,

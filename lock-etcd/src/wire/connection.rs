@@ -67,6 +67,8 @@ pub(crate) struct Connection {
     heard: Mutex<Instant>,
     /// Same, or of the last answer to a keep-alive.
     lived: Mutex<Instant>,
+    /// The first request without an answer since `heard`, if it is later.
+    unanswered: Mutex<Instant>,
     /// Notified when a request is late: the answer to a keep-alive then shows whether the member
     /// lives.
     pub(crate) late: Notify,
@@ -148,6 +150,7 @@ impl Connection {
             reach: Reach::default(),
             heard: Mutex::new(Clock::Boot.now()),
             lived: Mutex::new(Clock::Boot.now()),
+            unanswered: Mutex::default(),
             late: Notify::new(),
             reads_alone: false,
             closed: CancellationToken::new(),
@@ -279,10 +282,26 @@ impl Connection {
             return Failure::new(FailureKind::Silent, "the member was left before it answered");
         }
         let failure = Failure::silent(self.limits.request);
-        if *lock(&self.lived) < asked {
+        if *lock(&self.lived) < asked || self.is_stuck() {
             drop(self.failed(member.generation, &failure).await);
         }
         failure
+    }
+
+    /// Whether the member has answered keep-alives alone for two more limits. A member whose disk
+    /// hangs passes them on to the leader, and answers nothing else any more.
+    fn is_stuck(&self) -> bool {
+        let (now, heard) = (Clock::Boot.now(), self.heard());
+        let mut since = lock(&self.unanswered);
+        if *since <= heard {
+            *since = now;
+        }
+        let stuck = *since + self.limits.request * 2 < now;
+        if stuck {
+            // The next member has as much time.
+            *since = now;
+        }
+        stuck
     }
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
@@ -395,6 +414,31 @@ mod tests {
         assert_eq!(connection.member().generation, 0);
         never_answered(&connection).await;
         assert_eq!(connection.member().generation, 1, "nothing was answered");
+    }
+
+    #[tokio::test]
+    async fn a_member_that_answers_nothing_but_keep_alives_is_left() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let connection = connection(&etcd, Duration::from_millis(500)).await;
+        let keep_alives = async {
+            loop {
+                connection.lives();
+                Clock::Boot.sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let requests = async {
+            while connection.member().generation == 0 {
+                never_answered(&connection).await;
+            }
+        };
+        let moved = async {
+            tokio::select! {
+                () = requests => {}
+                () = keep_alives => {}
+            }
+        };
+        let moved = Clock::Boot.timeout(Duration::from_secs(60), moved).await;
+        moved.expect("it stays for ever");
     }
 
     #[tokio::test]

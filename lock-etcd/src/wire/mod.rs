@@ -2,7 +2,7 @@
 
 pub(crate) mod answer;
 mod cautions;
-mod client_error;
+pub(crate) mod client_error;
 pub(crate) mod connection;
 pub(crate) mod deployment;
 pub(crate) mod dial;

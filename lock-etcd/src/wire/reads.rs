@@ -242,12 +242,12 @@ pub(super) async fn insist(
     connection.insist(&mut false, give_up, send).await
 }
 
-/// Asks the whole cluster if a member's revision is below what the client had seen before: the
-/// member lags, or the answer shows that the store has gone back.
+/// Takes a member's revision. Asks the whole cluster if it is below what the client had seen before:
+/// the member lags, or the answer shows that the store has gone back.
 pub(crate) fn doubt(connection: &Arc<Connection>, mark: Mark, member: Option<&ResponseHeader>) {
-    let is_below = |header: &ResponseHeader| mark.is_above(header.revision());
-    if !member.is_some_and(is_below) {
-        return;
+    let Some(revision) = member.map(ResponseHeader::revision) else { return };
+    if !mark.is_above(revision) {
+        return connection.revisions.told(mark, revision);
     }
     let connection = connection.clone();
     tokio::spawn(async move {

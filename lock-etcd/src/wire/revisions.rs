@@ -73,6 +73,15 @@ impl Revisions {
         }
     }
 
+    /// Takes a revision that a member told on a stream that was opened after `mark` had been seen: the
+    /// whole cluster has it. So a client that only renews knows how far the store was, too.
+    pub(super) fn told(&self, mark: Mark, revision: i64) {
+        let mut seen = lock(&self.seen);
+        if seen.history == mark.history {
+            seen.revision = seen.revision.max(revision);
+        }
+    }
+
     /// Whether this is the first answer that shows that the store has gone back.
     fn goes_back(&self, mark: Mark, revision: i64) -> bool {
         let mut seen = lock(&self.seen);
@@ -118,6 +127,17 @@ mod tests {
         assert!(!revisions.goes_back(early, 9));
         assert!(!revisions.goes_back(early, 5), "it was sent before 9 was seen");
         assert_eq!(revisions.mark().revision, 9);
+    }
+
+    #[test]
+    fn a_member_tells_how_far_the_store_is_but_not_after_it_went_back() {
+        let revisions = Revisions::default();
+        let early = revisions.mark();
+        revisions.told(early, 9);
+        assert_eq!(revisions.mark().revision, 9);
+        assert!(revisions.goes_back(revisions.mark(), 5));
+        revisions.told(early, 9);
+        assert_eq!(revisions.mark().revision, 5, "it was on its way");
     }
 
     #[test]
