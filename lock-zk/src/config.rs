@@ -62,7 +62,7 @@ pub struct ZkConfig {
     /// Encryption. Default: none.
     pub tls: Tls,
     /// The most time for a connection (default: 3 s), and how long a server may be silent before
-    /// it is left for another one (default: an eighth of the TTL or less, but 500 ms or more; with
+    /// it is left for another one (default: a sixth of the TTL or less, but 500 ms or more; with
     /// one host two fifths of the TTL).
     pub timeouts: Timeouts,
     /// The TTL of locks that set none. Default: 15 s, or what the server grants for it.

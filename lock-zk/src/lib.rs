@@ -161,7 +161,7 @@
 //! | `cert`, `key` | files (PEM) with the client's certificate and its key | none |
 //! | `server_name` | name that the server's certificate must have | the host |
 //! | `connect_timeout` | longest time for a connection, 100 ms to 1 min | 3 s |
-//! | `request_timeout` | how long a server may be silent before it is left, 100 ms to 1 min | an eighth of the TTL or less, but 500 ms or more; with one host two fifths of the TTL |
+//! | `request_timeout` | how long a server may be silent before it is left, 100 ms to 1 min | a sixth of the TTL or less, but 500 ms or more; with one host two fifths of the TTL |
 //!
 //! ## TLS
 //!
@@ -232,10 +232,10 @@
 //! | behind another client | two more, a watch on the node that it waits for and one on its own node; a second list if the first node goes before the own watch is set, or was not the last one ahead |
 //! | first in line for permits of other clients | a watch on the directory, and a list per arrival or departure |
 //! | permits granted after a wait, if the semaphore has more | 1 write, which makes the next waiter the first in line: it reads the write, and watches the directory |
-//! | try, if it is refused | 1 list, 2 reads for a reader behind a writer; nothing is written |
+//! | try, if it is refused | 1 list, 2 reads for a reader behind a writer; beside an ensemble a sync and the same again; nothing is written |
 //! | try, if it is granted | 1 list more than an acquire, 2 reads more beside a downgraded writer |
 //! | a set of n locks that are free, acquire and release | 3n + 1: lists, then one creation with lists, then deletions, each in one flight; before ZooKeeper 3.9 a stat more, in a flight of its own |
-//! | such a set, if it is refused | n lists; nothing is written |
+//! | such a set, if it is refused | n lists; beside an ensemble a sync and a list more for each name that is busy; nothing is written |
 //! | downgrade | 1 |
 //! | upgrade | 1 list; if no other attempt is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
@@ -279,8 +279,7 @@
 //! from the beginning, behind the note and a newline: up to 15 earlier values, as long as those
 //! make no more than 16 KiB, and then the newest one as it is. The note has their lengths, in
 //! order, and the number of the first one (`{"holder":..,"since":..,"first":3,"values":[5,5,7]}`).
-//! A value has at most 900,000 bytes, and the description of a holder 64 KiB as JSON, since
-//! ZooKeeper breaks connections over larger requests (`jute.maxbuffer`, by default 1 MiB). The
+//! A value has at most 512 KiB, and the description of a holder 64 KiB, since ZooKeeper breaks connections over larger requests (`jute.maxbuffer`, by default 1 MiB). The
 //! holder of a plain lock leads with an empty value, and a node of a foreign client with its data
 //! as a whole.
 //!

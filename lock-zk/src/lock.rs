@@ -42,7 +42,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 const CONNECT_REST: Duration = Duration::from_secs(1);
 /// A proof of life is more than a tick old. So beside an ensemble shorter sessions leave no time to
 /// find another server.
-const LEAST_TICKS: u32 = 3;
+pub(crate) const LEAST_TICKS: u32 = 3;
 /// Shorter sessions leave the client no time to notice a broken connection and make a new one.
 const SHORTEST_TTL: Duration = Duration::from_millis(500);
 

@@ -160,3 +160,14 @@ async fn an_unreachable_login_is_not_in_the_debug_output() {
     // The client crate is public, so that programs can compare with it.
     let _ = Client::connector();
 }
+
+#[tokio::test]
+async fn servers_that_are_slower_than_a_short_ttl_likes_get_one_session_too() {
+    let server = server().await;
+    let slow = [proxy(&server).await, proxy(&server).await, proxy(&server).await];
+    // The way there and back takes 0.8 s; with three hosts a TTL of 4 s allowed 0.67 s.
+    slow.iter().for_each(|slow| slow.delay(Duration::from_millis(400)));
+    let hosts = slow.each_ref().map(|slow| slow.addr().to_string()).join(",");
+    let locks = open(&format!("zookeeper://{hosts}?ttl=4s&connect_timeout=30s")).await;
+    assert_eq!(server.counters().await.unwrap().get("sessions"), 1, "{locks:?}");
+}

@@ -71,3 +71,18 @@ async fn a_server_that_stops_for_a_while_is_waited_for() {
     soon("the release", release).await.unwrap().unwrap();
     next.await.unwrap().unwrap().release().await.unwrap();
 }
+
+/// A TTL of one tick, which a single server grants.
+#[tokio::test]
+async fn a_single_server_is_asked_again_whether_it_stands_alone() {
+    let server =
+        started(lab().tick(Duration::from_secs(8)).setting("minSessionTimeout", "8000")).await;
+    let proxy = proxy(&server).await;
+    let locks = open(&format!("{}?ttl=8s", server.url_via(&proxy))).await;
+    proxy.catch(b"srvr");
+    proxy.reset();
+    eventually("the question of the new connection is lost", async || proxy.caught() == 1).await;
+    let guard = soon("the lock", locks.lock("alone").unwrap().acquire()).await.unwrap();
+    outlives(&guard, Duration::from_secs(12)).await;
+    guard.release().await.unwrap();
+}

@@ -135,7 +135,9 @@ impl Acquire {
     pub(crate) async fn look(&self) -> Result<Ahead> {
         let children = self.session.list(&self.directory, self.turn()).await?;
         match self.check_list(children).await {
-            Err(Error::Contended { .. }) if !self.session.deadline.is_standalone() => {
+            Err(Error::Contended { .. } | Error::InvalidOption { .. })
+                if !self.session.deadline.is_standalone() =>
+            {
                 let children = self.session.list_after_sync(&self.directory, self.turn()).await?;
                 self.check_list(children).await
             }
@@ -194,14 +196,20 @@ impl Acquire {
     }
 
     /// Becomes the holder. Asks the leader as long as the session is not sure to live for long
-    /// enough: renewals need a while to prove more.
+    /// enough: renewals need a while to prove more. Slow servers may never prove a third of a short
+    /// TTL. After a TTL the grant takes what renewals can keep: the time for two of them.
     pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
         let deadline = &self.session.deadline;
+        let patience = Clock::Boot.now() + deadline.ttl;
+        let granted = || match Clock::Boot.now() < patience {
+            true => deadline.of_grant(deadline.ttl / 3),
+            false => deadline.of_grant(deadline.pace() * 2),
+        };
         let until = loop {
-            if let Some(until) = deadline.of_grant() {
+            if let Some(until) = granted() {
                 break until;
             }
-            if self.is_there(node).await? && deadline.of_grant().is_none() {
+            if self.is_there(node).await? && granted().is_none() {
                 Clock::Boot.sleep(deadline.pace()).await;
             }
         };

@@ -8,7 +8,7 @@ use std::{
 use lock_core::{Clock, Instant, deadline::safe_until, keep::poison::lock};
 
 use super::proof::{self, Evidence};
-use crate::wire::requests::Answers;
+use crate::{lock::LEAST_TICKS, wire::requests::Answers};
 
 /// The proven life of one session. Requests hold it without holding the session.
 #[derive(Debug)]
@@ -53,6 +53,11 @@ impl Deadline {
         self.state().evidence.is_standalone()
     }
 
+    /// Whether it is too short for an ensemble, and its server is not known to stand alone.
+    pub(crate) fn must_be_alone(&self) -> bool {
+        self.ttl < self.tick * LEAST_TICKS && !self.is_standalone()
+    }
+
     /// Records whether there are attempts, which need proofs.
     pub(crate) fn set_used(&self, used: bool) {
         self.state().used = used.then(|| Clock::Boot.now());
@@ -78,9 +83,9 @@ impl Deadline {
         safe_until(self.state().confirmed, self.ttl)
     }
 
-    /// Until when a new holder may work, if that is a third of the TTL or more.
-    pub(crate) fn of_grant(&self) -> Option<Instant> {
-        Some(self.safe_until()).filter(|until| Clock::Boot.now() + self.ttl / 3 <= *until)
+    /// Until when a new holder may work, if at least so much is left.
+    pub(crate) fn of_grant(&self, least: Duration) -> Option<Instant> {
+        Some(self.safe_until()).filter(|until| Clock::Boot.now() + least <= *until)
     }
 
     /// Waits until the session is given up: for one TTL no write was answered, or no request at all

@@ -7,7 +7,10 @@
 //! standalone server, one read per eighth of the TTL takes the place of the crate's pings, and
 //! keeps the session alive.
 
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::Fuse};
 use lock_core::{Clock, trace};
@@ -20,6 +23,9 @@ use crate::{
     session::{End, Session, deployment::ask_deployment},
     wire::{nodelay, route::Route},
 };
+
+/// The pause before a server is asked again whether it stands alone.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Renews the locks of a session until the session is dropped.
 pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
@@ -90,12 +96,28 @@ pub(crate) async fn follow(
     route: Arc<Route>,
 ) {
     let ask = || ask_deployment(session.clone()).boxed().fuse();
-    let mut asking = Fuse::terminated();
+    // The question may get no answer, and in an ensemble so short a session proves nothing.
+    let ask_again = || match session.upgrade().is_some_and(|alive| alive.deadline.must_be_alone()) {
+        true => {
+            let weak = session.clone();
+            async move {
+                Clock::Boot.sleep(AGAIN).await;
+                ask_deployment(weak).await;
+            }
+            .boxed()
+            .fuse()
+        }
+        false => Fuse::terminated(),
+    };
+    let mut asking = ask_again();
     loop {
         let state = tokio::select! {
             biased;
             state = states.changed() => state,
-            () = &mut asking => continue,
+            () = &mut asking => {
+                asking = ask_again();
+                continue;
+            }
         };
         // The next connection may lead to a member of an ensemble. A short break is told as a new
         // connection only.

@@ -151,14 +151,14 @@ pub(crate) async fn stands_alone(route: &Route) -> bool {
     says_alone(&ask_all(route, b"srvr").await)
 }
 
-/// Returns which of several hosts give no sign of life at once; none if none of them does: then the
-/// way to them is slow. A host that refuses the connection, or the question, holds nobody up.
-pub(crate) async fn silent(route: &Route) -> Vec<usize> {
+/// Returns which of several hosts give no sign of life at once; `None` if none of them does: then
+/// the way to them is slow. A host that refuses the connection, or the question, holds nobody up.
+pub(crate) async fn silent(route: &Route) -> Option<Vec<usize>> {
     // The others are not reached without the caller's own TLS.
     let can_ask = |(_, host): &(usize, &String)| !host.starts_with(own_client::TLS);
     let mut silent: Vec<_> = route.servers.iter().enumerate().filter(can_ask).collect();
-    if route.servers.len() < 2 {
-        return Vec::new();
+    if route.servers.len() < 2 || silent.is_empty() {
+        return Some(Vec::new());
     }
     let asks = silent.iter().map(|(number, host)| async move {
         // Each server answers it, also one that does not permit it.
@@ -177,11 +177,7 @@ pub(crate) async fn silent(route: &Route) -> Vec<usize> {
     let _ = Clock::Boot.timeout(LIFE, asked).await;
     drop(asks);
     silent.retain(|(number, _)| !alive.contains(number));
-    if alive.is_empty() {
-        Vec::new()
-    } else {
-        silent.into_iter().map(|(number, _)| number).collect()
-    }
+    (!alive.is_empty()).then(|| silent.into_iter().map(|(number, _)| number).collect())
 }
 
 /// Asks all servers with a command of four letters. Returns their answers; none if a name is not

@@ -67,14 +67,15 @@ impl Route {
     /// Returns the connector for sessions of this TTL, and the newest login that it has. It
     /// overrides the other options of a given connector: they would let a session end later than
     /// its deadlines, or make it useless.
-    pub(crate) fn connector(&self, ttl: Duration) -> (Connector, Option<String>) {
+    pub(crate) fn connector(&self, ttl: Duration, slow: bool) -> (Connector, Option<String>) {
         let mut connector = self.given.clone().unwrap_or_else(Client::connector);
         let logins = self.login.as_ref().map(Login::for_session).unwrap_or_default();
         for login in &logins {
             connector = connector.with_auth(SCHEME, login.as_bytes());
         }
         let connector = connector.with_session_timeout(ttl).with_readonly(false);
-        let silence = self.silence.unwrap_or_else(|| silence(ttl, self.hosts.len()));
+        let hosts = if slow { 1 } else { self.hosts.len() };
+        let silence = self.silence.unwrap_or_else(|| silence(ttl, hosts));
         (connector.with_connection_timeout(silence), logins.last().cloned())
     }
 

@@ -7,6 +7,7 @@ mod ensemble_properties;
 mod leaders;
 mod partition;
 mod rights;
+mod slow;
 #[allow(dead_code, reason = "the other test program uses all of it")]
 #[path = "../support/mod.rs"]
 mod support;
@@ -33,4 +34,7 @@ lock_lab::network_tests!(
     partition::holding_survives_the_silence_of_a_follower,
     partition::holding_survives_the_silence_of_the_leader,
     rights::a_root_that_cannot_be_read_costs_no_lock,
+    slow::a_lock_of_the_shortest_ttl_is_granted_by_slow_servers,
+    slow::a_lock_of_the_shortest_ttl_is_not_at_risk,
+    slow::a_reader_that_is_alone_is_upgraded_by_a_server_that_lags,
 );
