@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use lock_core::{Clock, DistributedLock, Kind, Lease};
 use lock_lab::{Proxy, RedisCluster};
 
@@ -105,5 +106,30 @@ async fn locks_that_replicas_must_have_need_few_connections() {
     }
     for lease in held {
         lease.release().await.unwrap();
+    }
+}
+
+/// While the releases at one node wait for it, the others' are sent.
+#[tokio::test]
+async fn a_node_that_stands_still_holds_up_no_release_at_others() {
+    // More than are sent one by one, so the rest go together.
+    const READERS: usize = 100;
+    let redis = cluster().await;
+    let client = driver(&redis.url()).await;
+    let slow = name_at(&redis, 0).await;
+    let quick = name_at(&redis, 2).await;
+    // The locks last for longer than the test waits.
+    let ttl = PATIENCE * 3;
+    let readers = (0..READERS).map(|_| acquire_as(Kind::Shared, &client, &slow, ttl));
+    let readers = join_all(readers).await;
+    let near = acquire(&client, &quick, ttl).await.unwrap();
+    redis.node(0).stop();
+    let mut far = Box::pin(join_all(readers.iter().map(|it| it.as_ref().unwrap().release())));
+    // The first poll sends them, and they wait for the node.
+    assert!(futures_util::poll!(&mut far).is_pending());
+    within(near.release()).await.unwrap();
+    redis.node(0).resume();
+    for released in within(far).await {
+        released.unwrap();
     }
 }

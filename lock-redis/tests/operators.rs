@@ -168,3 +168,24 @@ async fn no_other_holder_is_revoked() {
     assert!(!driver.revoke(&name("orders"), attempt).await.unwrap());
     assert_eq!(server.command(&[b"TYPE", b"orders"]).await.unwrap(), "hash");
 }
+
+/// The time for descriptions ends; the connection, on which locks rely, does not.
+#[tokio::test]
+async fn a_look_at_many_clients_ends_no_connection() {
+    let (server, proxy, far) = behind_a_proxy().await;
+    let mut clients = Vec::new();
+    let mut held = Vec::new();
+    for _ in 0..60 {
+        let client = driver(&server.url()).await;
+        held.push(acquire_as(Kind::Shared, &client, "orders", PATIENCE * 3).await.unwrap());
+        clients.push(client);
+    }
+    let before = proxy.stats().connections_total;
+    // 60 questions one after the other would take 6 s.
+    proxy.delay(Duration::from_millis(50));
+    assert_eq!(within(far.inspect(&name("orders"))).await.unwrap().len(), 60);
+    proxy.delay(Duration::ZERO);
+    // On the connection that is there by now.
+    acquire(&far, "other", PATIENCE).await.unwrap().release().await.unwrap();
+    assert_eq!(proxy.stats().connections_total, before);
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lock_core::{Clock, DistributedLock, Kind, Lease, LossReason};
+use lock_core::{Attempt, Clock, DistributedLock, Kind, Lease, LossReason};
 use lock_lab::{Redis, RedisSentinels};
 
 use crate::lab::*;
@@ -117,4 +117,19 @@ async fn a_young_lock_outlives_the_suspicion_of_a_primary_that_answers() {
         within(lease.renew()).await.unwrap();
         lease.release().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_last_token_that_is_no_number_ends_no_other_lock() {
+    let (server, driver) = one_driver().await;
+    // Of one request; the broken one is somewhere among them (the book has no order).
+    let names: Vec<_> = (0..20).map(|i| format!("n{i}")).collect();
+    let held = join_all(names.iter().map(|it| acquire_as(Kind::Shared, &driver, it, TTL))).await;
+    let held: Vec<_> = held.into_iter().map(Result::unwrap).collect();
+    let mut candidate = request("broken", TTL);
+    candidate.value = Some(b"x".to_vec().into());
+    let leader = within(driver.acquire(candidate, Attempt::new())).await.unwrap();
+    server.command(&[b"SET", &companion("broken", "fence"), b"no number"]).await.unwrap();
+    join_all(held.iter().map(|lease| is_renewed(&**lease, 4))).await;
+    drop(leader);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{DistributedLock, LossReason};
+use lock_core::{DistributedLock, Kind, LossReason};
 use lock_lab::Redis;
 
 use crate::lab::*;
@@ -42,4 +42,26 @@ async fn holders_and_waiters_that_a_backup_does_not_know_are_told_at_once() {
     assert!(one.revoke(&name("moved"), back[0].attempt.unwrap()).await.unwrap());
     assert!(acquire(&two, "moved", LONG).await.unwrap().token() > held.token());
     kept.release().await.unwrap();
+}
+
+/// The server has the place of an attempt, and not its grant any more.
+#[tokio::test]
+async fn a_grant_that_a_restart_forgot_is_told_at_once_and_leaves_no_place() {
+    for kind in [Kind::Exclusive, Kind::Shared] {
+        let (server, holder, other) = two_drivers().await;
+        let held = acquire(&holder, "orders", LONG).await.unwrap();
+        let waiter = Waiter::queued_as(kind, &other, &server, "orders", LONG).await;
+        server.command(&[b"SAVE"]).await.unwrap();
+        held.release().await.unwrap();
+        let lease = waiter.granted().await;
+        server.kill();
+        server.restart().await.unwrap();
+        assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
+        // Its place goes, too, although `lease` lives.
+        until(async || queue_length(&server, "orders").await == 0).await;
+        let back = holder.inspect(&name("orders")).await.unwrap();
+        assert!(holder.revoke(&name("orders"), back[0].attempt.unwrap()).await.unwrap());
+        acquire(&holder, "orders", LONG).await.unwrap().release().await.unwrap();
+        nothing_is_left(&server).await;
+    }
 }

@@ -2,8 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use lock_core::{
-    DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap, Requirement, Term,
+    Clock, DistributedLock, Effect, Error, Guarantees, Kind, Lease, LossReason, Overlap,
+    Requirement, Term,
 };
 use lock_lab::{Proxy, Redis, RedisSentinels};
 use lock_redis::RedisLock;
@@ -419,4 +421,35 @@ async fn a_user_of_the_sentinels_with_few_rights_hears_of_a_failover() {
     redis.primary_after(0).await.unwrap();
     within(held.renew()).await.unwrap();
     held.release().await.unwrap();
+}
+
+/// A server (`timeout`) or a balancer ends what is idle. Each renewal met the next dead connection.
+#[tokio::test]
+async fn connections_for_replicas_that_have_ended_idle_end_no_lock() {
+    let redis = deployments::sentinels().await;
+    let client = client(&redis, "wait_replicas=2").await;
+    let (ttl, node) = (Duration::from_secs(6), redis.node(0));
+    let names: Vec<_> = (0..16).map(|i| format!("n{i}")).collect();
+    // At the same time, so each has a connection of its own.
+    let held = join_all(names.iter().map(|name| acquire(&client, name, ttl))).await;
+    let held: Vec<_> = held.into_iter().map(Result::unwrap).collect();
+    let list = node.command(&[b"CLIENT", b"LIST", b"TYPE", b"normal"]).await.unwrap();
+    let spares = list.lines().filter(|line| line.contains(" cmd=wait "));
+    let ids: Vec<_> =
+        spares.filter_map(|line| line.split(' ').next()?.strip_prefix("id=")).collect();
+    // A third of the TTL, and six times a tenth, are less than the TTL.
+    assert!(ids.len() > 7, "{list}");
+    for id in ids {
+        node.command(&[b"CLIENT", b"KILL", b"ID", id.as_bytes()]).await.unwrap();
+    }
+    let ends: Vec<_> = held.iter().map(|lease| lease.validity().until()).collect();
+    until(async || {
+        let renewed = held.iter().zip(&ends).all(|(lease, end)| lease.validity().until() > *end);
+        assert!(renewed || ends.iter().all(|end| Clock::Boot.now() < *end), "not renewed in time");
+        renewed
+    })
+    .await;
+    for lease in held {
+        lease.release().await.unwrap();
+    }
 }

@@ -4,7 +4,7 @@ use std::{
     ops::Deref,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -15,6 +15,7 @@ use lock_core::{
     keep::{
         self,
         attempt::{End, Progress},
+        poison::lock,
     },
     this_process,
 };
@@ -57,10 +58,9 @@ pub(crate) struct Attempt {
     kind: Kind,
     /// Number of renewals in which it took part, except as the only holder.
     turns: AtomicU32,
-    /// Since when another server has taken over that has not confirmed the attempt.
-    unconfirmed: Mutex<Option<Instant>>,
-    /// Whether it must be looked for, however young it is: its server may have lost it.
-    unchecked: AtomicBool,
+    /// Since when its server may have lost it, and the reason if it has: another one has taken over,
+    /// or it was connected again. It is looked for, however young it is.
+    unconfirmed: Mutex<Option<(Instant, LossReason)>>,
 }
 
 impl Deref for Attempt {
@@ -140,7 +140,6 @@ impl Attempt {
             kind: request.kind,
             turns: AtomicU32::new(0),
             unconfirmed: Mutex::default(),
-            unchecked: AtomicBool::new(false),
         })
     }
 
@@ -359,17 +358,13 @@ impl Attempt {
 
     /// Returns why the server does not have it any more.
     pub(crate) fn loss(&self) -> LossReason {
-        match self.is_unconfirmed() {
-            true => LossReason::Failover,
-            false => LossReason::EntryGone,
-        }
+        lock(&self.unconfirmed).map_or(LossReason::EntryGone, |(_, reason)| reason)
     }
 
     /// Returns the attempt's role in a renewal now; `None` if it takes no part.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
         let unconfirmed = self.is_unconfirmed();
-        let must = unconfirmed || self.unchecked.load(Ordering::Acquire) || self.is_doubted_grant();
-        if !must && !self.is_renewed(now) {
+        if !unconfirmed && !self.is_doubted_grant() && !self.is_renewed(now) {
             return None;
         }
         self.look(|stage| match stage {

@@ -3,11 +3,13 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use lock_core::{Clock, this_process};
+use lock_core::this_process;
 use redis::{Cmd, cmd};
+use tokio::time::timeout;
 
 use super::Session;
 use crate::{
+    error,
     layout::key::client_key,
     wire::{answer::bytes, connection::Connection, failure::Failure},
 };
@@ -45,23 +47,30 @@ impl Session {
         clients.sort_unstable();
         clients.dedup();
         let mut known = HashMap::new();
-        let deadline = Clock::Boot.now() + READ_LIMIT;
-        for client in clients {
-            // One by one: in a cluster these keys are elsewhere, and there are seldom many.
-            let left = deadline.since(Clock::Boot.now());
-            let get = Cmd::get(client_key(client));
-            let answer = match self.call(&get, left).await {
-                Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
-                    self.call(&get, left).await
+        // Given up as a whole: a question with the rest of the time would give up a good connection.
+        let ask = async {
+            for client in clients {
+                // One by one: in a cluster these keys are elsewhere, and there are seldom many.
+                let get = Cmd::get(client_key(client));
+                let answer = match self.call(&get, READ_LIMIT).await {
+                    Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
+                        self.call(&get, READ_LIMIT).await
+                    }
+                    answer => answer,
+                };
+                // A user may lack the right, since these keys do not start with the prefix.
+                if let Err(Failure::Refused(error)) = &answer
+                    && error::is_denied(error)
+                {
+                    break;
                 }
-                answer => answer,
-            };
-            // A user may lack the right, since these keys do not start with the prefix, and their
-            // node may be out of reach.
-            if let Some(text) = answer.ok().as_ref().and_then(bytes) {
-                known.insert(client.to_owned(), String::from_utf8_lossy(&text).into_owned());
+                // Their node may be out of reach.
+                if let Some(text) = answer.ok().as_ref().and_then(bytes) {
+                    known.insert(client.to_owned(), String::from_utf8_lossy(&text).into_owned());
+                }
             }
-        }
+        };
+        let _ = timeout(READ_LIMIT, ask).await;
         known
     }
 }

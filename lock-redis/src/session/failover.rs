@@ -36,7 +36,8 @@ impl Session {
     /// Looks for all attempts of a node that was connected again: it may have lost them, or others
     /// may have ended them meanwhile. The caller makes all attempts due.
     pub(super) fn check_all(&self, node: &Arc<Node>) {
-        self.each_at(node, Attempt::check);
+        let now = Clock::Boot.now();
+        self.each_at(node, |attempt| attempt.check(now));
     }
 
     /// Takes note that the server is not suspected any more, or has taken over already.

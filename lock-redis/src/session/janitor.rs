@@ -13,7 +13,7 @@ use lock_core::{
 };
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Attempt, retry::Op};
+use super::{Session, attempt::Attempt, node::Node, retry::Op};
 use crate::{
     error::{self, STORE},
     wire::{
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// The most releases in flight with a request each. While there are that many, others go together.
+/// The most releases in flight at a node with a request each. While there are that many, others go together.
 pub(super) const ALONE: usize = 64;
 /// The most leases that one request gives back. The server does nothing else meanwhile, for one to
 /// three milliseconds.
@@ -46,12 +46,14 @@ impl Waits for Session {
     /// Also removes the lock of an attempt that holds. The session forgets the attempt.
     async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
         self.forget(attempt);
-        if let Ok(_alone) = self.alone.try_acquire() {
+        let node = self.routes.of(&attempt.key);
+        if let Ok(_alone) = node.alone.try_acquire() {
             return self.remove_alone(attempt, deadline).await;
         }
         let (told, answer) = oneshot::channel();
         let departure = Departure { what: attempt.clone(), count: 1, deadline, told: Some(told) };
-        if let Some(sending) = Sending::admit(self, departure, 1) {
+        let leaving = Arc::new(Leaving { session: self.clone(), node: node.clone() });
+        if let Some(sending) = Sending::admit(&leaving, departure, 1) {
             tokio::spawn(sending.run_all());
         }
         // The task ends early only if its runtime ends.
@@ -102,42 +104,49 @@ impl Session {
     }
 }
 
-impl Removes for Session {
+/// What leaves a node. One that does not answer holds up no release at the others.
+#[derive(Debug)]
+struct Leaving {
+    session: Arc<Session>,
+    node: Arc<Node>,
+}
+
+impl Removes for Leaving {
     type Leaving = Arc<Attempt>;
 
     fn departures(&self) -> &Departures<Arc<Attempt>> {
-        &self.departures
+        &self.node.departures
     }
 
     async fn remove_next(self: &Arc<Self>) {
         let mut parts = BTreeMap::<u16, Vec<_>>::new();
-        for one in self.departures.take(TOGETHER) {
-            parts.entry(self.routes.part(&one.what.key)).or_default().push(one);
+        for one in self.node.departures.take(TOGETHER) {
+            parts.entry(self.session.routes.part(&one.what.key)).or_default().push(one);
         }
         join_all(parts.into_values().map(|part| self.remove_part(part))).await;
     }
 }
 
-impl Session {
+impl Leaving {
     /// Removes attempts of one server, or of one slot.
     async fn remove_part(&self, leaving: Vec<Departure<Arc<Attempt>>>) {
         let Some(deadline) = leaving.iter().map(|one| one.deadline).min() else { return };
         let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
         let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
-        let command = script::release_all(self.mode, attempts);
+        let command = script::release_all(self.session.mode, attempts);
         let read = |value: &_| answer::released(value, leaving.len());
-        match self.insist(RELEASE, &command, limit, deadline, read).await {
+        match self.session.insist(RELEASE, &command, limit, deadline, read).await {
             Ok((_, released)) => {
                 for (one, released) in leaving.into_iter().zip(released) {
                     let result = match released {
                         true => Ok(()),
                         // A request for this name alone shows the error.
-                        false => self.remove_alone(&one.what, one.deadline).await,
+                        false => self.session.remove_alone(&one.what, one.deadline).await,
                     };
                     one.tell(result);
                 }
             }
-            Err(why) => self.departures.failed(leaving, &why, Clock::Boot.now()),
+            Err(why) => self.node.departures.failed(leaving, &why, Clock::Boot.now()),
         }
     }
 }

@@ -28,15 +28,12 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{
-    Reach,
-    keep::{departures::Departures, poison::lock},
-};
+use lock_core::{Reach, keep::poison::lock};
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
+use self::book::Book;
 pub(crate) use self::routes::Routes;
-use self::{attempt::Attempt, book::Book};
 use crate::{config::Mode, election::observers::Observers, layout::ticket::Ticket};
 
 /// One client of a deployment: one connection at a time to each node, one renewal for all attempts
@@ -55,10 +52,6 @@ pub(crate) struct Session {
     pub(crate) routes: Routes,
     pub(crate) reach: Reach,
     book: Mutex<Book>,
-    /// Permits of releases with a request each.
-    alone: Semaphore,
-    /// The other releases.
-    departures: Departures<Arc<Attempt>>,
     /// Permits for requests that are not urgent.
     pub(crate) turns: Semaphore,
     pub(crate) observers: Observers,

@@ -11,17 +11,18 @@ use std::{
 
 use lock_core::{
     Attempt, Reach,
-    keep::{cancel::unless_cancelled, poison::lock},
+    keep::{cancel::unless_cancelled, departures::Departures, poison::lock},
     trace,
 };
 use redis::{Cmd, RedisError, Value};
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, Semaphore, watch},
     time::timeout,
 };
 
 use super::{
     due::Due,
+    janitor::ALONE,
     spare::{Permits, Spare},
 };
 use crate::{
@@ -57,6 +58,10 @@ pub(crate) struct Node {
     /// The attempts that are to be renewed there now.
     pub(super) due: Due,
     pub(super) waited: Permits,
+    /// Permits of releases with a request each.
+    pub(super) alone: Semaphore,
+    /// The other releases.
+    pub(super) departures: Departures<Arc<super::attempt::Attempt>>,
     /// Connections for requests that replicas must have, not in use now.
     pub(super) spares: Mutex<Vec<Spare>>,
     /// Connections that the server should end.
@@ -89,6 +94,8 @@ impl Node {
             data: Mutex::default(),
             due: Due::default(),
             waited: Permits::default(),
+            alone: Semaphore::new(ALONE),
+            departures: Departures::default(),
             spares: Mutex::default(),
             stale: Mutex::default(),
         }

@@ -28,7 +28,8 @@ const PROBE_PERIOD: Duration = Duration::from_secs(10);
 /// Time limit of that question.
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
 /// Pauses between attempts to connect.
-const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), LONGEST);
+const LONGEST: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Connects a node, and renews on it at once: anything may have changed meanwhile.
@@ -107,7 +108,7 @@ impl Session {
 async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
     let (mut pause, mut link) = (BACKOFF, node.link());
     let mut was_up = matches!(node.state(), Link::Up(_));
-    let (mut described, mut heard) = (Clock::Boot.now(), None);
+    let (mut described, mut heard, mut since) = (Clock::Boot.now(), None, Clock::Boot.now());
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
         // The end of the session closes its nodes.
@@ -116,7 +117,8 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
             if let Some(session) = session.upgrade() {
                 session.routes.suspect();
             }
-            match node.has_served() {
+            // One that lasts is no storm, though an idle client asks nothing on it.
+            match node.has_served() || Clock::Boot.now().since(since) >= LONGEST {
                 true => pause = BACKOFF,
                 false => pause_at(&node, &mut pause).await,
             }
@@ -153,7 +155,7 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                     Ok(()) => {
                         trace::connected(STORE);
                         session.reach.works();
-                        was_up = true;
+                        (was_up, since) = (true, Clock::Boot.now());
                     }
                     Err(error) => {
                         node.stays_down(error);

@@ -26,7 +26,6 @@ use super::{
     attempt::Attempt,
     book::Book,
     description,
-    janitor::ALONE,
     node::{Link, Node},
     slots::{Make, Slots},
 };
@@ -64,8 +63,6 @@ impl Session {
             routes,
             reach,
             book: Mutex::new(Book::default()),
-            alone: Semaphore::new(ALONE),
-            departures: Default::default(),
             turns: Semaphore::new(TURNS),
             observers: Observers::default(),
             due: Arc::new(Notify::new()),

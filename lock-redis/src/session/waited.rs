@@ -59,6 +59,8 @@ impl Node {
         let is_broken = answer.as_ref().is_err_and(error::is_broken);
         if is_broken {
             drop(in_use);
+            // They have been idle for longer: what has ended this one has ended them, too.
+            lock(&self.spares).clear();
             if let Err(error) = self.end_stale(&node).await {
                 // The host may be gone without a word. The next connection ends them.
                 self.lose(node.number, error);

@@ -1,8 +1,8 @@
 //! What an attempt makes of a server that may not know it any more.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
-use lock_core::{Instant, deadline::safe_until, keep::poison::lock};
+use lock_core::{Instant, LossReason, deadline::safe_until, keep::poison::lock};
 
 use super::{Attempt, Polls, Stage};
 use crate::wire::answer::Waits;
@@ -42,7 +42,7 @@ impl Attempt {
 
     /// Takes note that another server has taken over, whose answers count.
     pub(crate) fn taken_over(&self, now: Instant) {
-        *lock(&self.unconfirmed) = Some(now);
+        *lock(&self.unconfirmed) = Some((now, LossReason::Failover));
         self.change(|stage| {
             if let Stage::Held { note, .. } = stage {
                 note.doubted = false;
@@ -50,23 +50,22 @@ impl Attempt {
         });
     }
 
-    /// Whether another server has taken over since the attempt was confirmed.
+    /// Whether its server may have lost it since it was confirmed.
     pub(crate) fn is_unconfirmed(&self) -> bool {
         self.unconfirmed().is_some()
     }
 
     pub(super) fn unconfirmed(&self) -> Option<Instant> {
-        *lock(&self.unconfirmed)
+        lock(&self.unconfirmed).map(|(since, _)| since)
     }
 
     pub(super) fn confirmed(&self) {
         *lock(&self.unconfirmed) = None;
-        self.unchecked.store(false, Ordering::Release);
     }
 
     /// Takes note that its server may have lost it: the next renewal looks for it.
-    pub(crate) fn check(&self) {
-        self.unchecked.store(true, Ordering::Release);
+    pub(crate) fn check(&self, now: Instant) {
+        lock(&self.unconfirmed).get_or_insert((now, LossReason::EntryGone)).0 = now;
     }
 
     /// Whether it held the lock, and has lost it.

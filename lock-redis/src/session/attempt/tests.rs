@@ -285,11 +285,11 @@ fn after_a_reconnect_a_young_hold_is_looked_for() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
     let validity = attempt.hold(sent, 7).unwrap();
-    attempt.check();
-    assert_eq!(attempt.role(sent), Some(Role::Holds));
-    attempt.renewed_alone(sent + TTL / 100, true);
+    attempt.check(sent);
+    assert_eq!(attempt.role(sent), Some(Role::Shares));
+    attempt.seen(sent + TTL / 100, Seen::Holds(7));
     assert_eq!(attempt.role(sent + TTL / 100), None);
-    attempt.check();
+    attempt.check(sent + TTL / 100);
     attempt.gone();
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }

@@ -23,5 +23,10 @@ end
 -- Returns the token of an earlier exclusive grant: there was no other grant since. Keeps the fence
 -- for another day. It is a new token only if the fence was deleted.
 local function same_token(base)
-  return redis.call('GETEX', base .. 'fence', 'PX', 86400000) or next_token(base)
+  local last = redis.call('GETEX', base .. 'fence', 'PX', 86400000)
+  if last and not tonumber(last) then
+    -- A table that is answered ends at its first nil: so the rest would have no answer.
+    error('the last token is not a number')
+  end
+  return last or next_token(base)
 end

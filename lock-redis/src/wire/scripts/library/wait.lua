@@ -2,7 +2,7 @@
 -- Waiting in the queue.
 
 local function last_token(base)
-  return tonumber(redis.call('GET', base .. 'fence') or 0)
+  return tonumber(redis.call('GET', base .. 'fence') or 0) or error('the last token is not a number')
 end
 
 -- A queue expires two days after the last renewal of any waiter, so that a crash leaves nothing for
