@@ -90,7 +90,7 @@
 //! - A queue is read as a whole: an attempt that enters a queue of a thousand gets a thousand rows.
 //!   When one of a thousand permits is released, PostgreSQL adds up the others, for some
 //!   milliseconds.
-//! - A leader's value has at most 1 MiB, and a holder's description 64 KiB: longer ones are refused
+//! - A leader's value has at most 512 KiB, and a holder's description 64 KiB: longer ones are refused
 //!   before they are sent. MySQL takes a set of a hundred such descriptions if `max_allowed_packet`
 //!   is 16 MB.
 //!
@@ -300,9 +300,8 @@
 //! PostgreSQL tells the waiters that are let in by `NOTIFY`, and besides them at most a writer
 //! behind readers. Each client has one more connection for that, from its first lock, wait or
 //! observer on. An attempt that leaves has the name's counter to itself until its transaction ends.
-//! A look every 2.5 to 5 s, and one after each reconnect, makes up for a lost push. With each
-//! renewal the client checks the connection for pushes: one that has died in silence is replaced
-//! within a third of a TTL and 2 s.
+//! A look every 2.5 to 5 s, and one after each reconnect, makes up for a lost push. A
+//! connection for pushes that has died in silence is replaced within 12 s.
 //!
 //! The others poll: one query per client for all queues that are due, however many of its attempts
 //! wait for a name. A client whose first attempt is at place *n* of a queue waits between half and

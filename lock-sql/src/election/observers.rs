@@ -16,7 +16,10 @@ impl Observers {
     pub(super) fn add(&self, name: &LockName) -> Arc<Notify> {
         let bell = Arc::new(Notify::new());
         let mut observers = lock(&self.0);
-        observers.retain(|_, bells| bells.iter().any(|bell| bell.strong_count() > 0));
+        observers.retain(|_, bells| {
+            bells.retain(|bell| bell.strong_count() > 0);
+            !bells.is_empty()
+        });
         observers.entry(name.clone()).or_default().push(Arc::downgrade(&bell));
         bell
     }
@@ -32,5 +35,20 @@ impl Observers {
         let observers = lock(&self.0);
         let bells = observers.values().flatten();
         bells.filter_map(Weak::upgrade).for_each(|bell| bell.notify_one());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn observers_that_have_ended_leave_nothing_beside_one_that_stays() {
+        let (observers, name) = (Observers::default(), LockName::new("n").unwrap());
+        let _stays = observers.add(&name);
+        for _ in 0..100 {
+            drop(observers.add(&name));
+        }
+        assert!(lock(&observers.0)[&name].len() <= 2);
     }
 }

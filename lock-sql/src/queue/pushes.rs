@@ -5,21 +5,18 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{LockName, keep::backoff::Backoff, trace};
+use lock_core::{Clock, LockName, keep::backoff::Backoff, trace};
 use sqlx::{
     Executor,
     postgres::{PgListener, PgNotification},
 };
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 use uuid::Uuid;
 
 use crate::{
     session::Session,
     wire::{
-        postgres::{
-            self,
-            doubts::{Doubts, Pushes},
-        },
+        postgres::{self, pushes::Pushes},
         script::OBSERVERS,
     },
 };
@@ -29,10 +26,13 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_
 /// Time limit of an attempt to connect, unless the configuration names one, and of the answer that
 /// shows that the connection is there.
 const LIMIT: Duration = Duration::from_secs(2);
+/// How long the connection may be quiet while there are attempts. Then it must answer: nothing else
+/// shows that its other end is gone.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
 pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output = ()> + use<> {
-    let (hosts, doubts) = (pushes.hosts.clone(), pushes.doubts.clone());
+    let (hosts, broken) = (pushes.hosts.clone(), pushes.broken.clone());
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {
         let (mut pause, mut first) = (BACKOFF, true);
@@ -42,7 +42,7 @@ pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output
             match listener {
                 Ok(listener) => {
                     pause = BACKOFF;
-                    listen(&session, listener, &doubts).await;
+                    listen(&session, listener, &broken).await;
                 }
                 Err(_) => pause.wait().await,
             }
@@ -51,7 +51,7 @@ pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output
 }
 
 /// Passes pushes on until the connection is lost.
-async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doubts) {
+async fn listen(session: &Weak<Session>, mut listener: PgListener, broken: &Notify) {
     // Earlier pushes were missed.
     match session.upgrade() {
         Some(session) => {
@@ -63,12 +63,18 @@ async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doub
     let lost = loop {
         let pushed = tokio::select! {
             pushed = listener.try_recv() => pushed,
-            () = doubts.broken.notified() => return,
-            () = doubts.silent.notified() => match timeout(LIMIT, listener.execute("")).await {
-                Ok(Ok(_)) => continue,
-                Ok(Err(error)) => break error.to_string(),
-                Err(_) => break "the connection for pushes is silent".to_owned(),
-            },
+            () = broken.notified() => return,
+            () = Clock::Boot.sleep(QUIET) => {
+                let is_used = session.upgrade().is_some_and(|it| it.book().attempts.all().next().is_some());
+                if !is_used {
+                    continue;
+                }
+                match timeout(LIMIT, listener.execute("")).await {
+                    Ok(Ok(_)) => continue,
+                    Ok(Err(error)) => break error.to_string(),
+                    Err(_) => break "the connection for pushes is silent".to_owned(),
+                }
+            }
         };
         match pushed {
             Ok(Some(push)) => match session.upgrade() {

@@ -34,7 +34,7 @@ impl Session {
         self.renewal_due.notify_one();
         #[cfg(feature = "postgres")]
         if let Some(pushes) = self.database.pushes() {
-            pushes.doubts.broken.notify_one();
+            pushes.broken.notify_one();
         }
         // A renewal leaves out the newest locks, which are the likeliest to be missing.
         self.check_held().await;

@@ -1,7 +1,7 @@
 //! Renewal: one script keeps all locks and all waiting attempts of a client alive.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt::Display,
     slice,
     sync::Arc,
@@ -40,34 +40,46 @@ impl Waits for Session {
 }
 
 impl Session {
-    pub(super) async fn renew_due(&self) {
-        let now = Clock::Boot.now();
-        let mut attempts = self.book().attempts.take_due(now);
-        #[cfg(feature = "postgres")]
-        if let Some(pushes) = self.database.pushes().filter(|_| !attempts.is_empty()) {
-            pushes.doubts.silent.notify_one();
-        }
-        attempts.retain(|attempt| attempt.is_renewed(now));
-        let (mut held, mut worked) = (0, !attempts.is_empty());
-        for attempts in attempts.chunks(CHUNK) {
-            match self.renew_chunk(attempts).await {
+    /// Renews what is due. Held locks go first, those with short TTLs before the others, also when
+    /// they fall due between the requests for a crowd.
+    pub(super) async fn renew_due(self: &Arc<Self>) {
+        let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, false);
+        loop {
+            let now = Clock::Boot.now();
+            let more = self.book().attempts.take_due(now);
+            let place = |attempt: &Arc<Attempt>| (!attempt.is_held(), attempt.ttl, attempt.id);
+            due.extend(more.into_iter().map(|attempt| (place(&attempt), attempt)));
+            let mut attempts = Vec::new();
+            while attempts.len() < CHUNK
+                && let Some((_, attempt)) = due.pop_first()
+            {
+                attempts.extend(Some(attempt).filter(|attempt| attempt.is_renewed(now)));
+            }
+            if attempts.is_empty() {
+                break;
+            }
+            asked = true;
+            match self.renew_chunk(&attempts).await {
                 Ok(renewed) => held += renewed,
                 // The server answers: it may have refused this request alone.
                 Err(failure @ Failure::Refused(_)) => {
-                    worked = false;
+                    failed = true;
                     self.renewal_failed(&failure);
                 }
                 Err(failure) => return self.renewal_failed(&failure),
             }
         }
-        if worked || held > 0 {
+        if asked && (held > 0 || !failed) {
             self.reach().renewed(self.dialect().store(), held);
         }
-        if !attempts.is_empty() && self.book().sweeps(now) {
-            // If it fails, the next sweep will do. The next renewal waits for it, so the limit is
-            // short.
-            let limit = Duration::from_secs(1);
-            let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
+        if asked && self.book().sweeps(Clock::Boot.now()) {
+            // If it fails, the next sweep will do. No renewal waits for it: it reads the whole
+            // table, and on MySQL it waits for each row that another transaction has locked.
+            let session = self.clone();
+            tokio::spawn(async move {
+                let limit = Duration::from_secs(1);
+                let _ = session.database.run(Rank::Ask, &session.script().sweep(), limit).await;
+            });
         }
     }
 

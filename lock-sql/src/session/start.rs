@@ -76,7 +76,12 @@ impl Session {
     pub(crate) fn listen(self: &Arc<Self>) {
         #[cfg(feature = "postgres")]
         if let Some(pushes) = self.database.pushes() {
-            pushes.task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());
+            let run = || tokio::spawn(pushes::run(self, pushes)).abort_handle();
+            let task = pushes.task.get_or_init(run);
+            // A close that begins later finds the task.
+            if self.book().attempts.is_closed() {
+                task.abort();
+            }
         }
     }
 }

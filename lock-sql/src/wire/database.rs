@@ -7,7 +7,7 @@ use lock_core::{Attempt, Instant};
 use tokio::sync::Notify;
 
 #[cfg(feature = "postgres")]
-use crate::wire::postgres::doubts::Pushes;
+use crate::wire::postgres::pushes::Pushes;
 use crate::{
     layout::{dialect::Dialect, row::Rows},
     wire::{

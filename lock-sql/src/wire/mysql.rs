@@ -94,6 +94,13 @@ impl MySql {
 impl Link for MySqlConnection {
     const DIALECT: Dialect = Dialect::MySql;
 
+    // MySQL's own time limit ends no commit. A user sees its own sessions without a right.
+    const HUNG_COMMITS: Option<&str> = Some(
+        "SELECT x'' AS attempt, COUNT(*) AS number FROM information_schema.processlist \
+         WHERE user = SUBSTRING_INDEX(CURRENT_USER(), '@', 1) \
+         AND state LIKE 'Waiting for semi-sync ACK%'",
+    );
+
     async fn make(options: &MySqlConnectOptions) -> Result<Self, Failure> {
         let connect = async {
             let mut connection = MySqlConnection::connect_with(options).await?;

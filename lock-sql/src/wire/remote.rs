@@ -23,7 +23,7 @@ use crate::{
     },
 };
 #[cfg(feature = "postgres")]
-use crate::{error, wire::failure::Failure, wire::postgres::doubts::Pushes};
+use crate::{error, wire::failure::Failure, wire::postgres::pushes::Pushes};
 
 /// One client's connections to a server.
 pub(crate) struct Remote<C: Link> {
@@ -77,7 +77,7 @@ impl<C: Link> Database for Remote<C> {
                 _ => false,
             })
         {
-            pushes.doubts.broken.notify_one();
+            pushes.broken.notify_one();
         }
         answer
     }

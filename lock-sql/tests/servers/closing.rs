@@ -1,6 +1,6 @@
 //! A closed client leaves nothing behind.
 
-use std::{future::poll_fn, task::Poll};
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use lock_core::Error;
 use lock_sql::{
@@ -8,7 +8,7 @@ use lock_sql::{
     client::{Connection, PgConnection, raw_sql},
 };
 
-use crate::servers::{Database, eventually, locks, on_both};
+use crate::servers::{Database, connections::clients, eventually, locks, on_both};
 
 on_both!(a_closed_client_leaves_nothing);
 
@@ -67,4 +67,18 @@ async fn close_waits_for_a_request_under_way() {
     closing.await.unwrap();
     assert!(matches!(attempt.await.unwrap(), Err(Error::Closed { .. })));
     assert_eq!(server.entries().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_client_does_not_listen() {
+    let server = Database::start(Dialect::Postgres).await;
+    let locks = locks(&server.url()).await;
+    locks.close().await.unwrap();
+    let refused = locks.election("boss").unwrap().leader().await.unwrap_err();
+    assert!(refused.is_closed(), "{refused}");
+    // One that listened would come within milliseconds.
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(clients(&server).await, 0);
+    }
 }

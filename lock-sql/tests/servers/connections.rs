@@ -10,7 +10,7 @@ use crate::servers::{Database, eventually, locks, on_both};
 on_both!(connections_that_are_not_needed_end);
 
 /// How many connections clients have.
-async fn clients(server: &Database) -> u64 {
+pub(super) async fn clients(server: &Database) -> u64 {
     let count = match server {
         Database::Postgres(_) => {
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'distlock'"

@@ -1,5 +1,6 @@
 //! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
 
+mod alone;
 mod blocked;
 mod burst;
 mod cautions;
@@ -22,6 +23,7 @@ mod pushes;
 mod read_only;
 mod refusals;
 mod replies;
+mod restored;
 mod rights;
 mod rotation;
 mod server_name;

@@ -1,8 +1,8 @@
 //! PostgreSQL.
 
-pub(crate) mod doubts;
 mod environment;
 mod fitness;
+pub(crate) mod pushes;
 
 use std::{
     path::Path,
@@ -20,8 +20,8 @@ use sqlx::{
 use uuid::Uuid;
 
 use self::{
-    doubts::Pushes,
     fitness::{DIRECT, ORIGIN, POOLED, STATE, is_fit, origin},
+    pushes::Pushes,
 };
 use crate::{
     config::server::Server,
@@ -74,7 +74,7 @@ impl Postgres {
     fn with_pushes(relayed: Relayed<PgConnection>) -> Self {
         let hosts = relayed.hosts.clone();
         let mut remote = Self::by(None, relayed);
-        remote.pushes = Some(Pushes { hosts, doubts: Arc::default(), task: OnceLock::new() });
+        remote.pushes = Some(Pushes { hosts, broken: Arc::default(), task: OnceLock::new() });
         remote
     }
 }

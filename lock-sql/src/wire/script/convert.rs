@@ -47,7 +47,8 @@ impl Script {
         let change = format!(
             "UPDATE distlock_v1_entries SET kind = {EXCLUSIVE}, since = {wall}{granted}, \
              token = (SELECT token FROM distlock_v1_slots WHERE slot = {slot}) \
-             WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone};"
+             WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone} \
+             AND EXISTS (SELECT 1 FROM distlock_v1_slots WHERE slot = {slot});"
         );
         let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(&id);
         self.0.transaction(&statements)

@@ -60,9 +60,9 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// [`Error::Rejected`] if its directory is not there, if the path is a directory, on a network
-    /// file system, and if the file has another name. [`Error::Denied`] if the file cannot be
-    /// created, or not be written.
+    /// [`Error::Misconfigured`] if its directory is not there, or the path is a directory.
+    /// [`Error::Rejected`] on a network file system, and if the file has another name.
+    /// [`Error::Denied`] if the file cannot be created, or not be written.
     pub(super) fn make(&self) -> Result<String> {
         let path = &self.path;
         if path.is_dir() {

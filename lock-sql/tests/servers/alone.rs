@@ -1,0 +1,54 @@
+//! Locks with a TTL so short that a busy machine would end them.
+
+use std::time::Duration;
+
+use lock_lab::Proxy;
+use lock_sql::{
+    Dialect,
+    client::{Connection, MySqlConnection, raw_sql},
+};
+
+use crate::servers::{Database, locks};
+
+/// The sweep of a client that has just come reads all rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_is_locked_ends_no_short_lock_of_another_client() {
+    const SHORT: Duration = Duration::from_secs(1);
+    let server = Database::start(Dialect::MySql).await;
+    let one = locks(&server.url()).await;
+    let victim = one.lock("victim").unwrap().ttl(SHORT * 60).acquire().await.unwrap();
+    let mut other = MySqlConnection::connect(&server.url()).await.unwrap();
+    let lock = "BEGIN; SELECT * FROM distlock_v1_entries WHERE name = 'victim' FOR UPDATE";
+    raw_sql(lock).execute(&mut other).await.unwrap();
+    let two = locks(&server.url()).await;
+    let guard = two.lock("mine").unwrap().ttl(SHORT).acquire().await.unwrap();
+    // Its first renewal sweeps.
+    let lost = tokio::time::timeout(SHORT * 3, guard.lost()).await;
+    assert!(lost.is_err(), "{lost:?}");
+    guard.release().await.unwrap();
+    other.close().await.unwrap();
+    victim.release().await.unwrap();
+}
+
+/// Ten requests renew the long ones, each of which takes a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_lock_is_renewed_between_the_requests_for_a_crowd() {
+    const LONG: Duration = Duration::from_secs(15);
+    const SHORT: Duration = Duration::from_secs(2);
+    if !lock_lab::in_a_long_run() {
+        return;
+    }
+    let server = Database::start(Dialect::Postgres).await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let locks = locks(&server.url_via(&proxy)).await;
+    let mut crowd = Vec::new();
+    for hundred in 0..50 {
+        let names: Vec<_> = (0..100).map(|n| format!("{hundred}/{n}")).collect();
+        let set = locks.all(names).unwrap().ttl(LONG).try_acquire().await.unwrap();
+        crowd.push(set.expect("a free set"));
+    }
+    proxy.delay(Duration::from_millis(150));
+    let short = locks.lock("short").unwrap().ttl(SHORT).acquire().await.unwrap();
+    let lost = tokio::time::timeout(LONG, short.lost()).await;
+    assert!(lost.is_err(), "{lost:?}");
+}
