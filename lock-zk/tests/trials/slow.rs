@@ -1,8 +1,11 @@
 //! Slow servers, and servers that lag.
 
-use std::{error::Error, time::Duration};
+use crate::{
+    cluster,
+    support::{eventually, lab, open, outlives, soon},
+};
 use lock_lab::{Network, Proxy};
-use crate::{cluster, support::{eventually, lab, open, outlives, soon}};
+use std::{error::Error, time::Duration};
 
 type Failure = Box<dyn Error + Send + Sync>;
 const TICK: Duration = Duration::from_secs(2);
@@ -32,7 +35,8 @@ pub async fn a_lock_of_the_shortest_ttl_is_not_at_risk() -> Result<(), Failure> 
 pub async fn a_lock_of_the_shortest_ttl_is_granted_by_slow_servers() -> Result<(), Failure> {
     let network = Network::new()?;
     let cluster = cluster(lab().tick(TICK), &network).await?;
-    let (side, addrs) = (network.side()?, cluster.nodes().iter().map(|n| n.addr()).collect::<Vec<_>>());
+    let (side, addrs) =
+        (network.side()?, cluster.nodes().iter().map(|n| n.addr()).collect::<Vec<_>>());
     side.run(async move {
         let mut slow = Vec::new();
         for addr in addrs {
@@ -53,14 +57,14 @@ pub async fn a_lock_of_the_shortest_ttl_is_granted_by_slow_servers() -> Result<(
 pub async fn a_reader_that_is_alone_is_upgraded_by_a_server_that_lags() -> Result<(), Failure> {
     let network = Network::new()?;
     // A follower that is cut off answers reads for 20 s.
-    let cluster = cluster(lab().tick(Duration::from_secs(1)).setting("syncLimit", "20"), &network).await?;
+    let cluster =
+        cluster(lab().tick(Duration::from_secs(1)).setting("syncLimit", "20"), &network).await?;
     let leader = cluster.leader().await?;
     let lags = (leader + 1) % 3;
     let side = network.side()?;
     let (slow, fast) = (cluster.url_of(&[lags]), cluster.url_of(&[leader]));
-    let (here, there) = side
-        .run(async move { (open(&format!("{slow}?ttl=15s")).await, open(&fast).await) })
-        .await;
+    let (here, there) =
+        side.run(async move { (open(&format!("{slow}?ttl=15s")).await, open(&fast).await) }).await;
     let first = here.shared("up")?.acquire();
     let mut first = side.run(async move { first.await.unwrap() }).await;
     let second = there.shared("up")?.acquire();
