@@ -52,8 +52,9 @@ fn exclusive(
     })
 }
 
-/// The checks of an exclusive lock with every other kind that acts like one. On a slow store one
-/// kind plays each of them, on the next store another kind; `DISTLOCK_LONG` plays all.
+/// The checks of an exclusive lock with every other kind that acts like one. On a store without
+/// virtual time one kind plays each of them, on the next store another kind; `DISTLOCK_LONG` plays
+/// all.
 fn as_mutex(
     store: Store,
     turn: usize,
@@ -64,7 +65,7 @@ fn as_mutex(
         property.checks.iter().enumerate().map(move |(number, check)| {
             let name = format!("suite::{}::{kind}::{}::{}", store.name, property.name, check.name);
             let is_its_turn = (turn + number) % AS_MUTEX.len() == player;
-            let is_played = size(!store.is_slow || is_its_turn, true);
+            let is_played = size(store.virtual_time || is_its_turn, true);
             trial(name, store, *check, Some(*guise), report).with_ignored_flag(!is_played)
         })
     })

@@ -16,89 +16,72 @@ pub struct Store {
     pub name: &'static str,
     /// Whether time is virtual. Only possible for a store in this process.
     pub virtual_time: bool,
-    /// Whether its checks take so long that each is played by one other kind of lock, not by all.
-    pub is_slow: bool,
     pub start: fn() -> Starting,
 }
 
 /// Every store that is compiled in.
 pub fn all() -> Vec<Store> {
     vec![
-        Store { name: "memory", virtual_time: true, is_slow: false, start: || memory(Locks::new) },
+        Store { name: "memory", virtual_time: true, start: || memory(Locks::new) },
         // The same through pointers, which must forward everything.
         Store {
             name: "memory_in_box",
             virtual_time: true,
-            is_slow: false,
             start: || memory(|client| Locks::new(boxed(client))),
         },
         Store {
             name: "memory_in_arc",
             virtual_time: true,
-            is_slow: false,
             start: || memory(|client| Locks::new(std::sync::Arc::new(client))),
         },
         #[cfg(feature = "sqlite")]
         Store {
             name: "sqlite",
             virtual_time: false,
-            is_slow: false,
             start: || Box::pin(crate::suite::file::sqlite()),
         },
         #[cfg(feature = "redis")]
         Store {
             name: "redis",
             virtual_time: false,
-            is_slow: false,
             start: || Box::pin(crate::suite::lab::redis("")),
         },
         #[cfg(feature = "redis")]
         Store {
             name: "redis_simple",
             virtual_time: false,
-            is_slow: false,
             start: || Box::pin(crate::suite::lab::redis("mode=simple")),
         },
         #[cfg(feature = "etcd")]
-        Store {
-            name: "etcd",
-            virtual_time: false,
-            is_slow: true,
-            start: || Box::pin(crate::suite::lab::etcd()),
-        },
+        Store { name: "etcd", virtual_time: false, start: || Box::pin(crate::suite::lab::etcd()) },
         #[cfg(feature = "zookeeper")]
         Store {
             name: "zookeeper",
             virtual_time: false,
-            is_slow: true,
             start: || Box::pin(crate::suite::lab::zookeeper()),
         },
         #[cfg(feature = "postgres")]
         Store {
             name: "postgres",
             virtual_time: false,
-            is_slow: true,
             start: || Box::pin(crate::suite::lab::postgres(false)),
         },
         #[cfg(feature = "postgres")]
         Store {
             name: "postgres_tls",
             virtual_time: false,
-            is_slow: true,
             start: || Box::pin(crate::suite::lab::postgres(true)),
         },
         #[cfg(feature = "mysql")]
         Store {
             name: "mariadb",
             virtual_time: false,
-            is_slow: true,
             start: || Box::pin(crate::suite::lab::mariadb(false)),
         },
         #[cfg(feature = "mysql")]
         Store {
             name: "mariadb_tls",
             virtual_time: false,
-            is_slow: true,
             start: || Box::pin(crate::suite::lab::mariadb(true)),
         },
     ]
