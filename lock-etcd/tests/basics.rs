@@ -95,6 +95,28 @@ async fn one_etcd_lease_for_each_ttl_and_client() {
     until_clean(&etcd).await;
 }
 
+/// `docs/stores/etcd.md` says how many locks fill a database that nothing compacts.
+#[tokio::test]
+async fn an_acquire_with_its_release_adds_less_than_a_kilobyte() {
+    const PAIRS: u64 = 1000;
+    let etcd = etcd().await;
+    let lock = locks(&etcd.url()).await.lock("orders").unwrap();
+    let pairs = async |count| {
+        for _ in 0..count {
+            lock.acquire().await.unwrap().release().await.unwrap();
+        }
+    };
+    pairs(100).await;
+    let before = etcd.counters().await.unwrap();
+    pairs(PAIRS).await;
+    // etcd writes in batches, ten a second.
+    let added = async || etcd.counters().await.unwrap().since(&before).get("bytes_in_use") / PAIRS;
+    until("they are written", async || added().await > 100).await;
+    let added = added().await;
+    println!("{added} bytes each");
+    assert!(added < 1024, "{added}");
+}
+
 #[tokio::test]
 async fn ttls_that_etcd_would_change_are_refused() {
     let etcd = etcd().await;

@@ -293,7 +293,7 @@ impl Server {
     /// - **etcd:** `rpc.<Method>` calls (streams for `LeaseKeepAlive` and `Watch`),
     ///   `msg.<Method>` messages received, `sent.<Method>` messages sent, `watchers`, those of them
     ///   that still read the history (`watchers_behind`), `watch_streams`, `keys`, `leases`,
-    ///   `proposals`. The call of this method (`LeaseLeases`) is left out.
+    ///   `proposals`, `bytes_in_use` of the database. The call of this method (`LeaseLeases`) is left out.
     /// - **ZooKeeper:** `requests.read` and `requests.update`, `packets_received`, `packets_sent`,
     ///   `bytes_received`, `ephemerals`, `watches`, `connections`, `connections_total`, `sessions`,
     ///   `sessions_expired`, `znodes`, `fired.created`, `fired.deleted`, `fired.changed` and

@@ -121,7 +121,7 @@
 //! | `password_file` | of a server: a file with the password | none | a path |
 //! | `password_env` | of a server: the environment variable with the password | none | a name |
 //! | `connect_timeout` | longest time until one server is reached and logged in to | that of the request, at least `1s`; with several hosts `1s` | `100ms` to `1m` |
-//! | `request_timeout` | longest wait for the answer to one request, which is then sent again | a third of the TTL, at most `2s`, or `4s` for a release; while connecting `3.5s`. The server itself ends a request after `3s` | `100ms` to `1m` |
+//! | `request_timeout` | longest wait for the answer to one request, which is then sent again; more than the default has no effect | a third of the TTL, at most `2s`, or `4s` for a release; while connecting `3.5s`. The server itself ends a request after `3s` | `100ms` to `1m` |
 //! | `failover` | `managed`: another server may take over, and somebody else fences the former primary | none | `managed` |
 //!
 //! SQLite's path may be relative, as in `sqlite:locks.db`: to the working directory at the time of

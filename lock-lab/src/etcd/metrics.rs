@@ -23,6 +23,7 @@ fn number(line: &str) -> Option<(String, u64)> {
     let name = series.split('{').next()?;
     let key = match name {
         "etcd_debugging_mvcc_keys_total" => "keys".to_owned(),
+        "etcd_mvcc_db_total_size_in_use_in_bytes" => "bytes_in_use".to_owned(),
         "etcd_debugging_mvcc_watcher_total" => "watchers".to_owned(),
         "etcd_debugging_mvcc_slow_watcher_total" => "watchers_behind".to_owned(),
         "etcd_debugging_mvcc_watch_stream_total" => "watch_streams".to_owned(),
