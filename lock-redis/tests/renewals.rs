@@ -44,6 +44,31 @@ async fn a_name_whose_keys_are_broken_ends_no_other_lock() {
     nothing_is_left(&server).await;
 }
 
+/// A renewal counts from when it was sent: by the server's clock, the lock ends so much earlier.
+#[tokio::test]
+async fn a_late_answer_moves_the_deadline_no_further() {
+    let (server, proxy, far) = behind_a_proxy().await;
+    let way = Duration::from_millis(400);
+    let mut leases = Vec::new();
+    for kind in [Kind::Exclusive, Kind::Shared, permits(1, 2)] {
+        leases.push(acquire_as(kind, &far, &format!("{kind:?}"), TTL).await.unwrap());
+    }
+    proxy.delay(way);
+    // The first one may have been sent before.
+    join_all(leases.iter().map(|lease| is_renewed(&**lease, 1))).await;
+    join_all(leases.iter().map(async |lease| {
+        is_renewed(&**lease, 1).await;
+        let latest = Clock::Boot.now() + TTL;
+        let end = lease.validity().until();
+        assert!(end + way * 2 <= latest, "{:?} too late", (end + way * 2).since(latest));
+    }))
+    .await;
+    for lease in leases {
+        lease.release().await.unwrap();
+    }
+    nothing_is_left(&server).await;
+}
+
 #[tokio::test]
 async fn a_holder_hears_at_once_of_a_restart_that_lost_its_lock() {
     let server = Redis::builder().appendonly(false).start().await.unwrap();
