@@ -4,6 +4,7 @@ mod boot;
 mod burst;
 mod child;
 mod counters;
+mod expired;
 #[cfg(feature = "properties")]
 mod expiry;
 mod floor;
