@@ -123,8 +123,12 @@ async fn a_renewal_wins_back_lost_votes() {
         for node in pair {
             five.nodes[node].command(&[b"FLUSHALL"]).await.unwrap();
         }
-        guard.renew().await.unwrap();
-        until(async || five.votes("orders").await == 5).await;
+        // The next one asks those that answer after the majority.
+        until(async || {
+            guard.renew().await.unwrap();
+            five.votes("orders").await == 5
+        })
+        .await;
     }
     guard.release().await.unwrap();
     five.nothing_is_left_for(LONG).await;
