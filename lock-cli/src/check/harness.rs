@@ -127,6 +127,16 @@ impl Network {
         }
         Ok(())
     }
+
+    fn lose_replies(&self) -> Result<(), Failure> {
+        match self {
+            Self::Proxy(proxy) => proxy.end(),
+            #[cfg(feature = "sqlite")]
+            Self::File(faults) => faults.lose_replies(),
+            Self::None(_) => {}
+        }
+        self.set(Mode::Open)
+    }
 }
 
 #[async_trait]
@@ -145,6 +155,10 @@ impl Client for Process {
 
     async fn heal(&self) -> Result<(), Failure> {
         self.network.set(Mode::Open)
+    }
+
+    async fn lose_replies(&self) -> Result<(), Failure> {
+        self.network.lose_replies()
     }
 
     async fn crash(&self) -> Result<(), Failure> {

@@ -48,21 +48,23 @@ impl Mode {
 pub(super) struct Proxy {
     doors: Vec<SocketAddr>,
     mode: watch::Sender<Mode>,
+    /// Ends the connections that there are.
+    end: watch::Sender<()>,
 }
 
 impl Proxy {
     /// Opens a door on 127.0.0.1 for each `HOST:PORT`.
     pub(super) async fn start(hosts: &[String]) -> io::Result<Self> {
-        let mode = watch::Sender::new(Mode::Open);
+        let (mode, end) = (watch::Sender::new(Mode::Open), watch::Sender::new(()));
         let mut doors = Vec::new();
         for host in hosts {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
             doors.push(listener.local_addr()?);
-            let links = serve(listener, host.clone(), mode.subscribe());
+            let links = serve(listener, host.clone(), mode.subscribe(), end.subscribe());
             let life = mode.subscribe();
             tokio::spawn(while_alive(life, links));
         }
-        Ok(Self { doors, mode })
+        Ok(Self { doors, mode, end })
     }
 
     /// The doors, in the order of the hosts.
@@ -80,6 +82,11 @@ impl Proxy {
             changes
         });
     }
+
+    /// Ends the open connections, and loses what a cut holds back. New ones work as before.
+    pub(super) fn end(&self) {
+        self.end.send_replace(());
+    }
 }
 
 /// Drops the work, with its connections, when the proxy is dead or dropped.
@@ -90,13 +97,26 @@ async fn while_alive(mut mode: watch::Receiver<Mode>, work: impl Future<Output =
     }
 }
 
-async fn serve(listener: TcpListener, host: String, mode: watch::Receiver<Mode>) {
+async fn serve(
+    listener: TcpListener,
+    host: String,
+    mode: watch::Receiver<Mode>,
+    end: watch::Receiver<()>,
+) {
     let mut links = JoinSet::new();
     loop {
         match listener.accept().await {
             Ok((client, _)) => {
                 while links.try_join_next().is_some() {}
-                links.spawn(link(client, host.clone(), mode.clone()));
+                let (link, mut end) = (link(client, host.clone(), mode.clone()), end.clone());
+                // Only an end from now on concerns this connection.
+                end.mark_unchanged();
+                links.spawn(async move {
+                    tokio::select! {
+                        ended = link => ended,
+                        _ = end.changed() => Ok(()),
+                    }
+                });
             }
             // The client has left, or no descriptor is free: soon there is one.
             Err(_) => sleep(PAUSE).await,
@@ -177,6 +197,19 @@ mod tests {
             client.read_exact(&mut answer).await.unwrap();
             assert_eq!(&answer, b"late");
         }
+    }
+
+    #[tokio::test]
+    async fn held_back_data_is_lost_with_its_connection() {
+        let (proxy, mut client) = pair().await;
+        client.write_all(b"here").await.unwrap();
+        client.read_exact(&mut [0; 4]).await.unwrap();
+        proxy.set(Mode::Requests);
+        client.write_all(b"lost").await.unwrap();
+        proxy.end();
+        proxy.set(Mode::Open);
+        assert!(!matches!(client.read(&mut [0]).await, Ok(1..)));
+        TcpStream::connect(proxy.doors()[0]).await.unwrap();
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
-//! From exclusive to shared and back: beside all other kinds, if answers are lost, and if the lock is.
-//! An upgrade by "create, then delete" leaves both if its client learns of an error (protocols 1b.1).
+//! From exclusive to shared and back: beside all other kinds, if answers are lost, and if the lock
+//! is. An upgrade by "create, then delete" leaves both if its client learns of an error (protocols
+//! 1b.1).
 
 use std::{
     sync::{
@@ -161,7 +162,7 @@ async fn a_lost_answer(h: &dyn Harness) -> Checked {
     ensure!(soon("upgrade", guard.try_upgrade()).await??, "a reader that is alone");
     let token = guard.token();
     let work = async move { guard.downgrade().await.map(|()| guard) };
-    let asked = unanswered(h, &*a, work, is_held_as(&*b, &name, Kind::Shared)).await?;
+    let asked = unanswered(&*a, work, is_held_as(&*b, &name, Kind::Shared)).await?;
     a.lose_replies().await?;
     let mut guard = promised("the downgrade whose answer was lost", asked).await???;
     ensure!(guard.kind() == Kind::Shared && guard.token() == token, "downgraded to {guard:?}");
@@ -169,7 +170,7 @@ async fn a_lost_answer(h: &dyn Harness) -> Checked {
     keeps!(guard.is_valid() && beside.is_valid(), "a reader beside a downgraded writer is lost");
     soon("release", beside.release()).await??;
     let work = async move { guard.try_upgrade().await.map(|upgraded| (upgraded, guard)) };
-    let asked = unanswered(h, &*a, work, is_held_as(&*b, &name, Kind::Exclusive)).await?;
+    let asked = unanswered(&*a, work, is_held_as(&*b, &name, Kind::Exclusive)).await?;
     let (is_done, before) = (
         holders(&*b, &name).await?.contains(&Kind::Exclusive),
         // While a new entry takes the place of the old one, a store shows both.
@@ -200,7 +201,7 @@ async fn a_caller_that_left(h: &dyn Harness) -> Checked {
         let mut guard = soon("acquire", lock.acquire()).await??;
         let work = async move { guard.try_upgrade().await.map(|_| guard) };
         let asked = if arrives {
-            unanswered(h, &*a, work, is_held_as(&*b, &name, Kind::Exclusive)).await?
+            unanswered(&*a, work, is_held_as(&*b, &name, Kind::Exclusive)).await?
         } else {
             a.cut().await?;
             let asked = tokio::spawn(work);
@@ -222,7 +223,7 @@ async fn a_lost_lock(h: &dyn Harness) -> Checked {
         return Ok(skipped);
     }
     for kind in [Kind::Exclusive, Kind::Shared] {
-        let lock = a.locks().lock(&name)?.kind(kind)?.ttl(h.ttl());
+        let lock = a.locks().lock(&name)?.kind(kind)?.ttl(long(h, &*a));
         let mut guard = soon("acquire", lock.acquire()).await??;
         let queue = soon("inspect", b.locks().inspect(&name)).await??;
         let attempt = queue.first().and_then(|entry| entry.attempt).ok_or("no holder is shown")?;

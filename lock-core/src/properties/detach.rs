@@ -100,13 +100,13 @@ async fn taken_up_once(h: &dyn Harness) -> Checked {
 }
 
 /// It goes from hand to hand with its place and its token, past a waiter of a client that left it.
-/// The last one learns at once that it is revoked.
+/// The last one learns that it is revoked.
 async fn handed_on_and_revoked(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("hands"), h.client().await?, h.client().await?);
     if let Some(skipped) = without(&*a) {
         return Ok(skipped);
     }
-    let lock = a.locks().lock(&name)?.ttl(long(h, &*a));
+    let lock = a.locks().lock(&name)?.ttl(outlasting(h, &*a));
     let mut guard = soon("acquire", lock.acquire()).await??;
     let token = guard.token();
     let mut waiter = None;

@@ -81,7 +81,8 @@ async fn told_before_the_next_grant(
         let reason = lost.await;
         (reason, clock.now())
     });
-    let waiter = queue_up(h, b, &name, 1).await?;
+    let waiter = tokio::spawn(lock(h, b, &name)?.ttl(long(h, b)).acquire());
+    wait_for_queue(b, &name, 2).await?;
     cut.await?;
     let next = promised("the next grant", waiter).await???;
     let granted: Instant = clock.now();

@@ -19,6 +19,17 @@ async fn used(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<M
     Ok(lock)
 }
 
+/// A lock that its client keeps, which shows that the client's session does not end.
+async fn another(h: &dyn Harness, client: &dyn Client) -> Result<LockGuard, Failure> {
+    let other = lock(h, client, &fresh("other"))?.ttl(long(h, client));
+    Ok(soon("acquire", other.acquire()).await??)
+}
+
+async fn lasts(other: LockGuard) -> Result<(), Failure> {
+    keeps!(other.is_valid(), "a lost answer cost the client another lock");
+    Ok(soon("release", other.release()).await??)
+}
+
 async fn queue(client: &dyn Client, name: &LockName) -> Result<Vec<Entry>, Failure> {
     Ok(soon("inspect", client.locks().inspect(name)).await??)
 }
@@ -48,11 +59,15 @@ async fn of_an_acquire(h: &dyn Harness) -> Checked {
                 false => lock.acquire().await.map(Some),
             }
         };
-        let asked = unanswered(h, &*a, work, wait_for_queue(&*b, &name, 1)).await?;
+        let asked = unanswered(&*a, work, wait_for_queue(&*b, &name, 1)).await?;
         let before = queue(&*b, &name).await?;
         a.lose_replies().await?;
-        let guard = promised("the grant whose answer was lost", asked).await???;
-        let guard = guard.ok_or("a try that was sent again found its own lock busy")?;
+        let granted = promised("the grant whose answer was lost", asked).await??;
+        if tries && is_in_doubt(&*b, &granted) {
+            nothing_left(h).await?;
+            continue;
+        }
+        let guard = granted?.ok_or("a try that was sent again found its own lock busy")?;
         once(&*b, &guard, &before).await?;
         soon("release", guard.release()).await??;
         nothing_left(h).await?;
@@ -68,10 +83,18 @@ async fn of_a_waiter(h: &dyn Harness) -> Checked {
     }
     let (here, there) = (used(h, &*a, &name).await?, used(h, &*b, &name).await?);
     let guard = soon("acquire", there.acquire()).await??;
-    let first = unanswered(h, &*a, here.acquire(), wait_for_queue(&*b, &name, 2)).await?;
+    let first = unanswered(&*a, here.acquire(), wait_for_queue(&*b, &name, 2)).await?;
+    // A set asks first whether its names are free, and waits after the answer.
+    let waits = queue(&*b, &name).await?.len() == 2;
+    if !waits {
+        a.lose_replies().await?;
+        wait_for_queue(&*b, &name, 2).await?;
+    }
     let second = tokio::spawn(there.acquire());
     wait_for_queue(&*b, &name, 3).await?;
-    a.lose_replies().await?;
+    if waits {
+        a.lose_replies().await?;
+    }
     soon("release", guard.release()).await??;
     let first = promised("the turn of the first waiter", first).await???;
     queue_becomes(&*b, &name, 2).await?;
@@ -85,8 +108,9 @@ async fn of_a_waiter(h: &dyn Harness) -> Checked {
 /// Another client holds the lock when the release is sent again.
 async fn of_a_release(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
+    let other = another(h, &*a).await?;
     let guard = soon("acquire", used(h, &*a, &name).await?.acquire()).await??;
-    let release = unanswered(h, &*a, guard.release(), wait_for_queue(&*b, &name, 0)).await?;
+    let release = unanswered(&*a, guard.release(), wait_for_queue(&*b, &name, 0)).await?;
     let next = lock(h, &*b, &name)?.ttl(long(h, &*b)).acquire();
     let next = promised("the next grant", next).await??;
     a.lose_replies().await?;
@@ -95,6 +119,7 @@ async fn of_a_release(h: &dyn Harness) -> Checked {
     ensure!(busy.is_none(), "a release that was sent again freed another's lock");
     once(&*b, &next, &[]).await?;
     soon("release", next.release()).await??;
+    lasts(other).await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }
@@ -102,11 +127,15 @@ async fn of_a_release(h: &dyn Harness) -> Checked {
 /// Whether the lock was free or held: neither a lock nor a place stays, long before an expiry.
 async fn of_a_caller_that_left(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
+    let other = another(h, &*a).await?;
     let lock = used(h, &*a, &name).await?;
     for held in [false, true] {
-        let holder = if held { Some(acquire(h, &*b, &name).await?) } else { None };
+        let holder = match held {
+            true => Some(soon("acquire", used(h, &*b, &name).await?.acquire()).await??),
+            false => None,
+        };
         let entries = 1 + usize::from(held);
-        let asked = unanswered(h, &*a, lock.acquire(), wait_for_queue(&*b, &name, entries)).await?;
+        let asked = unanswered(&*a, lock.acquire(), wait_for_queue(&*b, &name, entries)).await?;
         asked.abort();
         a.lose_replies().await?;
         queue_becomes(&*b, &name, usize::from(held)).await?;
@@ -114,8 +143,10 @@ async fn of_a_caller_that_left(h: &dyn Harness) -> Checked {
             keeps!(holder.is_valid(), "one that left cost the holder its lock");
             soon("release", holder.release()).await??;
         }
-        nothing_left(h).await?;
+        queue_becomes(&*b, &name, 0).await?;
     }
     promised("acquire after the ones that left", lock.acquire()).await??.release().await?;
+    lasts(other).await?;
+    nothing_left(h).await?;
     Ok(Outcome::Kept)
 }

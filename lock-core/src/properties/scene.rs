@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{Client, Failure, Harness, Late, Missed, Outcome, as_mutex::Mutex};
-use crate::{Fairness, LockGuard, LockKind, LockName, Result};
+use crate::{Error, Fairness, LockGuard, LockKind, LockName, Result};
 
 /// The limit for everything that should be quick; only a check that fails waits this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -130,19 +130,31 @@ pub(super) fn long(h: &dyn Harness, client: &dyn Client) -> Duration {
     (h.ttl() * 20).min(*client.locks().guarantees().ttl.end())
 }
 
+/// A TTL that a restart or a busy machine does not let end, and that is not too long for stores
+/// which tell a loss at the next renewal.
+pub(super) fn outlasting(h: &dyn Harness, client: &dyn Client) -> Duration {
+    (h.ttl() * 2).min(*client.locks().guarantees().ttl.end())
+}
+
 /// Starts work of a client whose requests take effect and whose answers do not arrive, until `done`
 /// sees the effect. A store that needs several requests for the work may not get that far. Then end
 /// it with [`lose_replies`](Client::lose_replies): the client must ask again.
 pub(super) async fn unanswered<T: Send + 'static>(
-    h: &dyn Harness,
     client: &dyn Client,
     work: impl Future<Output = T> + Send + 'static,
     done: impl Future<Output = Result<(), Failure>>,
 ) -> Result<JoinHandle<T>, Failure> {
     client.cut_replies().await?;
     let work = tokio::spawn(work);
-    timeout(h.ttl() / 2, done).await.unwrap_or(Ok(()))?;
+    // Most of the time that a try has is left for the second answer.
+    timeout(Duration::from_secs(1), done).await.unwrap_or(Ok(()))?;
     Ok(work)
+}
+
+/// Whether a try whose answer was lost may end like this. A store without a queue may ask once, as
+/// for the votes of a majority, and takes back what it may have got.
+pub(super) fn is_in_doubt<T>(client: &dyn Client, tried: &Result<T>) -> bool {
+    !shows_waiters(client) && matches!(tried, Err(Error::Unavailable { .. }))
 }
 
 /// When a holder that is gone must be replaced: its TTL, the store's own slack, and a second.

@@ -17,7 +17,7 @@ use crate::{
 /// fit into a request of each store, also if each byte of the description becomes six in JSON: the
 /// least limit is ZooKeeper's, 1 MiB.
 const LONGEST_HOLDER: usize = 64 * 1024;
-const LONGEST_VALUE: usize = 512 * 1024;
+pub(crate) const LONGEST_VALUE: usize = 512 * 1024;
 
 /// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
 ///
