@@ -26,6 +26,7 @@ use crate::{
     operators::{self, diagnose, inspect},
     session::{
         Session,
+        deadline::LEAST_TICKS,
         deployment::{check_access, members},
         facts::Facts,
         pool::{Sessions, checked_ttl},
@@ -40,9 +41,6 @@ use crate::{
 /// How long the first connection and the first requests may take in all; and the requests alone.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 const CONNECT_REST: Duration = Duration::from_secs(1);
-/// A proof of life is more than a tick old. So beside an ensemble shorter sessions leave no time to
-/// find another server.
-pub(crate) const LEAST_TICKS: u32 = 3;
 /// Shorter sessions leave the client no time to notice a broken connection and make a new one.
 const SHORTEST_TTL: Duration = Duration::from_millis(500);
 

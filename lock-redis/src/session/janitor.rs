@@ -23,8 +23,6 @@ use crate::{
     },
 };
 
-/// The most releases in flight at a node with a request each. While there are that many, others go together.
-pub(super) const ALONE: usize = 64;
 /// The most leases that one request gives back. The server does nothing else meanwhile, for one to
 /// three milliseconds.
 const TOGETHER: usize = 200;

@@ -22,7 +22,6 @@ use tokio::{
 
 use super::{
     due::Due,
-    janitor::ALONE,
     spare::{Permits, Spare},
 };
 use crate::{
@@ -36,6 +35,10 @@ use crate::{
         peer::Peer,
     },
 };
+
+/// The most releases in flight at a node with a request each. While there are that many, others go
+/// together.
+const ALONE: usize = 64;
 
 /// One server, or the primary of a service, and the present connection to it.
 pub(crate) struct Node {

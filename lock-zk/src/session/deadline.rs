@@ -8,7 +8,11 @@ use std::{
 use lock_core::{Clock, Instant, deadline::safe_until, keep::poison::lock};
 
 use super::proof::{self, Evidence};
-use crate::{lock::LEAST_TICKS, wire::requests::Answers};
+use crate::wire::requests::Answers;
+
+/// A proof of life is more than a tick old. So beside an ensemble shorter sessions leave no time to
+/// find another server.
+pub(crate) const LEAST_TICKS: u32 = 3;
 
 /// The proven life of one session. Requests hold it without holding the session.
 #[derive(Debug)]
