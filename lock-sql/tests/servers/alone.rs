@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_lab::Proxy;
 use lock_sql::{
     Dialect,
-    client::{Connection, MySqlConnection, raw_sql},
+    client::{AssertSqlSafe, Connection, MySqlConnection, raw_sql},
 };
 
 use crate::servers::{Database, locks};
@@ -18,8 +18,12 @@ async fn a_row_that_is_locked_ends_no_short_lock_of_another_client() {
     let one = locks(&server.url()).await;
     let victim = one.lock("victim").unwrap().ttl(SHORT * 60).acquire().await.unwrap();
     let mut other = MySqlConnection::connect(&server.url()).await.unwrap();
-    let lock = "BEGIN; SELECT * FROM distlock_v1_entries WHERE name = 'victim' FOR UPDATE";
-    raw_sql(lock).execute(&mut other).await.unwrap();
+    // By its whole key: else the gaps beside the row are locked, too.
+    let lock = format!(
+        "BEGIN; SELECT * FROM distlock_v1_entries WHERE name = 'victim' AND token = {} FOR UPDATE",
+        victim.token()
+    );
+    raw_sql(AssertSqlSafe(lock)).execute(&mut other).await.unwrap();
     let two = locks(&server.url()).await;
     let guard = two.lock("mine").unwrap().ttl(SHORT).acquire().await.unwrap();
     // Its first renewal sweeps.
