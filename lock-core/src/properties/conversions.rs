@@ -118,7 +118,7 @@ async fn visit(
             let kind = guard.kind();
             room.visit(kind, guard.token()).await?;
             match kind {
-                Kind::Exclusive if turn % 2 == 0 => guard.downgrade().await?,
+                Kind::Exclusive if turn.is_multiple_of(2) => guard.downgrade().await?,
                 Kind::Shared => drop(guard.try_upgrade().await?),
                 _ => {}
             }
