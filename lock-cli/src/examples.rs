@@ -117,7 +117,7 @@ Examples:
 
 pub(crate) const CHECK: &str = "\
 Examples:
-  distlock check --store redis://10.0.0.1     all promises, usually in 20 to 40 s
+  distlock check --store redis://10.0.0.1     all promises, usually in 30 to 60 s
   distlock check --property loss --json       one promise of the usual store
   distlock check --store etcd://10.0.0.1 --store redis://10.0.0.2";
 

@@ -39,9 +39,9 @@ pub(crate) struct TokenFloor {
 /// Checks the promises of a store that is in use.
 ///
 /// The checks are those of distlock's own tests: holders that crash, networks that are cut (by a
-/// proxy in this process), contention, fencing tokens. They usually take 20 to 40 s per store, and
+/// proxy in this process), contention, fencing tokens. They usually take 30 to 60 s per store, and
 /// three minutes at the most. All names start with distlock-check and are removed at the end; no
-/// other name is touched. Redis keeps the last tokens of about 120 names of each run. Checks that
+/// other name is touched. Redis keeps the last tokens of about 200 names of each run. Checks that
 /// need a server of their own, such as a restart, are left out. Here --store may be given several
 /// times. Exits with 80 if a promise was broken.
 #[derive(Args, Debug)]
