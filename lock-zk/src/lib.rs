@@ -279,9 +279,9 @@
 //! from the beginning, behind the note and a newline: up to 15 earlier values, as long as those
 //! make no more than 16 KiB, and then the newest one as it is. The note has their lengths, in
 //! order, and the number of the first one (`{"holder":..,"since":..,"first":3,"values":[5,5,7]}`).
-//! A value has at most 512 KiB, and the description of a holder 64 KiB, since ZooKeeper breaks connections over larger requests (`jute.maxbuffer`, by default 1 MiB). The
-//! holder of a plain lock leads with an empty value, and a node of a foreign client with its data
-//! as a whole.
+//! A value has at most 512 KiB, and the description of a holder 64 KiB, since ZooKeeper breaks
+//! connections over larger requests (`jute.maxbuffer`, by default 1 MiB). The holder of a plain
+//! lock leads with an empty value, and a node of a foreign client with its data as a whole.
 //!
 //! A watch tells that a node has changed, but not how often. Then the observer reads the node, and
 //! the earlier values in it let the observer report each value in order. It always reports the

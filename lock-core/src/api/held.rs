@@ -128,9 +128,9 @@ impl Held {
     }
 
     /// Whether the store does not confirm renewals any more, so that the lock may soon be lost: five
-    /// eighths of its TTL are over without one. [`remaining`](Self::remaining) is the time that is left. False
-    /// again once a renewal is confirmed, and after the end. A lock with a fixed term, which nothing
-    /// renews, is never at risk.
+    /// eighths of its TTL are over without one. [`remaining`](Self::remaining) is the time that is
+    /// left. False again once a renewal is confirmed, and after the end. A lock with a fixed term,
+    /// which nothing renews, is never at risk.
     pub fn is_at_risk(&self) -> bool {
         let hold = &self.0;
         at_risk(hold.lease.validity(), &hold.client.home, hold.ttl, hold.term).is_some()

@@ -163,9 +163,7 @@ async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Checked {
         reports(&mut observer, Some((&old, b"old"))).await?;
         let heir = has_heir.then(|| tokio::spawn(there.campaign("heir")));
         wait_for_queue(&*b, &name, 1 + usize::from(has_heir)).await?;
-        let queue = soon("inspect", b.locks().inspect(&name)).await??;
-        let attempt = queue.first().and_then(|entry| entry.attempt).ok_or("no leader is shown")?;
-        ensure!(soon("revoke", b.locks().revoke(&name, attempt)).await??, "nothing was revoked");
+        revoke_first(&*b, &name).await?;
         let late = soon("proclaim", old.proclaim("late")).await?;
         let lost = matches!(late, Err(Error::Lost { reason: LossReason::EntryGone, .. }));
         ensure!(lost, "a proclamation of a deposed leader: {late:?}");

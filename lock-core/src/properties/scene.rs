@@ -104,6 +104,16 @@ pub(super) async fn wait_for_queue(
     soon(&format!("{length} in the queue of {name}"), queue_of(client, name, length)).await?
 }
 
+/// Takes the lock away from the first one that the store shows.
+pub(super) async fn revoke_first(client: &dyn Client, name: &LockName) -> Result<(), Failure> {
+    let queue = soon("inspect", client.locks().inspect(name)).await??;
+    let attempt = queue.first().and_then(|entry| entry.attempt).ok_or("no holder is shown")?;
+    match soon("revoke", client.locks().revoke(name, attempt)).await?? {
+        true => Ok(()),
+        false => Err("nothing was revoked".into()),
+    }
+}
+
 /// The same, as a promise of the property: a client has left, or was let in.
 pub(super) async fn queue_becomes(
     client: &dyn Client,

@@ -181,9 +181,7 @@ async fn one_of_its_locks_is_revoked(h: &dyn Harness) -> Checked {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let set = set(h, a.locks(), &names.each_ref())?.ttl(outlasting(h, &*a));
     let held = soon("a set", set.acquire()).await??;
-    let queue = soon("inspect", b.locks().inspect(&names[1])).await??;
-    let attempt = queue.first().and_then(|entry| entry.attempt).ok_or("no holder is shown")?;
-    ensure!(soon("revoke", b.locks().revoke(&names[1], attempt)).await??, "nothing was revoked");
+    revoke_first(&*b, &names[1]).await?;
     let lost = promised("the loss", held.lost()).await?;
     keeps!(lost == (names[1].clone(), LossReason::EntryGone), "told {lost:?}");
     ensure!(!held.is_valid(), "a set without one of its locks is valid");

@@ -53,7 +53,9 @@ impl Session {
             while attempts.len() < CHUNK
                 && let Some((_, attempt)) = due.pop_first()
             {
-                attempts.extend(Some(attempt).filter(|attempt| attempt.is_renewed(now)));
+                if attempt.is_renewed(now) {
+                    attempts.push(attempt);
+                }
             }
             if attempts.is_empty() {
                 break;

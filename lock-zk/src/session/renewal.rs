@@ -95,18 +95,18 @@ pub(crate) async fn follow(
     reconnected: Arc<Notify>,
     route: Arc<Route>,
 ) {
-    let ask = || ask_deployment(session.clone()).boxed().fuse();
+    let ask = |pause| {
+        let session = session.clone();
+        async move {
+            Clock::Boot.sleep(pause).await;
+            ask_deployment(session).await;
+        }
+        .boxed()
+        .fuse()
+    };
     // The question may get no answer, and in an ensemble so short a session proves nothing.
     let ask_again = || match session.upgrade().is_some_and(|alive| alive.deadline.must_be_alone()) {
-        true => {
-            let weak = session.clone();
-            async move {
-                Clock::Boot.sleep(AGAIN).await;
-                ask_deployment(weak).await;
-            }
-            .boxed()
-            .fuse()
-        }
+        true => ask(AGAIN),
         false => Fuse::terminated(),
     };
     let mut asking = ask_again();
@@ -133,7 +133,7 @@ pub(crate) async fn follow(
                 nodelay::set(&route.hosts).await;
                 trace::connected(STORE);
                 route.reach.works();
-                asking = ask();
+                asking = ask(Duration::ZERO);
                 reconnected.notify_one();
             }
             // `Closed` follows our own end of the session, which counted first.

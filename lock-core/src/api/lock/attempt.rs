@@ -159,13 +159,11 @@ async fn ask(client: &Client, request: Request, attempt: &mut Attempt) -> Result
     let again = waits.then(|| request.clone());
     let mut answer = client.driver.acquire(request, attempt.clone()).await;
     let Some(request) = again else { return answer };
-    // Another option stays wrong, however long it waits.
-    let differ = |answer: &Result<_>| matches!(answer, Err(Error::InvalidOption { option, .. }) if option == "permits");
-    if let (true, Err(error)) = (differ(&answer), &answer) {
+    if let Some(error) = differing(&answer) {
         trace::permits_differ(&request.name, error);
     }
     let mut pause = OTHER_PERMITS;
-    while differ(&answer) {
+    while differing(&answer).is_some() {
         client.heard.hear();
         tokio::select! {
             () = attempt.cancelled() => return answer,
@@ -177,6 +175,12 @@ async fn ask(client: &Client, request: Request, attempt: &mut Attempt) -> Result
         answer = client.driver.acquire(request.clone(), attempt.clone()).await;
     }
     answer
+}
+
+/// The error about another number of permits. Another option stays wrong, however long it waits.
+fn differing<T>(answer: &Result<T>) -> Option<&Error> {
+    let is_it = |error: &&Error| matches!(error, Error::InvalidOption { option, .. } if option == "permits");
+    answer.as_ref().err().filter(is_it)
 }
 
 async fn grant(
