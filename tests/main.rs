@@ -28,5 +28,6 @@ mod pages;
 mod runtimes;
 mod secrets;
 mod shutdown;
+mod slewed;
 mod tracing;
 mod waits;

@@ -70,8 +70,7 @@
 //! - If a server's clock jumps forward, locks and waiting attempts end early. Their owners learn it
 //!   from their next renewal, and until then two may hold one lock. Only tokens help against that.
 //!   If a server's clock is set back, a dead holder's lock stays for as much longer.
-//!   A failover is a jump by the difference of the two servers' clocks. A clock that is slewed by
-//!   more than 5 % ends the lock of a holder that is cut off before the holder stops.
+//!   A failover is a jump by the difference of the two servers' clocks.
 //! - A request that a stalled server or a broken connection left behind may run later: the entry
 //!   that it makes ends with its TTL.
 //! - On SQLite and MySQL a holder learns of a revoked lock by its next renewal: after an eighth of

@@ -12,8 +12,9 @@ use std::fmt;
 /// as far as [`Guarantees::fencing`](crate::Guarantees::fencing) promises rising tokens for the
 /// same fault.
 ///
-/// One more way is common to all stores, and not in any list: a process that is stopped for longer
-/// than its TTL writes late.
+/// Two more ways are common to all stores, and not in any list: a process that is stopped for longer
+/// than its TTL writes late; and a holder that is cut off stops late if the clocks of its machine and
+/// of the server run at speeds that differ by more than a twentieth, as `chronyd` slews by default.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -31,8 +32,7 @@ pub enum Overlap {
     /// Another node takes over without the newest writes.
     Failover,
     /// The clock that the server uses to end holds jumps forward, or another server takes over whose
-    /// clock is ahead. A clock that is slewed by more than a twentieth does the same to a holder
-    /// that is cut off.
+    /// clock is ahead.
     ClockJump,
     /// The cluster's leader stalls while it is cut off from the other nodes, and then confirms a
     /// renewal of a session that they have ended.

@@ -1,0 +1,44 @@
+//! Servers whose clocks run fast while they do not hear a holder.
+//!
+//! PostgreSQL is left out: its processes that run keep the clocks that they began with.
+#![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper", feature = "mysql"))]
+
+use std::time::{Duration, Instant};
+
+use lock_lab::{Proxy, Shift};
+
+use crate::support::{connect, start};
+
+const TTL: Duration = Duration::from_secs(6);
+
+on_every_server!(a_holder_stops_in_time, a_clock_of_twice_the_speed_overtakes_a_holder);
+test_on!("mysql" mysql a_holder_stops_in_time a_clock_of_twice_the_speed_overtakes_a_holder);
+
+/// Lets the server's clocks gain this part of the time from when a holder is cut off, and returns
+/// whether another client got the lock before the holder stopped.
+async fn overtaken(store: &str, gain: f64) -> bool {
+    let server = start(store).await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let (holder, other) = (connect(&server.url_via(&proxy)).await, connect(&server.url()).await);
+    let held = holder.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
+    proxy.cut();
+    let cut = Instant::now();
+    let end = cut + held.remaining();
+    let next = other.lock("orders").unwrap().ttl(TTL);
+    while next.try_acquire().await.unwrap().is_none() {
+        let ahead = Shift::ahead(cut.elapsed().mul_f64(gain));
+        server.move_clocks(ahead, ahead).unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Instant::now() < end
+}
+
+/// Every deadline is a twentieth of the TTL early.
+async fn a_holder_stops_in_time(store: &str) {
+    assert!(!overtaken(store, 0.045).await, "two held it");
+}
+
+/// What the pages say of a clock that is slewed by more than that.
+async fn a_clock_of_twice_the_speed_overtakes_a_holder(store: &str) {
+    assert!(overtaken(store, 1.0).await, "the clocks did not move");
+}
