@@ -103,7 +103,7 @@ impl<C: Link> Host<C> {
         let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::no_options)?;
         let refused = |why| Failure::Barred(refused_before(C::DIALECT, why));
         let list = login.options().map_err(refused)?;
-        let leaves_time = matches!(list.as_slice(), [first, _] if login.is_current(first));
+        let leaves_time = matches!(list.as_slice(), [first, _, _] if login.is_current(first));
         let mut part = leaves_time.then(|| limit.half());
         let mut last = Failure::down("no login to try");
         for options in list {

@@ -124,10 +124,10 @@ impl<O: Clone + std::fmt::Debug> Logins<O> {
 }
 
 impl<O: Clone + std::fmt::Debug> Login<'_, O> {
-    /// The options to try, in this order: the current ones, and the ones that the host accepted
-    /// last, if they are others. A new password may be in a file before the host knows it, or after.
-    /// Current ones that failed a moment ago are only tried if the host refuses the others,
-    /// too.
+    /// The options to try, in this order: the current ones, the ones that the host accepted last, if
+    /// they are others, and the current ones again: the host may learn a new password between the
+    /// two. A new password may be in a file before the host knows it, or after. Current ones that
+    /// failed a moment ago are only tried if the host refuses the others, too.
     ///
     /// # Errors
     ///
@@ -136,18 +136,20 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
         let (current, now) = (hash(&self.options), Clock::Boot.now());
         let mut state = lock(&self.logins.state);
         let other = state.accepted.clone().filter(|accepted| hash(accepted) != current);
+        let others = other.into_iter().flat_map(|other| [other, self.options.clone()]);
         let Some(last) = state.refused.as_mut().filter(|last| last.options == current) else {
-            return Ok([self.options.clone()].into_iter().chain(other).collect());
+            return Ok([self.options.clone()].into_iter().chain(others).collect());
         };
         if now >= last.until {
             // Logins that begin before this one ends do not repeat it.
             last.until = now + last.pause;
-            return Ok([self.options.clone()].into_iter().chain(other).collect());
+            return Ok([self.options.clone()].into_iter().chain(others).collect());
         }
-        match (other, &last.why) {
-            (Some(other), _) => Ok(vec![other, self.options.clone()]),
-            (None, None) => Ok(vec![self.options.clone()]),
-            (None, Some(why)) => Err(why.clone()),
+        let others: Vec<_> = others.collect();
+        match &last.why {
+            _ if !others.is_empty() => Ok(others),
+            None => Ok(vec![self.options.clone()]),
+            Some(why) => Err(why.clone()),
         }
     }
 
@@ -184,6 +186,9 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
         state.proven = None;
         state.accepted.take_if(|accepted| hash(accepted) == options);
         if options != current {
+            // The host has another password now, perhaps the current one: what it said before is no
+            // answer to the logins that run beside this one.
+            state.refused = None;
             return;
         }
         let last = state.refused.as_ref().filter(|last| last.options == options);
@@ -231,13 +236,14 @@ mod tests {
         first.accepted(&"old");
         drop(first);
         let next = login(&logins, "new").await;
-        assert_eq!(next.options().unwrap(), ["new", "old"]);
+        assert_eq!(next.options().unwrap(), ["new", "old", "new"]);
         next.refused(&"new", "no".to_owned());
         next.accepted(&"old");
         drop(next);
         let next = login(&logins, "new").await;
         assert_eq!(next.options().unwrap(), ["old", "new"], "a moment ago");
         next.refused(&"old", "no".to_owned());
+        assert_eq!(next.options().unwrap(), ["new"], "the host may have learned it since");
         next.refused(&"new", "no".to_owned());
         assert_eq!(next.options().unwrap_err(), "no");
         drop(next);
@@ -261,7 +267,7 @@ mod tests {
         let logins = Logins::default();
         login(&logins, "old").await.accepted(&"old");
         let next = login(&logins, "new").await;
-        assert_eq!(next.options().unwrap(), ["new", "old"]);
+        assert_eq!(next.options().unwrap(), ["new", "old", "new"]);
         next.unanswered(PAUSE);
         drop(next);
         let next = login(&logins, "new").await;
