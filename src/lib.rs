@@ -24,29 +24,20 @@
 //! | MySQL 8, or MariaDB 10.11 or newer | `mysql://HOST[:3306]/DB` | `mysql` | first come, first served, by polling; strict tokens | 2 messages; 1 per TTL/8 |
 //! | ZooKeeper 3.5 or newer | `zookeeper://HOST[:2181][,HOST..][/CHROOT]` | `zookeeper` | first come, first served, by push; strict tokens; survives the loss of a server where three vote | 3 requests; 8 to 16 small writes per TTL and TTL in use |
 //!
-//! All have exclusive and shared locks, semaphores, sets and elections. A store's promises depend
-//! on its deployment. The front page of each driver (`memory`, `etcd`, `redis`, `sql`, `zookeeper`)
-//! describes them under *Guarantees*, its options, the rights that it needs, and each request under
-//! *Implementation*.
+//! All have exclusive and shared locks, semaphores, sets and elections; the feature `all` turns on
+//! all seven. A store's promises depend on its deployment, and are a value: [`Locks::guarantees`].
+//! [`Connect::require`] refuses a store that promises less than a program needs. `docs/stores` in
+//! the repository has a page for each store: options, rights, promises, costs and limits. The front
+//! page of each driver (`memory`, `etcd`, `redis`, `sql`, `zookeeper`) says how it works.
 //!
-//! The feature `all` turns on all seven.
-//!
-//! A login is written `scheme://user:password@host`; a [`User`] and a [`Secret`] may also come from a
-//! file or a variable. Every store takes `?ttl=15s`, the default TTL
-//! of its locks. A driver can also be connected by its own type, `XLock::connect(XConfig)`, with a
-//! configuration from a URL, from a file (feature `serde`), or from the program's own client. The
-//! promises of a store are a value: [`Locks::guarantees`]. [`Connect::require`] refuses a store
-//! that promises less than a program needs.
+//! A login is written `scheme://user:password@host`; a [`User`] and a [`Secret`] may also come from
+//! a file or a variable. Every store takes `?ttl=15s`, the default TTL of its locks. A driver can
+//! also be connected by its own type, `XLock::connect(XConfig)`, with a configuration from a URL,
+//! from a file (feature `serde`), or from the program's own client.
 //!
 //! Two features are off by default: `serde` writes and reads tokens, names, entries and leaders,
 //! writes guarantees, and reads requirements, a [`StoreUrl`] and `XConfig`s from a configuration;
 //! with `stream` an [`Observer`] is a `futures_core::Stream`.
-//!
-//! To test code that locks, use the store in memory, its faults and a paused clock:
-//! `docs/testing.md` in the repository. The module [`driver`] is for authors of drivers.
-//!
-//! `docs/from-etcd-go.md` in the repository maps each error and call of etcd's Go package
-//! `concurrency` to one of this crate.
 //!
 //! # Where to look
 //!
@@ -63,6 +54,8 @@
 //! | tell whether the store is there | [`Locks::ping`], [`Locks::connection`], [`Locks::connections`] |
 //! | test code that locks | a store of the process, `memory:NAME`; `docs/testing.md` |
 //! | see or end what others hold | [`Locks::inspect`], [`Locks::names`], [`Locks::revoke`] |
+//! | write a driver | the module [`driver`] |
+//! | translate from etcd's Go package `concurrency` | `docs/from-etcd-go.md` |
 //!
 //! The pages in `docs/` are in the repository.
 //!

@@ -32,11 +32,8 @@
 //!
 //! # Options
 //!
-//! `memory:[NAME][?ttl=15s]`, or the fields of [`MemoryConfig`], which have the same names.
-//!
-//! | option | meaning | default |
-//! |---|---|---|
-//! | `ttl` | the TTL of a lock whose builder sets none, 200 ms to 24 h | `15s` |
+//! `memory:[NAME][?ttl=15s]`, or the fields of [`MemoryConfig`], which have the same names. The TTL
+//! is 200 ms to 24 h.
 //!
 //! # Store set-up and rights
 //!

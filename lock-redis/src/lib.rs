@@ -40,12 +40,11 @@
 //! | name resolver, password provider | options of a connection: [`RedisConfig::connection`] |
 //! | connections, pools | not used: closing them or dropping the client does not affect the locks, and [`Locks::close`](lock_core::Locks::close) does not affect them |
 //!
-//! A `MultiplexedConnection` or a `ConnectionManager` cannot be shared. Its receiver of pushes is
-//! fixed when it is made. Its limit of 500 ms would end requests that locks wait for. One that
+//! A `MultiplexedConnection` or a `ConnectionManager` cannot be shared: its receiver of pushes is
+//! fixed when it is made, its limit of 500 ms would end requests that locks wait for, and one that
 //! reconnects by itself would send a request after the server has ended its previous connection.
-//! Neither gives access to its `Client`: pass the client itself. Through a Unix socket, a request
-//! that a broken connection has left behind ends with its TTL, since all such connections have the
-//! same address.
+//! Pass the client itself. Through a Unix socket, a request that a broken connection has left
+//! behind ends with its TTL, since all such connections have the same address.
 //!
 //! The client's version must be the driver's: use `distlock::redis::client`, or the same major
 //! version of `redis`. TLS is a feature of that crate (`tokio-rustls-comp`). Your program switches
@@ -67,129 +66,73 @@
 //! deadline. The server ends a fixed term. In the simple mode there are exclusive locks only,
 //! without order, and waiters poll.
 //!
-//! - A failover, an eviction (`maxmemory-policy` other than `noeviction`) or a restart without
-//!   `appendfsync always` may lose locks that were granted. The fencing token covers that.
-//!   [`Guarantees::overlaps`](lock_core::Guarantees::overlaps) says which of these the server may
-//!   do: a failover if it has a replica or does not tell (`ROLE`), a restart unless each write is
-//!   on disk first.
-//! - A loss of keys may include the [token floor](lock_core::TokenFloor); then raise it again.
-//!   Clients of a version without a token floor ignore it. Tokens stay below 2^53.
-//! - In the simple mode a holder notices a revoked lock at its next renewal, every eighth of a TTL.
-//! - A hand-over never leaves the key free, so foreign clients that poll wait as long as clients of
-//!   distlock queue.
-//! - If the server's clock jumps forward, it ends locks and waiting attempts early. Their owners
-//!   are notified.
+//! [`Guarantees::overlaps`](lock_core::Guarantees::overlaps) says what the server may do, as
+//! deployed. The page `docs/stores/redis.md` of the repository has the promises, limits and costs
+//! in full, and what happens with Sentinel and with `wait_replicas`; `docs/stores/redis-cluster.md`
+//! says what differs in a Cluster.
 //!
 //! # Options
 //!
 //! `redis://[[user][:password]@]host[:port][/database]`, or `valkey://..`;
 //! `redis+sentinel://[[user][:password]@]sentinel[:port][,..]/service[/database]`;
-//! `redis+cluster://[[user][:password]@]host[:port][,..]`; each with `?option=value&..`
-//!
-//! | option | meaning | default |
-//! |---|---|---|
-//! | `ttl` | how long a lock outlives its last renewal, 200 ms to 24 h | `15s` |
-//! | `prefix` | prefix of every key | none |
-//! | `layout` | `escaped`: names are percent-encoded; `native`: names are keys as they are | `escaped` |
-//! | `mode` | `queue`, or `simple`: polling, exclusive locks only, without order, no companion keys except the fence | `queue` |
-//! | `wait_replicas` | how many replicas must have a grant and each renewal before it counts, 0 to 100 | `0` |
-//! | `tls`, `ca`, `cert`, `key`, `server_name` | see [`Tls`](lock_core::Tls): `off` or `verify` | `off` |
-//! | `user_file`, `user_env` | see [`User`](lock_core::User): read anew at each login | none |
-//! | `password_file`, `password_env` | see [`Secret`](lock_core::Secret): read anew at each login | none |
-//! | `sentinel_user`, `sentinel_user_file`, `sentinel_user_env`, `sentinel_password_file`, `sentinel_password_env` | the login at the sentinels | none |
-//! | `connect_timeout`, `request_timeout` | see [`Timeouts`](lock_core::Timeouts) | `3s`; a third of the TTL, 100 ms to 2 s |
-//!
-//! The fields of [`RedisConfig`] have the same names; [`Target`] names the servers.
+//! `redis+cluster://[[user][:password]@]host[:port][,..]`; each with `?option=value&..`. The fields
+//! of [`RedisConfig`] have the same names, and [`Target`] names the servers. `docs/stores/redis.md`
+//! has the table. [`Tls`](lock_core::Tls), [`Timeouts`](lock_core::Timeouts),
+//! [`User`](lock_core::User) and [`Secret`](lock_core::Secret) are those of all drivers.
 //!
 //! # Store set-up and rights
 //!
-//! Needs one server, the sentinels of a service, or some nodes of a cluster
-//! (`redis+cluster://host,host`): Redis 6.2, or one with the same protocol (`SET .. GET`). A node
-//! with `cluster-enabled yes` is refused as one server. A server that becomes a replica is an
-//! outage: the client reconnects, and resolves the host's name again, until it finds a primary. A
-//! server that refuses writes for a while (`MISCONF`, `NOREPLICAS`, `OOM`) is an outage, too.
-//!
-//! The user needs the lock's keys; the key of the token floor (`~?floor`, where `?` stands for the
-//! byte FF, with a prefix `~<prefix>?floor`), which all scripts but one use even if no floor was
-//! raised; `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe `UNSUBSCRIBE`); and
-//! scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is
-//! stopped at once. Without them it ends with its TTL. With `wait_replicas` it needs `WAIT`.
-//! `INFO`, `ROLE` and `CONFIG GET` may be forbidden: then less is known about the deployment. So may
-//! the clients' descriptions (`{distlock}?client:*`), which nothing depends on.
-//!
-//! ## Sentinel and replicas
-//!
-//! The client asks all sentinels at connect, takes the newest answer, and listens for a failover.
-//! After one, every attempt is checked on the new primary at once; a lock that is not known there
-//! is lost with [`LossReason::Failover`](lock_core::LossReason::Failover). From the first sign of a
-//! failover on, a lock counts only as long as the renewal before the last one grants, since the
-//! last one may not have been replicated, unless it is a third of a TTL or 10 s old by then. With
-//! `wait_replicas`, what replicas have not confirmed
-//! does not count at all: a lock that too few have is given back, and acquiring it fails.
+//! One server, the sentinels of a service, or some nodes of a cluster: Redis 6.2, or one with the
+//! same protocol (`SET .. GET`). The user needs the lock's keys; the key of the token floor
+//! (`~?floor`, where `?` stands for the byte FF, with a prefix `~<prefix>?floor`), which all
+//! scripts but one use even if no floor was raised; the channels `&distlock:*`; and scripts.
+//! `docs/stores/redis.md` has the lines of the ACL, also for sentinels.
 //!
 //! # Implementation
 //!
-//! ## Requests
+//! ## How it works
 //!
 //! The lock is a plain string key, exactly what `SET key token NX PX ttl` leaves, and it is
-//! released by compare-and-delete. So redis-py, redsync, redislock and hand-written scripts on the
-//! same key exclude distlock, and distlock excludes them. The queue is stored beside it. A release
-//! gives the key straight to the first waiter and notifies it by a push, so no waiter polls and
-//! none overtakes. One script call per verb: an uncontended acquire and release are two commands,
-//! for every kind of lock. One call every third of a TTL renews all locks and keeps all waiting
-//! attempts of a client alive (up to 1000 exclusive locks, or 200 others, leaders among them); it
-//! also repairs lost pushes. Each renewal of a waiter keeps its queue alive. It also removes dead
-//! attempts from the first 32 places and from one other page of 32, a different one each time.
+//! released by compare-and-delete. So clients of other languages on the same key exclude distlock,
+//! and distlock excludes them. The queue is stored beside it. A release gives the key straight to
+//! the first waiter and notifies it by a push, so no waiter polls and none overtakes. One script
+//! call per verb: an uncontended acquire and release are two commands, for every kind of lock. One
+//! call every third of a TTL renews up to 1000 exclusive locks, or 200 others, and keeps all
+//! waiting attempts of a client alive; it also repairs lost pushes. Each renewal of a waiter
+//! removes dead attempts from the first 32 places and from one other page of 32, a different one
+//! each time.
 //!
 //! Renewals, conversions, releases and revokes go first. At most 64 acquires and looks are in
 //! flight per client. More wait in this process, in order; one that is cancelled there is never
 //! sent. A connection counts as broken when the server is silent for a third of a TTL (100 ms to 2
-//! s), or does not answer one request for three times as long though it answers others. While an
-//! attempt waits or holds, a connection without an answer for 10 s is asked (`PING`). Up to 64
-//! releases at a time are sent one by one. While there are more, one command carries 200. So 10,000
-//! locks that are given back during an outage need some 110 commands after it.
-//!
-//! When waits end in vain, the client asks for one holder and for the places of the attempts that
-//! gave up: one command, and one for the holder's description. The cost does not grow with the
-//! queue, except for the search of a place in a list: places are found up to the 10,000th. Of
-//! several readers or holders of permits it names one.
-//!
-//! One command also takes [several locks](lock_core::LockSet), up to 200, in both modes. If one of
-//! them is not free, it changes nothing. Each is released by a command of its own, all at the same
-//! time.
+//! s), or does not answer one request for three times as long though it answers others. Up to 64
+//! releases at a time are sent one by one; while there are more, one command carries 200.
 //!
 //! Readers, and holders of permits, hold a name as a group. While the group has members, the lock's
 //! key has the group's value, so a foreign client sees an exclusive holder. The members hold only
 //! while the key has exactly that value: if it is deleted, evicted or overwritten, all of them lose
 //! the lock. Each member's share ends with its own TTL. A release lets in all waiters at the head
-//! of the queue that fit: one command, and one push each.
+//! of the queue that fit.
 //!
 //! An election is an exclusive lock with a value, which is stored beside its key and lives as long.
-//! Campaign, proclaim and resign are one command each. The script that makes a leader, changes its
-//! value or ends it also publishes that change, value included, on a channel of the name and the
-//! database. So a change costs one `PUBLISH` within the script, and observers need no request,
-//! however many there are. An observer subscribes and looks at the server in one flight. It looks
-//! again (two commands) when the leader's lock would expire, after a reconnect, when a push is
-//! missing, and every few seconds (2.5 to 5). Such a look finds each change that is not published:
-//! a leader that died (when its lock expires), a key that was deleted, and a holder without a
-//! value. Locks without a value publish nothing and know of no observers; the only holder of one
-//! leads with an empty value. A foreign holder has the token of the last grant, which is not
-//! greater than the next leader's. An observer that does not read gets the newest state when it
-//! reads again.
+//! The script that makes a leader, changes its value or ends it also publishes that change on a
+//! channel of the name and the database, so observers need no request, however many there are. An
+//! observer subscribes and looks at the server in one flight. It looks again (two commands) when
+//! the leader's lock would expire, after a reconnect, when a push is missing, and every 2.5 to 5 s.
+//! The only holder of a lock without a value leads with an empty one. A foreign holder has the
+//! token of the last grant.
 //!
 //! Each grant's token is the server's clock in microseconds, or the last token plus one, whichever
 //! is greater.
 //!
 //! [Names in use](lock_core::DistributedLock::names) come from a scan of all keys of the database
-//! (`SCAN`, twice). Every key that starts with the prefix and could be a lock's key counts,
-//! whatever its content: a foreign client's lock looks like any other key. So a database with other
-//! data needs a prefix. [Revoking](lock_core::DistributedLock::revoke) is one command, and a push
-//! to the client that loses the lock. If its answer is lost, the command is sent again. If it finds
+//! (`SCAN`, twice). Every key that starts with the prefix and could be a lock's key counts, so a
+//! database with other data needs a prefix. If the answer to a
+//! [revoke](lock_core::DistributedLock::revoke) is lost, the command is sent again. If it finds
 //! nothing then, the result is not known ([`Error::Unavailable`](lock_core::Error::Unavailable),
 //! effect unknown).
 //!
-//! Pushes need RESP3. If the server does not know it (`HELLO`), or does not let the user ask for
-//! it, pushes come on a second connection, which speaks RESP2. The requests are the same.
+//! Pushes need RESP3. Without it (`HELLO`) they come on a second connection, which speaks RESP2.
 //!
 //! Connecting loads the three scripts of an uncontended lock unless the server has them. Each other
 //! script is loaded when it is called first, by one more command.
@@ -215,9 +158,8 @@
 //! The fence expires a day after the last grant, so there are as many fences as names in a day
 //! (about 100 bytes each). The next token after that is the server's time. It is above the last
 //! token unless the server's clock was set back by more than has passed since: by a day at least.
-//! While a lock is held, a renewal keeps its fence, three times a day. A fence of an earlier
-//! version has no expiry. It gets one at the name's next grant, or at such a renewal. Queues expire
-//! two days after the last renewal of any waiter.
+//! While a lock is held, a renewal keeps its fence, three times a day. Queues expire two days after
+//! the last renewal of any waiter.
 
 mod acquire;
 mod config;
