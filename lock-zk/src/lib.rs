@@ -59,17 +59,13 @@
 //! ## What a TTL means here
 //!
 //! ZooKeeper's timeout belongs to the session, so a client has one session per TTL in use, at most
-//! eight. The server clamps timeouts (by default to 2 to 20 ticks of 2 s). [`ZkLock::connect`] asks
-//! it for the range, and a TTL outside of the range is an error that names it. The server notices a
-//! dead client at the first tick after its TTL;
-//! [`expiry_slack`](lock_core::Guarantees::expiry_slack) says how much later that may be.
-//!
-//! When a session is given up, the deadlines of its holders have passed, its waiters get an error
-//! at once, and the next acquire opens a new session. ZooKeeper tells no client when it last heard
-//! of another client's session, so `inspect` does not show
-//! [`Entry::ttl_left`](lock_core::Entry::ttl_left). Nor does it record when a node was deleted:
-//! `inspect` knows the time of a grant only of a holder that is alone in the queue since it came,
-//! and of permits that other attempts may have seen waiting.
+//! eight. [`ZkLock::connect`] asks the server for the range of its timeouts, and a TTL outside of
+//! it is an error that names it. The server notices a dead client at the first tick after its TTL;
+//! [`expiry_slack`](lock_core::Guarantees::expiry_slack) says how much later that may be. ZooKeeper
+//! tells no client when it last heard of another client's session, nor when a node was deleted. So
+//! `inspect` shows no [`ttl_left`](lock_core::Entry::ttl_left), and the time of a grant only of a
+//! holder that is alone in the queue since it came, and of permits that other attempts may have
+//! seen waiting.
 //!
 //! ## What moves a deadline
 //!
@@ -77,19 +73,10 @@
 //! that is cut off answers reads for `syncLimit` ticks. So a renewal is a write, a transaction that
 //! asks for the locks' directory and changes nothing, and it takes three answered requests to move
 //! a deadline: `session/proof.rs` has the rule and what it relies on, and a program model in
-//! `tests/model` tries it. Beside a standalone server any answer proves its send time, and a
-//! renewal is a read. A server counts as standalone only if it says so (`srvr`) and has no members
-//! in its configuration.
-//!
-//! - **A deadline is a tick and two renewals older than the last answer.** With the usual tick of 2
-//!   s, a lock of 15 s has about 9 s or more left, and a lock of four ticks about two ticks. An
-//!   outage may last that long.
-//! - **The tick must be known, or guessed too long.** The command `conf` tells it. Otherwise it is
-//!   half of the shortest session timeout or a twentieth of the longest, whichever is longer, and
-//!   at least 3 s unless the longest timeout is ten times the shortest, as it is by default. The
-//!   guess is too short only if `minSessionTimeout` and `maxSessionTimeout` are both set to less
-//!   than their defaults. It is far too long if only `maxSessionTimeout` is set, and to much more.
-//!   In both cases give the option `tick`. It does not make a tick shorter that the servers tell.
+//! `tests/model` tries it. A deadline is a tick and two renewals older than the last answer, so the
+//! tick must be known, or guessed too long. Beside a standalone server any answer proves its send
+//! time, and a renewal is a read. A server counts as standalone only if it says so (`srvr`) and has
+//! no members in its configuration.
 //!
 //! One class of overlaps is left. A leader stalls while renewals are on their way, and answers two
 //! of them before it pings its followers. Then it stalls again, or is cut off from the client's
