@@ -16,8 +16,7 @@ use crate::{
 
 const DEFAULT_PORT: u16 = 2379;
 
-/// How to reach etcd, and how names become keys. [The front page](crate#options) lists the options
-/// of a URL.
+/// How to reach etcd, and how names become keys. `docs/stores/etcd.md` lists the options of a URL.
 ///
 /// ```
 /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }

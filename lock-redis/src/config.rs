@@ -218,7 +218,7 @@ impl RedisConfig {
         self
     }
 
-    /// Reads a URL; [the front page](crate#options) lists its options.
+    /// Reads a URL; `docs/stores/redis.md` lists its options.
     ///
     /// # Errors
     ///

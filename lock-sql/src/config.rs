@@ -106,7 +106,7 @@ impl SqlConfig {
         Self { target, ttl: None }
     }
 
-    /// Reads a URL; [the front page](crate#options) lists its options.
+    /// Reads a URL; `docs/stores/sql.md` lists its options.
     ///
     /// # Errors
     ///

@@ -39,8 +39,8 @@ impl Access {
     }
 }
 
-/// How to reach ZooKeeper, and the directory of the locks. [The front page](crate#options) lists
-/// the options of a URL.
+/// How to reach ZooKeeper, and the directory of the locks. `docs/stores/zookeeper.md` lists the
+/// options of a URL.
 ///
 /// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
 /// and `tick` as in a URL. `Debug` does not show the password.
