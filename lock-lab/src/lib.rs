@@ -68,40 +68,29 @@
 //! can demand logins, too: [`Etcd::demand_logins`], `user` and `password` of a Redis, `login` of a
 //! [`ZooKeeper`]; databases always do. The lab's own requests go on without either.
 //!
-//! # Many tests in one program
+//! # What tests need
 //!
 //! A [`Pool`] hands a server from test to test. [`in_own_process`] gives a test a process of its
-//! own.
-//!
-//! # What is missing
-//!
-//! Each kind of server has an `installed`, such as [`Redis::installed`]: it checks that this
-//! machine has all that the server needs. [`Network::available`] does the same for networks.
-//! [`etcdctl`], [`python_with_redis`] and [`python_with_kazoo`] find foreign clients. The errors
-//! name the missing part and the command that installs it.
+//! own. Each kind of server has an `installed`, such as [`Redis::installed`], and networks have
+//! [`Network::available`]; [`etcdctl`], [`python_with_redis`] and [`python_with_kazoo`] find
+//! foreign clients. The errors name the missing part and the command that installs it.
 //!
 //! # What stays behind
 //!
 //! Nothing of a server. Dropping a server kills it and deletes its data, also when a test panics.
-//! If this whole process is killed with SIGKILL, a watcher beside each server sees its pipe close
-//! and does the same. Only 56 bytes of System V shared memory can stay then: of a PostgreSQL that
-//! was just starting, or that had restarted itself because one of its processes was killed.
-//!
-//! Nothing of a network, at any end of this process: its namespaces have no names, and the kernel
-//! removes them with their last process.
+//! If this whole process is killed with SIGKILL, a watcher beside each server does the same; only
+//! 56 bytes of System V shared memory of a PostgreSQL can stay then. Nothing of a network, at any
+//! end of this process: its namespaces have no names.
 //!
 //! The first MariaDB and the first PostgreSQL of a release leave a template on the machine, so that
 //! later ones start sooner: `lock-lab-templates-<uid>` in the folder for temporary files, 25 MB
 //! each. It may be deleted at any time.
 //!
-//! # As root
+//! # The machine
 //!
-//! MariaDB and PostgreSQL refuse to run as root. If the lab is root, they run as the user of their
-//! package, or else as `nobody`. That user must be able to reach the folder for temporary files.
-//!
-//! # Linux only
-//!
-//! The processes of a server are found in `/proc`. Clocks are moved on x86_64 only.
+//! Linux: the processes of a server are found in `/proc`. Clocks are moved on x86_64 only. MariaDB
+//! and PostgreSQL refuse to run as root: if the lab is root, they run as the user of their package,
+//! or else as `nobody`, who must be able to reach the folder for temporary files.
 
 mod account;
 mod any;
