@@ -2,6 +2,8 @@
 //! node is created, its creator learns of an error, and nobody leads), CURATOR-678 (a release fails
 //! with its connection, and the lock stays taken).
 
+use std::time::Duration;
+
 use tokio::time::timeout;
 
 use super::{
@@ -129,7 +131,7 @@ async fn of_a_release(h: &dyn Harness) -> Checked {
     let next = lock(h, &*b, &name)?.ttl(long(h, &*b)).acquire();
     let mut next = Box::pin(promised("the next grant", next));
     // A release that found no idle connection has not reached the store: a login gets no answer.
-    let granted = timeout(PATIENCE / 4, &mut next).await;
+    let granted = timeout(Duration::from_secs(5), &mut next).await;
     a.lose_replies().await?;
     let next = match granted {
         Ok(granted) => granted,

@@ -11,7 +11,7 @@ use super::{Client, Failure, Harness, Late, Missed, Outcome, as_mutex::Mutex};
 use crate::{Error, Fairness, LockGuard, LockKind, LockName, Result};
 
 /// The limit for everything that should be quick; only a check that fails waits this long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A name that was never used before.
 pub(super) fn fresh(tag: &str) -> LockName {
