@@ -2,7 +2,7 @@
 
 use std::{
     panic::Location,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -18,7 +18,6 @@ use crate::{
         conversion::HeldAs,
         drain::Drain,
         ended_waits::EndedWaits,
-        later::Later,
         runtime::HomeRuntime,
     },
 };
@@ -33,7 +32,6 @@ pub(crate) struct Client {
     pub(crate) alarm: Arc<Alarm<Hold>>,
     pub(crate) home: Arc<HomeRuntime>,
     pub(crate) ended_waits: EndedWaits,
-    pub(crate) returns: Later<Returned>,
     pub(crate) heard: Arc<Heard>,
     pub(crate) drain: Arc<Drain>,
     pub(super) reach: Reach,
@@ -56,18 +54,21 @@ pub(crate) struct Hold {
     pub(crate) term: Term,
     pub(crate) granted: Instant,
     /// The end of the minimum hold time, once the caller has the grant.
-    pub(crate) floor: OnceLock<Instant>,
+    pub(crate) least: OnceLock<Instant>,
     /// The end of the maximum hold time.
     pub(crate) cap: Instant,
     pub(crate) slot: Slot,
+    /// Set if it is given back at a later time.
+    pub(crate) later: Mutex<Option<Later>>,
 }
 
-/// A grant that is given back later.
-pub(crate) enum Returned {
-    /// A lost grant, given back after a margin for its holder to stop.
-    Lost(Arc<Hold>),
-    /// A grant that its holder has finished with. The sender reports the end, if the holder waits.
-    Kept(Arc<Hold>, oneshot::Sender<Result<()>>),
+/// How a grant is given back later. It keeps the grant alive until then.
+pub(crate) struct Later {
+    pub(crate) grant: Arc<Hold>,
+    pub(crate) at: Instant,
+    /// Of a grant that its holder has finished with: reports the end, if the holder waits. `None`
+    /// for a lost grant, which is given back after a margin for its holder to stop.
+    pub(crate) told: Option<oneshot::Sender<Result<()>>>,
 }
 
 impl Client {
@@ -86,10 +87,9 @@ impl Client {
         Self {
             driver: Arc::new(driver),
             clock,
-            alarm: Alarm::start(clock, &home.runtime, None),
+            alarm: home.another_alarm(),
             home,
             ended_waits: EndedWaits::default(),
-            returns: Later::default(),
             heard: Arc::new(Heard::new(clock)),
             drain: Arc::default(),
             reach,

@@ -4,8 +4,8 @@ use std::{fmt, ops::Deref, sync::Arc};
 
 use crate::{
     BoxFuture, Error, Held, Instant, Kind, LockKind, LossReason, Result, Ticket,
-    api::client::Hold,
-    driver::trace,
+    api::{client::Hold, hold::Ending},
+    driver::{trace, validity::Why},
     machine::{conversion::Beginning, drain::Stay, finish::Finishing},
 };
 
@@ -32,24 +32,19 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
-    /// The guard of a new grant.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained. It comes after
-    /// the lock was given back: the process may end with it.
+    /// The guard of a new grant; an error if the connection is being drained. It comes after the
+    /// lock was given back: the process may end with it.
     pub(crate) async fn of_grant(held: Held) -> Result<Self> {
-        let hold = held.0.clone();
-        match hold.client.drain.enter() {
-            Some(stay) => Ok(Self::counted(held, stay)),
-            None => {
-                if hold.end() {
-                    // A failure is traced.
-                    let _ = hold.clone().give_back(None).await;
-                }
-                Err(hold.client.drained_error())
-            }
+        let client = held.0.client.clone();
+        let stay = client.drain.enter();
+        let is_refused = stay.is_none();
+        let guard = Self { held, counts: true, stay };
+        if is_refused {
+            // A failure is traced.
+            let _ = guard.release().await;
+            return Err(client.drained_error());
         }
+        Ok(guard)
     }
 
     /// A guard that is already counted for its grant and for the client.
@@ -61,10 +56,10 @@ impl LockGuard {
         self.held.0.granted
     }
 
-    /// Keeps the lock until then, even if it is given back earlier.
-    pub(crate) fn keep_until(&self, floor: Instant) {
+    /// Holds the lock at least until then, even if it is given back earlier.
+    pub(crate) fn at_least(&self, until: Instant) {
         // Set once for each grant.
-        let _ = self.held.0.floor.set(floor);
+        let _ = self.held.0.least.set(until);
     }
 
     /// A view of the lock that can be passed on; it does not hold the lock.
@@ -139,18 +134,16 @@ impl LockGuard {
 
     /// Gives back a grant that was not collected, and returns the error for its caller.
     pub(crate) fn not_collected(mut self) -> Error {
-        let hold = self.held.0.clone();
-        let last = self.leave();
-        if last && hold.lease.validity().lose(LossReason::NotCollected) {
-            hold.client.alarm.remove(&*hold);
-            hold.client.home.runtime.spawn(hold.clone().give_back(self.stay.take()));
-        }
+        drop(self.finish(Why::Lost(LossReason::NotCollected)));
+        let hold = &self.held.0;
         hold.loss_error(hold.lease.validity().loss().unwrap_or(LossReason::NotCollected))
     }
 
-    /// Whether this was the last guard of its grant.
-    fn leave(&mut self) -> bool {
-        std::mem::take(&mut self.counts) && self.held.0.held_as.leave()
+    /// Ends this guard; the last one of a grant ends the hold. Every end goes this way, and goes on
+    /// if the result is dropped. `None` if other guards hold the grant, or it had ended before.
+    fn finish(&mut self, why: Why) -> Option<Ending> {
+        let last = std::mem::take(&mut self.counts) && self.held.0.held_as.leave();
+        last.then(|| self.held.0.finish(why, &mut self.stay)).flatten()
     }
 
     /// Releases the lock and waits until the store has confirmed. If an [`Owner`](crate::Owner)
@@ -172,23 +165,20 @@ impl LockGuard {
     /// Dropping the future does not stop the release: it goes on in the background.
     pub async fn release(mut self) -> Result<()> {
         let hold = self.held.0.clone();
-        let released = self.released(hold.clone()).await;
+        let released = self.released(&hold).await;
         hold.client.after_loss(&released).await;
         released
     }
 
-    async fn released(&mut self, hold: Arc<Hold>) -> Result<()> {
+    async fn released(&mut self, hold: &Arc<Hold>) -> Result<()> {
         hold.check_all()?;
-        if !self.leave() {
-            return Ok(());
-        }
-        let released = match hold.kept_until() {
-            Some(until) => hold.release_at(until).await,
-            None if hold.end() => giving_back(hold, self.stay.take()).await,
-            // Lost between the check and here.
+        match self.finish(Why::Released) {
+            Some(ending) => {
+                ending.confirmed().await.map_err(|error| hold.told("release", error))
+            }
+            // It may be lost since the check.
             None => hold.check(),
-        };
-        released.map_err(|error| self.held.0.told("release", error))
+        }
     }
 
     /// Leaves the lock to another process, or to another part of this one, that adopts it with
@@ -241,22 +231,15 @@ impl LockGuard {
             return refused("leave a lock to another process that its owner holds more than once");
         }
         self.counts = false;
-        if !hold.lease.validity().release() {
+        if !hold.end(Why::Released) {
             // Lost between the check and here.
             let reason = hold.lease.validity().loss();
             return Err(hold.loss_error(reason.unwrap_or(LossReason::EntryGone)));
         }
-        hold.client.alarm.remove(&*hold);
         let home = hold.client.home.clone();
         let left = Finishing::new(&home, leave(hold, self.stay.take())).await;
         left.map_err(|error| self.held.0.told("detach", error))
     }
-}
-
-/// Not `async`: so the work is compiled in this crate alone.
-fn giving_back(hold: Arc<Hold>, stay: Option<Stay>) -> Finishing<()> {
-    let home = hold.client.home.clone();
-    Finishing::new(&home, hold.give_back(stay))
 }
 
 /// Asks the store to keep the lock for the ticket.
@@ -284,18 +267,7 @@ impl Deref for LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if !self.leave() {
-            return;
-        }
-        let hold = &self.held.0;
-        match hold.kept_until() {
-            Some(until) => drop(hold.clone().release_at(until)),
-            None if hold.end() => {
-                let release = hold.clone().give_back(self.stay.take());
-                hold.client.home.runtime.spawn(release);
-            }
-            None => {}
-        }
+        drop(self.finish(Why::Released));
     }
 }
 

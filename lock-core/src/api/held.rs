@@ -4,7 +4,7 @@ use std::{
     any::Any,
     fmt,
     future::Future,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -39,8 +39,10 @@ impl Held {
         cap: Instant,
     ) -> Self {
         let (held_as, slot) = (HeldAs::new(kind), Slot::new());
-        let (granted, floor) = (client.clock.now(), OnceLock::new());
-        let hold = Hold { client, name, held_as, lease, ttl, term, granted, floor, cap, slot };
+        let granted = client.clock.now();
+        let (least, later) = (OnceLock::new(), Mutex::default());
+        let hold =
+            Hold { client, name, held_as, lease, ttl, term, granted, least, cap, slot, later };
         let hold = Arc::new(hold);
         // First: the alarm is set to a deadline that no shortening passes by.
         let watcher: Arc<dyn Watcher> = hold.clone();

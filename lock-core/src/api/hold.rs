@@ -1,18 +1,23 @@
 //! Deadlines of a grant, and its end: lost, given back, given back later, or closed.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::oneshot;
 
 use crate::{
     Error, Instant, LossReason, Result, Term, Ticket, Validity,
-    api::client::{Client, Hold, Returned},
+    api::client::{Client, Hold, Later},
     deadline,
-    driver::{duration::shown, trace, validity::Watcher},
+    driver::{
+        duration::shown,
+        trace,
+        validity::{Watcher, Why},
+    },
+    keep::poison::lock,
     machine::{
         alarm::{HasSlot, Slot, Watched},
         drain::Stay,
+        finish::Finishing,
     },
 };
 
@@ -28,11 +33,8 @@ impl Hold {
         self.validity().until().min(self.cap)
     }
 
-    /// Ends the grant if its deadline has passed, also when the alarm has not rung yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`] if the grant is over.
+    /// Ends the grant if its deadline has passed, also when the alarm has not rung yet; an error if
+    /// it is over.
     pub(crate) fn check(self: &Arc<Self>) -> Result<()> {
         if self.client.home.now() >= self.until() {
             self.expire();
@@ -77,10 +79,9 @@ impl Hold {
             Term::Fixed => LossReason::TermOver,
             Term::Renewed => LossReason::Expired,
         };
-        if !self.validity().lose(reason) {
+        if !self.end(Why::Lost(reason)) {
             return;
         }
-        self.client.alarm.remove(&**self);
         let margin = deadline::margin(self.ttl);
         let pause = match reason {
             LossReason::Expired if self.lease.ends_by_itself() => return,
@@ -90,21 +91,34 @@ impl Hold {
             // before this holder notices its loss.
             _ => margin,
         };
-        self.clone().give_back_at(self.client.home.now() + pause);
+        self.give_back_at(self.client.home.now() + pause, None);
     }
 
-    /// Until when the grant is kept although its holder gave it back; `None` if it may go at once.
-    pub(crate) fn kept_until(&self) -> Option<Instant> {
-        self.floor.get().copied().filter(|floor| *floor > self.client.home.now())
-    }
-
-    /// Ends the grant as released; returns false if it had ended before.
-    pub(crate) fn end(&self) -> bool {
-        let first = self.validity().release();
+    /// Ends the grant; returns false if it had ended before.
+    pub(crate) fn end(&self, why: Why) -> bool {
+        let first = self.validity().end(why);
         if first {
             self.client.alarm.remove(self);
+            self.forget_later();
         }
         first
+    }
+
+    /// Ends the grant for its holder, and gives it back: at once, or when its minimum hold time is
+    /// over. Until then it is still valid and renewed. Dropping the result stops neither. `None` if
+    /// the grant had ended before.
+    pub(crate) fn finish(self: &Arc<Self>, why: Why, stay: &mut Option<Stay>) -> Option<Ending> {
+        let now = self.client.home.now();
+        let least = self.least.get().filter(|least| **least > now && why == Why::Released);
+        if let Some(least) = least {
+            let (told, released) = oneshot::channel();
+            self.give_back_at(*least, Some(told));
+            return Some(Ending::Later(self.clone(), released));
+        }
+        self.end(why).then(|| {
+            let work = self.clone().give_back(stay.take());
+            Ending::Now(Finishing::new(&self.client.home, work))
+        })
     }
 
     /// Removes the grant's entry from the store. A drain waits for it if it has a `stay`.
@@ -120,27 +134,78 @@ impl Hold {
     }
 
     /// Traces the result of a release.
-    pub(crate) fn trace_release(&self, result: &Result<()>) {
+    fn trace_release(&self, result: &Result<()>) {
         match result {
             Ok(()) => trace::released(&self.name, self.lease.token()),
             Err(error) => trace::release_failed(&self.name, self.lease.token(), error),
         }
     }
+
+    /// The alarm gives it back at `at`: no task and no timer waits for each grant.
+    fn give_back_at(self: &Arc<Self>, at: Instant, told: Option<oneshot::Sender<Result<()>>>) {
+        let mut later = lock(&self.later);
+        // A loss comes first: it gives back, or there is nothing to give back.
+        if told.is_some() && self.validity().has_ended() {
+            return;
+        }
+        *later = Some(Later { grant: self.clone(), at, told });
+        drop(later);
+        self.set_alarm();
+        // The runtime may have ended before the alarm had it.
+        if self.client.home.check().is_err() {
+            self.forget_later();
+        }
+    }
+
+    fn forget_later(&self) {
+        lock(&self.later).take();
+    }
+
+    fn set_alarm(self: &Arc<Self>) {
+        if let Some(next) = self.next_ring() {
+            self.client.alarm.add(self, next);
+        }
+    }
+
+    /// When the alarm must ring next: at the deadline, or when the grant is given back.
+    fn next_ring(&self) -> Option<Instant> {
+        let later = lock(&self.later).as_ref().map(|later| later.at);
+        let until = (!self.validity().has_ended()).then(|| self.until());
+        until.into_iter().chain(later).min()
+    }
 }
 
 impl Watched for Hold {
-    fn ring(self: Arc<Self>, _now: Instant) -> Option<Instant> {
-        if self.validity().has_ended() || self.check().is_err() {
+    fn ring(self: Arc<Self>, now: Instant) -> Option<Instant> {
+        if !self.validity().has_ended() && self.check().is_err() {
+            // The alarm is set for what follows.
             return None;
         }
-        Some(self.until())
+        let has_ended = self.validity().has_ended();
+        let is_due = |later: &mut Later| later.at <= now || has_ended && later.told.is_some();
+        let due = lock(&self.later).take_if(is_due);
+        let Some(Later { grant, told, .. }) = due else { return self.next_ring() };
+        // A grant that was kept, and lost meanwhile by the store's word, has no entry.
+        if told.is_none() || self.end(Why::Released) {
+            self.client.home.runtime.spawn(async move {
+                let released = grant.give_back(None).await;
+                // Its holder may have stopped waiting. A failure is traced.
+                let _ = told.map(|told| told.send(released));
+            });
+        }
+        None
+    }
+
+    fn silenced(self: Arc<Self>) {
+        // It must not keep the client alive, which owns it.
+        self.forget_later();
     }
 }
 
 impl Watcher for Hold {
     fn shortened(self: Arc<Self>) {
         // If it has ended since, the alarm finds that out.
-        self.client.alarm.add(&self, self.until());
+        self.set_alarm();
     }
 }
 
@@ -150,28 +215,27 @@ impl HasSlot for Hold {
     }
 }
 
-impl Hold {
-    /// Gives a lost grant back at `at`.
-    pub(crate) fn give_back_at(self: Arc<Self>, at: Instant) {
-        self.client.clone().return_at(at, Returned::Lost(self));
-    }
+/// The end of a hold, on its way to the store. It goes on if this is dropped.
+pub(crate) enum Ending {
+    Now(Finishing<()>),
+    /// When the minimum hold time is over.
+    Later(Arc<Hold>, oneshot::Receiver<Result<()>>),
+}
 
-    /// Keeps a grant that its holder has finished with, and releases it at `at`, also if the future
-    /// is not polled.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`](crate::Error::Lost) if it is lost before,
-    /// [`Error::Closed`](crate::Error::Closed) if the client's runtime ends before.
-    pub(crate) fn release_at(self: Arc<Self>, at: Instant) -> impl Future<Output = Result<()>> {
-        let (done, released) = oneshot::channel();
-        self.client.clone().return_at(at, Returned::Kept(self.clone(), done));
-        async move {
-            tokio::select! {
+impl Ending {
+    /// Waits until the store has confirmed. The error is [`Error::Lost`] if a grant that is kept is
+    /// lost before, and [`Error::Closed`] if the client's runtime ends before.
+    pub(crate) async fn confirmed(self) -> Result<()> {
+        match self {
+            Self::Now(release) => release.await,
+            Self::Later(grant, released) => tokio::select! {
                 biased;
-                released = released => released.unwrap_or_else(|_| Err(self.client.home.closed())),
-                reason = self.lease.validity().lost() => Err(self.loss_error(reason)),
-            }
+                // First: a loss forgets the release.
+                reason = grant.validity().lost() => Err(grant.loss_error(reason)),
+                released = released => {
+                    released.unwrap_or_else(|_| Err(grant.client.home.closed()))
+                }
+            },
         }
     }
 }
@@ -205,89 +269,18 @@ impl Client {
 
     async fn give_all_back(&self) -> Result<()> {
         let mut held = self.alarm.drain();
-        // Before the request: no client must be granted a lock that still counts as held here.
-        held.retain(|grant| grant.lease.validity().lose(LossReason::Closed));
-        // These would be given back later: the close does it now.
-        held.extend(self.returns.drain().filter_map(Returned::closed));
+        held.retain(|grant| {
+            // Before the request: no client must be granted a lock that still counts as held here.
+            let ends = grant.validity().lose(LossReason::Closed);
+            // A lost grant would be given back later: the close does it now.
+            let later = lock(&grant.later).take();
+            ends || later.is_some_and(|later| later.told.is_none())
+        });
         let closed = tokio::time::timeout(CLOSE_LIMIT, self.driver.close()).await;
         let closed = closed.unwrap_or_else(|_| {
             Err(self.unavailable("close", format!("not confirmed within {}", shown(CLOSE_LIMIT))))
         });
         held.iter().for_each(|grant| grant.trace_release(&closed));
         closed
-    }
-
-    fn return_at(self: &Arc<Self>, at: Instant, grant: Returned) {
-        let mut due = self.returns.due();
-        if due.add(at, grant) {
-            self.returns.earlier.notify_one();
-        } else {
-            drop(due);
-            self.home.runtime.spawn(give_back_all(Task(Some(self.clone()))));
-        }
-    }
-}
-
-impl Returned {
-    /// A failure is traced.
-    async fn give_back(self) {
-        match self {
-            Self::Lost(grant) => drop(grant.give_back(None).await),
-            Self::Kept(grant, done) => {
-                let released = match grant.check() {
-                    Ok(()) if grant.end() => grant.give_back(None).await,
-                    Ok(()) => grant.check(),
-                    lost => lost,
-                };
-                // Its holder may have stopped waiting.
-                let _ = done.send(released);
-            }
-        }
-    }
-
-    /// Ends the delay, as the client is being closed, and notifies a waiting holder. Returns a lost
-    /// grant, which is still to be given back.
-    fn closed(self) -> Option<Arc<Hold>> {
-        match self {
-            Self::Lost(grant) => Some(grant),
-            Self::Kept(grant, done) => {
-                let _ = done.send(grant.check());
-                None
-            }
-        }
-    }
-}
-
-/// The client of the task while it runs.
-struct Task(Option<Arc<Client>>);
-
-impl Drop for Task {
-    /// The runtime ended before the task: the remaining grants end with their TTL. They must not
-    /// keep the client alive, which owns them.
-    fn drop(&mut self) {
-        if let Some(client) = self.0.take() {
-            let left = std::mem::take(&mut *client.returns.due());
-            drop(left);
-        }
-    }
-}
-
-async fn give_back_all(mut task: Task) {
-    let Some(client) = task.0.clone() else { return };
-    let mut under_way = FuturesUnordered::new();
-    loop {
-        let Some(next) = client.returns.due().next(under_way.len()) else {
-            // Another task may be started from now on.
-            task.0 = None;
-            return;
-        };
-        tokio::select! {
-            () = client.clock.sleep_until(next) => {
-                let due = client.returns.due().take(client.clock.now());
-                under_way.extend(due.map(Returned::give_back));
-            }
-            Some(()) = under_way.next() => {}
-            () = client.returns.earlier.notified() => {}
-        }
     }
 }

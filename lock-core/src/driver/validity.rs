@@ -24,7 +24,7 @@ pub struct Validity(Arc<State>);
 struct State {
     name: LockName,
     until: AtomicU64,
-    end: OnceLock<End>,
+    end: OnceLock<Why>,
     ended: Notify,
     watcher: OnceLock<Weak<dyn Watcher>>,
 }
@@ -35,8 +35,9 @@ pub(crate) trait Watcher: Send + Sync {
     fn shortened(self: Arc<Self>);
 }
 
+/// Why a grant ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum End {
+pub(crate) enum Why {
     Lost(LossReason),
     Released,
 }
@@ -79,23 +80,21 @@ impl Validity {
     /// Ends the grant as lost. Only the first end counts: this does nothing after a release.
     /// Returns whether it was the first end.
     pub fn lose(&self, reason: LossReason) -> bool {
-        let first = self.end(End::Lost(reason));
-        // A close is a release, and traced as one.
-        if first && reason != LossReason::Closed {
-            trace::lost(&self.0.name, reason);
-        }
-        first
+        self.end(Why::Lost(reason))
     }
 
-    /// Ends the grant as released. Returns whether it was the first end.
-    pub(crate) fn release(&self) -> bool {
-        self.end(End::Released)
-    }
-
-    fn end(&self, end: End) -> bool {
-        let first = self.0.end.set(end).is_ok();
+    /// Ends the grant. Returns whether it was the first end.
+    pub(crate) fn end(&self, why: Why) -> bool {
+        let first = self.0.end.set(why).is_ok();
         if first {
             self.0.ended.notify_waiters();
+        }
+        match why {
+            // A close is a release, and traced as one.
+            Why::Lost(reason) if first && reason != LossReason::Closed => {
+                trace::lost(&self.0.name, reason);
+            }
+            _ => {}
         }
         first
     }
@@ -113,7 +112,7 @@ impl Validity {
     /// How the grant was lost, if it was.
     pub fn loss(&self) -> Option<LossReason> {
         match self.0.end.get() {
-            Some(End::Lost(reason)) => Some(*reason),
+            Some(Why::Lost(reason)) => Some(*reason),
             _ => None,
         }
     }
@@ -130,8 +129,8 @@ impl Validity {
             // Registered before the look, so that an end in between is not missed.
             ended.as_mut().enable();
             match self.0.end.get() {
-                Some(End::Lost(reason)) => return *reason,
-                Some(End::Released) => std::future::pending().await,
+                Some(Why::Lost(reason)) => return *reason,
+                Some(Why::Released) => std::future::pending().await,
                 None => ended.await,
             }
         }

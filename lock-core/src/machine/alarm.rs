@@ -19,7 +19,7 @@ pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant>;
 
     /// The alarm's runtime has ended, and it rings no more.
-    fn silenced(self: Arc<Self>) {}
+    fn silenced(self: Arc<Self>);
 }
 
 /// One wait and one task for all deadlines of a client, however many locks it holds.
@@ -55,27 +55,37 @@ impl Slot {
 impl<W: Watched + ?Sized> Alarm<W> {
     /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before,
     /// `end` has come, and then all entries in the alarm are silenced.
-    pub(crate) fn start(clock: Clock, runtime: &Handle, end: Option<Arc<End>>) -> Arc<Self> {
+    pub(crate) fn start(clock: Clock, runtime: &Handle, end: &Arc<End>) -> Arc<Self> {
         let alarm = Arc::new(Self {
             clock,
             due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new(), ringing: None }),
             armed: AtomicU64::new(Instant::NEVER.nanos()),
             earlier: Arc::new(Notify::new()),
         });
-        let task = Task { alarm: Arc::downgrade(&alarm), end };
+        let task = Task { alarm: Arc::downgrade(&alarm), end: Some(end.clone()) };
         runtime.spawn(watch(task, clock, alarm.earlier.clone()));
         alarm
     }
 
     /// Rings `watched` at `at`, and not when it would have rung, unless it is removed before.
     pub(crate) fn add(&self, watched: &Arc<W>, at: Instant) {
+        self.set(watched, at, |_| false);
+    }
+
+    /// Rings `watched` at `at`, unless `stays` says that the present time stays.
+    fn set(&self, watched: &Arc<W>, at: Instant, stays: impl FnOnce(Instant) -> bool) {
         let mut due = lock(&self.due);
+        let mut slot = lock(&watched.slot().0);
+        if slot.is_some_and(|(present, _)| stays(present)) {
+            return;
+        }
         let key = (at, due.next_id);
         due.next_id += 1;
         due.entries.insert(key, Arc::downgrade(watched));
-        if let Some(earlier) = lock(&watched.slot().0).replace(key) {
-            due.entries.remove(&earlier);
+        if let Some(present) = slot.replace(key) {
+            due.entries.remove(&present);
         }
+        drop(slot);
         let earlier = at.nanos() < self.armed.fetch_min(at.nanos(), Ordering::AcqRel);
         drop(due);
         if earlier {
@@ -123,7 +133,8 @@ impl<W: Watched + ?Sized> Alarm<W> {
             if let Some(watched) = rung
                 && let Some(again) = watched.clone().ring(now)
             {
-                self.add(&watched, again);
+                // It may have been added meanwhile, to ring earlier.
+                self.set(&watched, again, |present| present <= again);
             }
             lock(&self.due).ringing = None;
         }

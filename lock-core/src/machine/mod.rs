@@ -6,6 +6,5 @@ pub(crate) mod drain;
 mod end;
 pub(crate) mod ended_waits;
 pub(crate) mod finish;
-pub(crate) mod later;
 mod moving;
 pub(crate) mod runtime;

@@ -40,10 +40,15 @@ impl HomeRuntime {
         caller: &'static Location<'static>,
     ) -> Arc<Self> {
         let (runtime, end) = (Handle::current(), Arc::new(End::default()));
-        let alarm = Alarm::start(clock, &runtime, Some(end.clone()));
+        let alarm = Alarm::start(clock, &runtime, &end);
         let origin = Origin::here(&runtime, caller);
         let process = std::process::id();
         Arc::new(Self { runtime, clock, alarm, end, store, origin, process })
+    }
+
+    /// An alarm in the same runtime.
+    pub(crate) fn another_alarm<W: Watched>(&self) -> Arc<Alarm<W>> {
+        Alarm::start(self.clock, &self.runtime, &self.end)
     }
 
     pub(crate) fn is_here(&self) -> bool {

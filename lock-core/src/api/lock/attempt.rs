@@ -55,7 +55,7 @@ impl Lock {
         valid.map_err(|lost| self.client.of_newcomer(lost))?;
         // Only once the caller has it: a grant for a caller that has left is given back at once.
         if !self.at_least.is_zero() {
-            guard.keep_until(guard.granted() + self.at_least);
+            guard.at_least(guard.granted() + self.at_least);
         }
         Ok(guard)
     }

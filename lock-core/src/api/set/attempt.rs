@@ -40,7 +40,7 @@ impl LockSet {
         let held = self.lock.client.unless_drained(None, owned).await?;
         if let Some(held) = &held {
             held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;
-            held.keep_for(self.lock.at_least);
+            held.at_least(self.lock.at_least);
         }
         Ok(held)
     }

@@ -93,10 +93,10 @@ impl LockSetGuard {
         error
     }
 
-    /// Keeps all of the locks for this time after the last grant.
-    pub(super) fn keep_for(&self, time: Duration) {
+    /// Holds all of the locks at least for this time after the last grant.
+    pub(super) fn at_least(&self, time: Duration) {
         if let Some(last) = self.guards.iter().map(LockGuard::granted).max() {
-            self.guards.iter().for_each(|guard| guard.keep_until(last + time));
+            self.guards.iter().for_each(|guard| guard.at_least(last + time));
         }
     }
 
