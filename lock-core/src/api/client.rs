@@ -208,14 +208,19 @@ impl Client {
     /// `limit`, or when the connection is closed or its runtime ends.
     pub(crate) async fn drained(&self, limit: Duration) -> usize {
         self.drain.begin();
+        self.pause(limit, self.drain.empty()).await;
+        self.drain.guards()
+    }
+
+    /// Waits for this time, but not longer than until `event`, a close, or the end of the runtime.
+    pub(crate) async fn pause(&self, limit: Duration, event: impl Future<Output = ()>) {
         tokio::select! {
             biased;
-            () = self.drain.empty() => {}
+            () = event => {}
             () = self.closed.cancelled() => {}
             () = self.home.ended().cancelled_owned() => {}
             () = self.clock.sleep(limit) => {}
         }
-        self.drain.guards()
     }
 }
 

@@ -200,13 +200,8 @@ impl Election {
                     trace::campaign_failed(&election.lock.request.name, &error, next);
                 }
                 let client = &election.lock.client;
-                tokio::select! {
-                    () = clock.sleep_until(clock.now() + next) => {}
-                    // The next campaign says so.
-                    () = client.drain.begun.cancelled() => {}
-                    () = client.closed.cancelled() => {}
-                    () = client.home.ended().cancelled_owned() => {}
-                }
+                // The next campaign says so if the connection is being drained or closed.
+                client.pause(next, client.drain.begun.cancelled()).await;
             }
         }
     }
