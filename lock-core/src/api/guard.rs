@@ -173,9 +173,7 @@ impl LockGuard {
     async fn released(&mut self, hold: &Arc<Hold>) -> Result<()> {
         hold.check_all()?;
         match self.finish(Why::Released) {
-            Some(ending) => {
-                ending.confirmed().await.map_err(|error| hold.told("release", error))
-            }
+            Some(ending) => ending.confirmed().await.map_err(|error| hold.told("release", error)),
             // It may be lost since the check.
             None => hold.check(),
         }

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Checked, Failure, Harness, Outcome, as_mutex::Mutex, keeps, property, scene::*};
+use super::{Done, Failure, Harness, as_mutex::Mutex, keeps, property, scene::*};
 use crate::LockGuard;
 
 property!(while_free, while_held, while_contended);
@@ -22,7 +22,7 @@ property!(while_free, while_held, while_contended);
 const DROPS: u32 = 60;
 
 /// No other client wants the lock: the drop hits the request and its answer.
-async fn while_free(h: &dyn Harness) -> Checked {
+async fn while_free(h: &dyn Harness) -> Done {
     let (name, client) = (fresh("drop-free"), h.client().await?);
     let lock = lock(h, &*client, &name)?;
     drop_many(&lock).await?;
@@ -30,7 +30,7 @@ async fn while_free(h: &dyn Harness) -> Checked {
 }
 
 /// Another client holds the lock all the time: the drop hits the wait.
-async fn while_held(h: &dyn Harness) -> Checked {
+async fn while_held(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("drop-held"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     let lock = lock(h, &*b, &name)?;
@@ -42,7 +42,7 @@ async fn while_held(h: &dyn Harness) -> Checked {
 }
 
 /// The lock changes hands all the time: the drop hits the grant.
-async fn while_contended(h: &dyn Harness) -> Checked {
+async fn while_contended(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("drop-contended"), h.client().await?, h.client().await?);
     let busy = lock(h, &*a, &name)?;
     let (rounds, mut worker) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
@@ -87,8 +87,7 @@ async fn poll_times<F: Future<Output = crate::Result<LockGuard>>>(
     None
 }
 
-async fn free_and_empty(h: &dyn Harness, lock: &Mutex) -> Checked {
+async fn free_and_empty(h: &dyn Harness, lock: &Mutex) -> Done {
     promised("acquire after the dropped ones", lock.acquire()).await??.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }

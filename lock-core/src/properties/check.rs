@@ -1,6 +1,6 @@
-//! A promise and its checks, and the macros to write a check.
+//! A promise and its checks.
 
-use super::{Checked, Harness, NotHere, Outcome, scene::without_kind};
+use super::{Checked, Harness, NotHere, Outcome, outcome::Done, scene::needs_kind};
 use crate::{BoxFuture, LockKind};
 
 /// A promise and the checks for it.
@@ -17,7 +17,7 @@ pub struct Property {
     pub checks: &'static [Check],
 }
 
-type Run = for<'a> fn(&'a dyn Harness) -> BoxFuture<'a, Checked>;
+type Run = for<'a> fn(&'a dyn Harness) -> BoxFuture<'a, Done>;
 
 /// One scenario.
 #[derive(Clone, Copy)]
@@ -40,19 +40,18 @@ impl Check {
     pub fn run<'a>(&self, harness: &'a dyn Harness) -> BoxFuture<'a, Checked> {
         let run = self.run;
         Box::pin(async move {
-            let required = harness.guise().requires();
-            if required != LockKind::Exclusive {
-                let client = harness.client().await?;
-                if let Some(skipped) = without_kind(&*client, required) {
-                    return Ok(skipped);
+            let checked = async {
+                let required = harness.guise().requires();
+                if required != LockKind::Exclusive {
+                    needs_kind(&*harness.client().await?, required)?;
                 }
-            }
-            match run(harness).await {
-                Err(failure) => match failure.downcast::<NotHere>() {
-                    Ok(why) => Ok(Outcome::Skipped(why.to_string())),
-                    Err(failure) => Err(failure),
-                },
-                checked => checked,
+                run(harness).await
+            };
+            match checked.await {
+                Ok(()) => Ok(Outcome::Kept),
+                Err(failure) => {
+                    failure.downcast::<NotHere>().map(|why| Outcome::Skipped(why.to_string()))
+                }
             }
         })
     }
@@ -74,23 +73,3 @@ macro_rules! property {
     };
 }
 pub(super) use property;
-
-/// Fails a check with a message unless a condition holds.
-macro_rules! ensure {
-    ($condition:expr, $($message:tt)+) => {
-        if !$condition {
-            return Err(format!($($message)+).into());
-        }
-    };
-}
-pub(super) use ensure;
-
-/// Fails a check with [`Missed`] unless a condition holds.
-macro_rules! keeps {
-    ($condition:expr, $($message:tt)+) => {
-        if !$condition {
-            return Err(super::Missed(format!($($message)+)).into());
-        }
-    };
-}
-pub(super) use keeps;

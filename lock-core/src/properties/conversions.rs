@@ -12,15 +12,10 @@ use std::{
 
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
+use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
 use crate::{Error, FencingToken, Kind, LockKind, LockName, Locks, LossReason};
 
 property!(all_kinds_exclude_each_other, a_lost_answer, a_caller_that_left, a_lost_lock);
-
-/// Why the checks are skipped.
-fn no_sharing(client: &dyn Client) -> Option<Outcome> {
-    without_kind(client, LockKind::Shared)
-}
 
 /// The holders that the store shows.
 async fn holders(client: &dyn Client, name: &LockName) -> Result<Vec<Kind>, Failure> {
@@ -66,17 +61,14 @@ impl Room {
 
 /// Writers, readers that become writers, writers that become readers, and permits, of several
 /// clients. Some callers leave at any moment.
-async fn all_kinds_exclude_each_other(h: &dyn Harness) -> Checked {
+async fn all_kinds_exclude_each_other(h: &dyn Harness) -> Done {
     let (name, room) = (fresh("mixed"), Arc::new(Room::default()));
     let rounds: Arc<AtomicU64> = Arc::default();
     let (mut clients, mut workers) = (Vec::new(), JoinSet::new());
     for _ in 0..3 {
         let client = h.client().await?;
-        if let Some(skipped) =
-            no_sharing(&*client).or_else(|| without_kind(&*client, LockKind::Permits))
-        {
-            return Ok(skipped);
-        }
+        needs_kind(&*client, LockKind::Shared)?;
+        needs_kind(&*client, LockKind::Permits)?;
         clients.push(client);
     }
     for worker in 0..9 {
@@ -89,8 +81,7 @@ async fn all_kinds_exclude_each_other(h: &dyn Harness) -> Checked {
     all_done("holders of all kinds", workers, || rounds.load(Ordering::SeqCst)).await?;
     let last = clients[0].locks().lock(&name)?.acquire();
     promised("acquire after the ones that left", last).await??.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 async fn visit(
@@ -151,11 +142,9 @@ async fn shown_token(
 }
 
 /// Down and up again: each takes effect once, and the token of the upgrade is the first request's.
-async fn a_lost_answer(h: &dyn Harness) -> Checked {
+async fn a_lost_answer(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let mut guard = soon("acquire", a.locks().lock(&name)?.ttl(long(h, &*a)).acquire()).await??;
     // A server may have to load its scripts first.
     soon("downgrade", guard.downgrade()).await??;
@@ -186,16 +175,13 @@ async fn a_lost_answer(h: &dyn Harness) -> Checked {
     ensure!(once, "upgraded twice: {before:?} became {now:?}");
     keeps!(guard.is_valid(), "upgraded, and not held");
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The guard is dropped while it is not known whether the store has acted.
-async fn a_caller_that_left(h: &dyn Harness) -> Checked {
+async fn a_caller_that_left(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     for arrives in [true, false] {
         let lock = a.locks().shared(&name)?.ttl(long(h, &*a));
         let mut guard = soon("acquire", lock.acquire()).await??;
@@ -213,15 +199,13 @@ async fn a_caller_that_left(h: &dyn Harness) -> Checked {
         nothing_left(h).await?;
         promised("the next writer", b.locks().lock(&name)?.acquire()).await??.release().await?;
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// The holder learns of the loss, and the next holder keeps the lock.
-async fn a_lost_lock(h: &dyn Harness) -> Checked {
+async fn a_lost_lock(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("lost"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     for kind in [Kind::Exclusive, Kind::Shared] {
         let lock = a.locks().lock(&name)?.kind(kind)?.ttl(long(h, &*a));
         let mut guard = soon("acquire", lock.acquire()).await??;
@@ -240,5 +224,5 @@ async fn a_lost_lock(h: &dyn Harness) -> Checked {
         soon("release", next.release()).await??;
         nothing_left(h).await?;
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }

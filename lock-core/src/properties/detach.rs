@@ -4,10 +4,8 @@
 
 use tokio::time::timeout;
 
-use super::{
-    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
-};
-use crate::{Error, LockGuard, LockName, LossReason, Ticket};
+use super::{Client, Done, Failure, Harness, Missed, ensure, keeps, needs, property, scene::*};
+use crate::{Error, Guarantees, LockGuard, LockName, LossReason, Ticket};
 
 property!(
     taken_up_by_another,
@@ -18,11 +16,10 @@ property!(
     a_lost_answer_costs_nothing,
 );
 
-/// Why the checks are skipped, if the store cannot detach.
-fn without(client: &dyn Client) -> Option<Outcome> {
-    let guarantees = client.locks().guarantees();
-    let why = format!("{} cannot leave a lock to another process", guarantees.store);
-    (!guarantees.detach).then_some(Outcome::Skipped(why))
+fn needs_detach(client: &dyn Client) -> Done {
+    let Guarantees { store, detach, .. } = client.locks().guarantees();
+    needs!(*detach, "{store} cannot leave a lock to another process");
+    Ok(())
 }
 
 async fn hold(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<LockGuard, Failure> {
@@ -47,11 +44,9 @@ fn refused(answer: &crate::Result<LockGuard>, reasons: &[LossReason]) -> bool {
 }
 
 /// No other client is granted in between. Then it is renewed as before, and finally given back.
-async fn taken_up_by_another(h: &dyn Harness) -> Checked {
+async fn taken_up_by_another(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("detach"), h.client().await?, h.client().await?);
-    if let Some(skipped) = without(&*a) {
-        return Ok(skipped);
-    }
+    needs_detach(&*a)?;
     let guard = hold(h, &*a, &name).await?;
     let token = guard.token();
     let waiter = tokio::spawn(a.locks().lock(&name)?.ttl(h.ttl()).acquire());
@@ -69,16 +64,13 @@ async fn taken_up_by_another(h: &dyn Harness) -> Checked {
     let next = promised("the next grant", waiter).await???;
     ensure!(next.token() > token, "token {} after {token}", next.token());
     soon("release", next.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Of two at the same time one gets it, and later no other client gets it.
-async fn taken_up_once(h: &dyn Harness) -> Checked {
+async fn taken_up_once(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("once"), h.client().await?, h.client().await?);
-    if let Some(skipped) = without(&*a) {
-        return Ok(skipped);
-    }
+    needs_detach(&*a)?;
     let ticket = leave(hold(h, &*a, &name).await?).await?;
     let both = async { tokio::join!(a.locks().adopt(&ticket), b.locks().adopt(&ticket)) };
     let (first, second) = soon("adopt", both).await?;
@@ -95,17 +87,14 @@ async fn taken_up_once(h: &dyn Harness) -> Checked {
     soon("release", guard.release()).await??;
     let after = soon("adopt", a.locks().adopt(&ticket)).await?;
     ensure!(refused(&after, &[LossReason::TicketOver]), "after the release: {after:?}");
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// It goes from hand to hand with its place and its token, past a waiter of a client that left it.
 /// The last one learns that it is revoked.
-async fn handed_on_and_revoked(h: &dyn Harness) -> Checked {
+async fn handed_on_and_revoked(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("hands"), h.client().await?, h.client().await?);
-    if let Some(skipped) = without(&*a) {
-        return Ok(skipped);
-    }
+    needs_detach(&*a)?;
     let lock = a.locks().lock(&name)?.ttl(outlasting(h, &*a));
     let mut guard = soon("acquire", lock.acquire()).await??;
     let token = guard.token();
@@ -123,27 +112,22 @@ async fn handed_on_and_revoked(h: &dyn Harness) -> Checked {
     }
     let waiter = waiter.ok_or("nobody waits")?;
     ensure!(!waiter.is_finished(), "granted while the lock went from hand to hand");
-    let attempt = owner(&*a, &name).await?.ok_or("no holder is shown")?;
-    ensure!(soon("revoke", a.locks().revoke(&name, attempt)).await??, "nothing was revoked");
+    revoke_first(&*a, &name).await?;
     let told = promised("the loss", guard.lost()).await?;
     keeps!(told == LossReason::EntryGone, "the reason is {told:?}");
     let next = promised("the next grant", waiter).await???;
     ensure!(next.token() > token, "token {} after {token}", next.token());
     let ticket = leave(next).await?;
-    let attempt = owner(&*b, &name).await?.ok_or("no holder is shown")?;
-    ensure!(soon("revoke", b.locks().revoke(&name, attempt)).await??, "nothing was revoked");
+    revoke_first(&*b, &name).await?;
     let late = soon("adopt", a.locks().adopt(&ticket)).await?;
     ensure!(refused(&late, &[LossReason::TicketOver]), "of a revoked lock: {late:?}");
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The next in line gets it after the TTL, and the ticket is useless from then on.
-async fn free_if_nobody_takes_it_up(h: &dyn Harness) -> Checked {
+async fn free_if_nobody_takes_it_up(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("over"), h.client().await?, h.client().await?);
-    if let Some(skipped) = without(&*a) {
-        return Ok(skipped);
-    }
+    needs_detach(&*a)?;
     let guard = hold(h, &*a, &name).await?;
     let token = guard.token();
     let ticket = leave(guard).await?;
@@ -155,16 +139,13 @@ async fn free_if_nobody_takes_it_up(h: &dyn Harness) -> Checked {
     soon("release", next.release()).await??;
     let late = soon("adopt", a.locks().adopt(&ticket)).await?;
     ensure!(refused(&late, &[LossReason::TicketOver]), "of a free lock: {late:?}");
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The end of a process or of its connection does not end a lock that it has detached.
-async fn outlives_who_left_it(h: &dyn Harness) -> Checked {
+async fn outlives_who_left_it(h: &dyn Harness) -> Done {
     let (a, b, c) = (h.client().await?, h.client().await?, h.client().await?);
-    if let Some(skipped) = without(&*a) {
-        return Ok(skipped);
-    }
+    needs_detach(&*a)?;
     let (closed, crashed) = (fresh("closed"), fresh("crashed"));
     let of_closed = leave(hold(h, &*a, &closed).await?).await?;
     let of_crashed = leave(hold(h, &*b, &crashed).await?).await?;
@@ -176,16 +157,14 @@ async fn outlives_who_left_it(h: &dyn Harness) -> Checked {
         ensure!(guard.token() == ticket.token(), "another token");
         soon("release", guard.release()).await??;
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// Requests take effect and their answers do not arrive: both are sent again, and done once.
-async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Checked {
+async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
     let c = h.client().await?;
-    if let Some(skipped) = without(&*a) {
-        return Ok(skipped);
-    }
+    needs_detach(&*a)?;
     // Long enough for a reconnect.
     let long = |name: &LockName| Ok::<_, Failure>(a.locks().lock(name)?.ttl(h.ttl() * 10));
     // Once before: a server that must load a script first, or open a session, would not act without
@@ -212,8 +191,7 @@ async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Checked {
     let guard = promised("the adoption", adoption).await???;
     ensure!(guard.is_valid() && guard.token() == token, "adopted as {guard:?}");
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The attempt that owns the lock, as the store shows it.

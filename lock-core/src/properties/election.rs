@@ -2,8 +2,8 @@
 //! `concurrency.Election` reports no vacancy; with curator's `LeaderLatch` two clients believed
 //! that they lead (CURATOR-84).
 
-use super::{Checked, Client, Failure, Harness, Missed, Outcome, ensure, property, scene::*};
-use crate::{Election, Leader, LockKind, LockName, Observer, Owner};
+use super::{Client, Done, Failure, Harness, ensure, property, scene::*};
+use crate::{Election, LockKind, LockName, Observer, Owner};
 
 property!(
     one_leads_and_all_see_it,
@@ -15,17 +15,8 @@ property!(
     a_lock_and_an_election_of_one_name,
 );
 
-fn no_election(client: &dyn Client) -> Option<Outcome> {
-    without_kind(client, LockKind::Election)
-}
-
 fn election(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Election, Failure> {
     Ok(client.locks().election(name)?.ttl(h.ttl()))
-}
-
-async fn next(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
-    let change = promised("a change of the leader", observer.next()).await?;
-    change.ok_or_else(|| Missed("the observer ended".to_owned()))?.map_err(Failure::from)
 }
 
 /// Waits until the observer reports this, and fails if it reports something else before.
@@ -36,11 +27,9 @@ async fn reports(observer: &mut Observer, value: Option<&str>) -> Result<(), Fai
     Ok(())
 }
 
-async fn one_leads_and_all_see_it(h: &dyn Harness) -> Checked {
+async fn one_leads_and_all_see_it(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("lead"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     ensure!(soon("leader", there.leader()).await??.is_none(), "somebody leads an empty election");
     let leading = soon("campaign", here.campaign("first")).await??;
@@ -59,16 +48,13 @@ async fn one_leads_and_all_see_it(h: &dyn Harness) -> Checked {
         soon("leader", there.leader()).await??.is_none(),
         "somebody leads after the resignation"
     );
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Values of one leader, of the next, and the vacancies between them.
-async fn every_value_in_order(h: &dyn Harness) -> Checked {
+async fn every_value_in_order(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("order"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let mut observer = soon("observe", there.observe()).await??;
     reports(&mut observer, None).await?;
@@ -85,17 +71,14 @@ async fn every_value_in_order(h: &dyn Harness) -> Checked {
         reports(&mut observer, None).await?;
     }
     drop(observer);
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Like `Campaign` of Go's package in the session that leads: it does not wait for itself, and the
 /// others wait until the last of its leaderships is over.
-async fn a_leader_that_campaigns_again_proclaims(h: &dyn Harness) -> Checked {
+async fn a_leader_that_campaigns_again_proclaims(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("again"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let here = here.owner(&Owner::new());
     let mut observer = soon("observe", there.observe()).await??;
@@ -120,15 +103,12 @@ async fn a_leader_that_campaigns_again_proclaims(h: &dyn Harness) -> Checked {
     ensure!(seen == expected, "{seen:?} leads, and not {expected:?}");
     soon("resign", second.resign()).await??;
     soon("resign", promised("the next leader", next).await???.resign()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
-async fn the_next_in_line_leads(h: &dyn Harness) -> Checked {
+async fn the_next_in_line_leads(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("next"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let first = soon("campaign", here.campaign("first")).await??;
     let second = tokio::spawn(there.campaign("second"));
@@ -147,38 +127,30 @@ async fn the_next_in_line_leads(h: &dyn Harness) -> Checked {
     let seen = now.as_ref().map(|leader| (leader.token, leader.value.as_slice()));
     ensure!(seen == Some((second.token(), b"second".as_slice())), "observed {now:?}");
     soon("resign", second.resign()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
-async fn a_crashed_leader_is_replaced(h: &dyn Harness) -> Checked {
+async fn a_crashed_leader_is_replaced(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let dead = soon("campaign", here.campaign("dead")).await??;
     let heir = tokio::spawn(there.campaign("heir"));
     wait_for_queue(&*b, &name, 2).await?;
     a.crash().await?;
-    let limit = expiry_limit(h, &*b);
-    let heir = tokio::time::timeout(limit, heir).await;
-    let heir =
-        heir.map_err(|_| Missed(format!("a dead leader still led after {limit:?}")))???;
+    let heir = within(expiry_limit(h, &*b), "the heir of a dead leader", heir).await???;
     let seen = soon("leader", there.leader()).await??;
     ensure!(seen.is_some_and(|leader| leader.value == b"heir"), "the heir is not seen to lead");
     soon("resign", heir.resign()).await??;
     drop(dead);
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// Cut off while one leader follows another, and back: it reports the present leader, and no older
 /// one.
-async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Checked {
+async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("cut"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let mut observer = soon("observe", there.observe()).await??;
     reports(&mut observer, None).await?;
@@ -203,15 +175,13 @@ async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Checked {
     }
     soon("resign", last.resign()).await??;
     reports(&mut observer, None).await?;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// They exclude each other, and a holder of the lock without a value leads with an empty one.
-async fn a_lock_and_an_election_of_one_name(h: &dyn Harness) -> Checked {
+async fn a_lock_and_an_election_of_one_name(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("both"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let leading = soon("campaign", election(h, &*a, &name)?.campaign("x")).await??;
     let busy = soon("try", lock(h, &*b, &name)?.try_acquire()).await??;
     ensure!(busy.is_none(), "the lock was free although somebody leads");
@@ -223,6 +193,5 @@ async fn a_lock_and_an_election_of_one_name(h: &dyn Harness) -> Checked {
     let busy = soon("try", election(h, &*a, &name)?.try_campaign("x")).await??;
     ensure!(busy.is_none(), "somebody leads although the lock is held");
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }

@@ -1,20 +1,20 @@
 //! Waiters are served in order of arrival, also when one dies or leaves in the middle. Claims C12,
 //! C13 and C15 of the documents; redisson#3004.
 
-use super::{Checked, Harness, Outcome, ensure, property, scene::*};
-use crate::{Fairness, Locks};
+use super::{Done, Harness, ensure, needs, property, scene::*};
+use crate::Fairness;
 
 property!(order_of_arrival, a_waiter_leaves, a_waiter_dies);
 
-async fn order_of_arrival(h: &dyn Harness) -> Checked {
+async fn order_of_arrival(h: &dyn Harness) -> Done {
     queue_of_five(h, Third::Stays).await
 }
 
-async fn a_waiter_leaves(h: &dyn Harness) -> Checked {
+async fn a_waiter_leaves(h: &dyn Harness) -> Done {
     queue_of_five(h, Third::Leaves).await
 }
 
-async fn a_waiter_dies(h: &dyn Harness) -> Checked {
+async fn a_waiter_dies(h: &dyn Harness) -> Done {
     queue_of_five(h, Third::Dies).await
 }
 
@@ -27,11 +27,14 @@ enum Third {
 
 /// Five waiters of five clients; the third is special. The holder releases the lock after that.
 /// Each waiter then notes its number and releases it, too.
-async fn queue_of_five(h: &dyn Harness, third: Third) -> Checked {
+async fn queue_of_five(h: &dyn Harness, third: Third) -> Done {
     let (name, holder) = (fresh("fairness"), h.client().await?);
-    if let Some(reason) = unfair(holder.locks()) {
-        return Ok(Outcome::Skipped(reason));
-    }
+    let guarantees = holder.locks().guarantees();
+    needs!(
+        guarantees.fairness == Fairness::Fifo,
+        "{} promises no order in this mode",
+        guarantees.store
+    );
     let guard = acquire(h, &*holder, &name).await?;
     let (served, mut order) = tokio::sync::mpsc::unbounded_channel();
     let (mut clients, mut waiters) = (Vec::new(), Vec::new());
@@ -69,16 +72,10 @@ async fn queue_of_five(h: &dyn Harness, third: Third) -> Checked {
     in_order(&seen, third)
 }
 
-fn in_order(seen: &[usize], third: Third) -> Checked {
+fn in_order(seen: &[usize], third: Third) -> Done {
     // A waiter that died may have got the lock before the store noticed.
     let expected: Vec<_> = (1..=5).filter(|n| third == Third::Stays || *n != 3).collect();
     let seen: Vec<_> = seen.iter().copied().filter(|n| expected.contains(n)).collect();
     ensure!(seen == expected, "served in the order {seen:?}, arrived as {expected:?}");
-    Ok(Outcome::Kept)
-}
-
-fn unfair(locks: &Locks) -> Option<String> {
-    let guarantees = locks.guarantees();
-    (guarantees.fairness != Fairness::Fifo)
-        .then(|| format!("{} promises no order in this mode", guarantees.store))
+    Ok(())
 }

@@ -1,57 +1,45 @@
 //! Each later grant of a name carries a greater token. Kleppmann, "How to do distributed locking";
 //! faults.md 2.3: a plain INCR hands out the same token twice.
 
-use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
+use super::{Done, Failure, Harness, ensure, needs, property, scene::*};
 use crate::{Fencing, FencingToken, LockName};
 
 property!(across_release, across_expiry, across_deletion, across_restart);
 
-async fn across_release(h: &dyn Harness) -> Checked {
-    let mut tokens = match Tokens::new(h).await? {
-        Ok(tokens) => tokens,
-        Err(reason) => return Ok(Outcome::Skipped(reason)),
-    };
+async fn across_release(h: &dyn Harness) -> Done {
+    let mut tokens = Tokens::new(h).await?;
     for _ in 0..5 {
         tokens.next(h, "a release").await?;
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// The holder is cut off and its lock expires.
-async fn across_expiry(h: &dyn Harness) -> Checked {
-    let mut tokens = match Tokens::new(h).await? {
-        Ok(tokens) => tokens,
-        Err(reason) => return Ok(Outcome::Skipped(reason)),
-    };
+async fn across_expiry(h: &dyn Harness) -> Done {
+    let mut tokens = Tokens::new(h).await?;
     let lost = h.client().await?;
     let guard = acquire(h, &*lost, &tokens.name).await?;
     tokens.check(guard.token(), "a release")?;
     lost.cut().await?;
     tokens.next(h, "an expiry").await?;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// An operator deletes the lock's keys.
-async fn across_deletion(h: &dyn Harness) -> Checked {
-    let mut tokens = match Tokens::new(h).await? {
-        Ok(tokens) => tokens,
-        Err(reason) => return Ok(Outcome::Skipped(reason)),
-    };
+async fn across_deletion(h: &dyn Harness) -> Done {
+    let mut tokens = Tokens::new(h).await?;
     tokens.next(h, "a release").await?;
     h.delete(&tokens.name).await?;
     tokens.next(h, "a deletion of the lock's keys").await?;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
-async fn across_restart(h: &dyn Harness) -> Checked {
-    let mut tokens = match Tokens::new(h).await? {
-        Ok(tokens) => tokens,
-        Err(reason) => return Ok(Outcome::Skipped(reason)),
-    };
+async fn across_restart(h: &dyn Harness) -> Done {
+    let mut tokens = Tokens::new(h).await?;
     tokens.next(h, "a release").await?;
     h.restart().await?;
     tokens.next(h, "a restart of the server").await?;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 struct Tokens {
@@ -60,18 +48,16 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// The first grant of a name; the inner error is the reason why the tokens are not checked
-    /// here.
-    async fn new(h: &dyn Harness) -> Result<Result<Self, String>, Failure> {
+    /// The first grant of a name.
+    async fn new(h: &dyn Harness) -> Result<Self, Failure> {
         let client = h.client().await?;
-        if client.locks().guarantees().fencing == Fencing::None {
-            return Ok(Err(format!("{} hands out no tokens", client.locks().guarantees().store)));
-        }
+        let guarantees = client.locks().guarantees();
+        needs!(guarantees.fencing != Fencing::None, "{} hands out no tokens", guarantees.store);
         let name = fresh("fencing");
         let guard = acquire(h, &*client, &name).await?;
         let greatest = guard.token();
         guard.release().await?;
-        Ok(Ok(Self { name, greatest }))
+        Ok(Self { name, greatest })
     }
 
     /// A grant of another client, as in another process.

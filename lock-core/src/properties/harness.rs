@@ -7,14 +7,8 @@ use async_trait::async_trait;
 use super::{Failure, Guise};
 use crate::{Kind, LockName, Locks};
 
-/// The error of a harness that cannot do what a check needs. The check is skipped, with this
-/// reason.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct NotHere(pub String);
-
-/// A store for the properties, with its faults. Dropping it cleans up. It returns [`NotHere`] for
-/// everything that it cannot do.
+/// A store for the properties, with its faults. Dropping it cleans up. It returns
+/// [`NotHere`](super::NotHere) for everything that it cannot do.
 #[async_trait]
 pub trait Harness: Send + Sync {
     /// A new client with its own connection and session, as in another process.
@@ -64,7 +58,8 @@ pub trait Harness: Send + Sync {
     async fn leftovers(&self) -> Result<Vec<String>, Failure>;
 }
 
-/// One client and the faults of its own network; [`NotHere`] for a fault that it cannot make.
+/// One client and the faults of its own network; [`NotHere`](super::NotHere) for a fault that it
+/// cannot make.
 #[async_trait]
 pub trait Client: Send + Sync {
     /// The client's locks.

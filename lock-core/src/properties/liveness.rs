@@ -1,30 +1,22 @@
 //! A holder that is gone never blocks the others for ever. Claims C2 and C3 of the documents.
 
-use tokio::time::timeout;
-
-use super::{Checked, Client, Harness, Missed, Outcome, property, scene::*};
+use super::{Client, Done, Harness, property, scene::*};
 use crate::LockGuard;
 
 property!(holder_dropped, holder_crashed, holder_cut_off);
 
 /// A dropped guard frees the lock at once, not after its TTL.
-async fn holder_dropped(h: &dyn Harness) -> Checked {
+async fn holder_dropped(h: &dyn Harness) -> Done {
     let name = fresh("dropped");
     let (a, b) = (h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
     drop(guard);
-    let quick = h.ttl() / 2;
-    match timeout(quick, waiter).await {
-        Ok(granted) => drop(granted??),
-        Err(_) => {
-            return Err(Missed(format!("not free {quick:?} after the guard was dropped")).into());
-        }
-    }
-    Ok(Outcome::Kept)
+    drop(within(h.ttl() / 2, "a grant after a guard was dropped", waiter).await???);
+    Ok(())
 }
 
-async fn holder_crashed(h: &dyn Harness) -> Checked {
+async fn holder_crashed(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
     let name = fresh("crashed");
     let guard = acquire(h, &*a, &name).await?;
@@ -32,10 +24,10 @@ async fn holder_crashed(h: &dyn Harness) -> Checked {
     a.crash().await?;
     replaced_in_time(h, &*b, waiter).await?;
     drop(guard);
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
-async fn holder_cut_off(h: &dyn Harness) -> Checked {
+async fn holder_cut_off(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
     let name = fresh("cut-off");
     let guard = acquire(h, &*a, &name).await?;
@@ -43,7 +35,7 @@ async fn holder_cut_off(h: &dyn Harness) -> Checked {
     a.cut().await?;
     replaced_in_time(h, &*b, waiter).await?;
     drop(guard);
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 async fn replaced_in_time(
@@ -51,12 +43,6 @@ async fn replaced_in_time(
     client: &dyn Client,
     waiter: tokio::task::JoinHandle<crate::Result<LockGuard>>,
 ) -> Result<(), super::Failure> {
-    let limit = expiry_limit(h, client);
-    match timeout(limit, waiter).await {
-        Ok(granted) => Ok(granted??.release().await?),
-        Err(_) => {
-            let what = format!("the next waiter had no lock {limit:?} after the holder was gone");
-            Err(Missed(what).into())
-        }
-    }
+    let granted = within(expiry_limit(h, client), "a grant after the holder was gone", waiter);
+    Ok(granted.await???.release().await?)
 }

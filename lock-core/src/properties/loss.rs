@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{
-    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
-};
+use super::{Client, Done, Failure, Harness, Missed, ensure, keeps, property, scene::*};
 use crate::{Error, Instant, LockGuard, LossReason};
 
 property!(
@@ -21,7 +19,7 @@ property!(
     a_waiter_is_told_too,
 );
 
-async fn told_when_cut_off(h: &dyn Harness) -> Checked {
+async fn told_when_cut_off(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
     let (reason, next) = told_before_the_next_grant(h, [&*a, &*b], a.cut()).await?;
     keeps!(reason == LossReason::Expired, "the reason is {reason:?}");
@@ -32,20 +30,20 @@ async fn told_when_cut_off(h: &dyn Harness) -> Checked {
     let busy = soon("try_acquire", lock(h, &*a, next.name())?.try_acquire()).await??;
     ensure!(busy.is_none() && next.is_valid(), "one that is back cost the next holder its lock");
     soon("release", next.release()).await??;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// Renewals arrive but their answers do not. The holder must rely on the answers only; it may be
 /// notified early, never late.
-async fn told_when_renewals_hang(h: &dyn Harness) -> Checked {
+async fn told_when_renewals_hang(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
     let (_, next) = told_before_the_next_grant(h, [&*a, &*b], a.cut_replies()).await?;
     soon("release", next.release()).await??;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// Work that is polled all the time is never polled again after the next grant.
-async fn work_ends_before_the_next_grant(h: &dyn Harness) -> Checked {
+async fn work_ends_before_the_next_grant(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("work"), h.client().await?, h.client().await?);
     let clock = a.locks().driver().clock();
     let (seen, last_poll) = tokio::sync::watch::channel(clock.now());
@@ -65,7 +63,7 @@ async fn work_ends_before_the_next_grant(h: &dyn Harness) -> Checked {
     let last = *last_poll.borrow();
     ensure!(last <= granted, "polled {:?} after the next grant", last.since(granted));
     next.release().await?;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 async fn told_before_the_next_grant(
@@ -99,7 +97,7 @@ async fn told_before_the_next_grant(
 
 /// The lock's keys are deleted unknown to the holder: it learns of it by a message of the store, or
 /// at the latest by its deadline, and its release returns the loss.
-async fn told_when_deleted(h: &dyn Harness) -> Checked {
+async fn told_when_deleted(h: &dyn Harness) -> Done {
     let (name, a) = (fresh("deleted"), h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     h.delete(&name).await?;
@@ -109,11 +107,11 @@ async fn told_when_deleted(h: &dyn Harness) -> Checked {
     }
     let released = guard.release().await;
     ensure!(matches!(released, Err(Error::Lost { .. })), "a release after the loss: {released:?}");
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// Every call gets the same reason, also later; the loss has one reason.
-async fn told_once(h: &dyn Harness) -> Checked {
+async fn told_once(h: &dyn Harness) -> Done {
     let (name, a) = (fresh("once"), h.client().await?);
     let guard = lock(h, &*a, &name)?.fixed_term();
     let guard = soon("acquire", guard.acquire()).await??;
@@ -121,12 +119,12 @@ async fn told_once(h: &dyn Harness) -> Checked {
     let again = promised("the next to ask", guard.lost()).await?;
     ensure!(first == again, "told {first:?}, then {again:?}");
     match guard.release().await {
-        Err(Error::Lost { reason, .. }) if reason == first => Ok(Outcome::Kept),
+        Err(Error::Lost { reason, .. }) if reason == first => Ok(()),
         other => Err(Missed(format!("told {first:?}, but the release says {other:?}")).into()),
     }
 }
 
-async fn not_told_of_a_release(h: &dyn Harness) -> Checked {
+async fn not_told_of_a_release(h: &dyn Harness) -> Done {
     let (name, a) = (fresh("release"), h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     let (released, dropped) = (guard.lost(), {
@@ -142,7 +140,7 @@ async fn not_told_of_a_release(h: &dyn Harness) -> Checked {
         }
     });
     match told.await {
-        Err(_) => Ok(Outcome::Kept),
+        Err(_) => Ok(()),
         Ok(reason) => {
             Err(Missed(format!("a normal release was told as a loss: {reason:?}")).into())
         }
@@ -150,13 +148,9 @@ async fn not_told_of_a_release(h: &dyn Harness) -> Checked {
 }
 
 /// A waiter is cut off until its entry has expired: it gets an error, and never the lock.
-async fn a_waiter_is_told_too(h: &dyn Harness) -> Checked {
+async fn a_waiter_is_told_too(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("waiter"), h.client().await?, h.client().await?);
-    if !shows_waiters(&*b) {
-        return Ok(Outcome::Skipped(
-            "waiters have no entry that could expire: they poll".to_owned(),
-        ));
-    }
+    needs_waiters(&*b)?;
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
     b.cut().await?;
@@ -169,9 +163,9 @@ async fn a_waiter_is_told_too(h: &dyn Harness) -> Checked {
     }
     keeps!(guard.is_valid(), "the holder lost its lock with the waiter");
     soon("release", guard.release()).await??;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
-fn unexpected(error: &Error) -> Checked {
+fn unexpected(error: &Error) -> Done {
     Err(Missed(format!("the waiter got {error:?}, expected Unavailable")).into())
 }

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{
-    Checked, Client, Failure, Harness, Outcome, as_mutex::Mutex, ensure, keeps, property, scene::*,
-};
+use super::{Client, Done, Failure, Harness, as_mutex::Mutex, ensure, keeps, property, scene::*};
 use crate::{Entry, Error, LockGuard, LockName};
 
 property!(of_an_acquire, of_a_waiter, of_a_release, of_a_caller_that_left);
@@ -52,7 +50,7 @@ async fn once(client: &dyn Client, guard: &LockGuard, before: &[Entry]) -> Resul
 }
 
 /// Also of a try: it does not find its own lock busy.
-async fn of_an_acquire(h: &dyn Harness) -> Checked {
+async fn of_an_acquire(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
     let lock = used(h, &*a, &name).await?;
     let acquire = lock.clone();
@@ -67,7 +65,7 @@ async fn of_an_acquire(h: &dyn Harness) -> Checked {
         // A busy machine may leave no time for the second answer.
         ensure!(round < 5, "a try ended in doubt each time");
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// Whether a grant whose answer was lost came with the second answer. If it did not, the caller was
@@ -93,11 +91,9 @@ async fn is_granted_once(
 }
 
 /// It keeps its place before those who came later.
-async fn of_a_waiter(h: &dyn Harness) -> Checked {
+async fn of_a_waiter(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
-    if !shows_waiters(&*b) {
-        return Ok(Outcome::Skipped("waiters have no entry in this mode".to_owned()));
-    }
+    needs_waiters(&*b)?;
     let (here, there) = (used(h, &*a, &name).await?, used(h, &*b, &name).await?);
     let guard = soon("acquire", there.acquire()).await??;
     let first = unanswered(&*a, here.acquire(), wait_for_queue(&*b, &name, 2)).await?;
@@ -118,12 +114,11 @@ async fn of_a_waiter(h: &dyn Harness) -> Checked {
     ensure!(!second.is_finished(), "two hold the lock");
     soon("release", first.release()).await??;
     promised("the turn of the second waiter", second).await???.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Another client holds the lock when the release is sent again.
-async fn of_a_release(h: &dyn Harness) -> Checked {
+async fn of_a_release(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
     let other = another(h, &*a).await?;
     let guard = soon("acquire", used(h, &*a, &name).await?.acquire()).await??;
@@ -143,12 +138,11 @@ async fn of_a_release(h: &dyn Harness) -> Checked {
     once(&*b, &next, &[]).await?;
     soon("release", next.release()).await??;
     lasts(other).await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Whether the lock was free or held: neither a lock nor a place stays, long before an expiry.
-async fn of_a_caller_that_left(h: &dyn Harness) -> Checked {
+async fn of_a_caller_that_left(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
     let other = another(h, &*a).await?;
     let lock = used(h, &*a, &name).await?;
@@ -170,6 +164,5 @@ async fn of_a_caller_that_left(h: &dyn Harness) -> Checked {
     }
     promised("acquire after the ones that left", lock.acquire()).await??.release().await?;
     lasts(other).await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }

@@ -53,11 +53,12 @@ mod unpolled;
 mod vain_waits;
 
 pub use as_mutex::{AS_MUTEX, AsMutex};
+use check::property;
 pub use check::{Check, Property};
-use check::{ensure, keeps, property};
 pub use guise::Guise;
-pub use harness::{Client, Harness, NotHere};
-pub use outcome::{Checked, Failure, Late, Missed, Outcome};
+pub use harness::{Client, Harness};
+pub use outcome::{Checked, Failure, Late, Missed, NotHere, Outcome};
+use outcome::{Done, ensure, keeps, needs};
 
 macro_rules! properties {
     (of_exclusive: $($name:ident $words:literal),+; others: $($other:ident $more:literal),+;) => {

@@ -2,12 +2,12 @@
 //! DistributedLock's `SafeName` tests; distributed-lock-rs panics on ""; rslock confuses
 //! `["ab","c"]` and `["a","bc"]`.
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use super::{Client, Done, Failure, Harness, ensure, property, scene::*};
 use crate::{Error, LockGuard, LockName};
 
 property!(empty_is_refused, odd_names_work, different_names_are_independent);
 
-async fn empty_is_refused(h: &dyn Harness) -> Checked {
+async fn empty_is_refused(h: &dyn Harness) -> Done {
     let client = h.client().await?;
     for bad in [String::new(), "n".repeat(LockName::MAX_BYTES + 1)] {
         let refused = client.locks().lock(&bad);
@@ -17,7 +17,7 @@ async fn empty_is_refused(h: &dyn Harness) -> Checked {
             bad.len()
         );
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 fn odd(longest: usize) -> Vec<String> {
@@ -59,7 +59,7 @@ fn odd(longest: usize) -> Vec<String> {
     odd
 }
 
-async fn odd_names_work(h: &dyn Harness) -> Checked {
+async fn odd_names_work(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
     for name in odd(h.longest_name()) {
         let short: String = name.chars().take(20).collect();
@@ -69,12 +69,11 @@ async fn odd_names_work(h: &dyn Harness) -> Checked {
         ensure!(other.is_none(), "the lock {short:?} was granted twice");
         soon("release", held.release()).await??;
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Names that a careless mapping to keys would confuse, all held at the same time.
-async fn different_names_are_independent(h: &dyn Harness) -> Checked {
+async fn different_names_are_independent(h: &dyn Harness) -> Done {
     let (client, tag) = (h.client().await?, fresh("independent"));
     let mut held: Vec<LockGuard> = Vec::new();
     let suffixes =
@@ -86,7 +85,7 @@ async fn different_names_are_independent(h: &dyn Harness) -> Checked {
     for guard in held {
         soon("release", guard.release()).await??;
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 async fn independent(

@@ -1,9 +1,7 @@
 //! What observers of an election are told: any value, of nobody but the leader, once, in order, and
 //! until their client ends. Go's `Observe` never reports that nobody leads.
 
-use super::{
-    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
-};
+use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
 use crate::{
     Election, Error, FencingToken, Leader, Leadership, LockKind, LockName, LossReason, Observer,
     api::lock::LONGEST_VALUE,
@@ -18,17 +16,8 @@ property!(
     they_end_with_their_client,
 );
 
-fn no_election(client: &dyn Client) -> Option<Outcome> {
-    without_kind(client, LockKind::Election)
-}
-
 fn election(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Election, Failure> {
     Ok(client.locks().election(name)?.ttl(long(h, client)))
-}
-
-async fn next(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
-    let change = promised("a change of the leader", observer.next()).await?;
-    change.ok_or_else(|| Missed("the observer ended".to_owned()))?.map_err(Failure::from)
 }
 
 /// Waits for the next change; fails if it is not this leader with this value, or nobody.
@@ -55,11 +44,9 @@ async fn observe(election: &Election) -> Result<Observer, Failure> {
 }
 
 /// Those who ask see what those who observe are told: who it is, by which token, and what it says.
-async fn any_bytes_are_a_value(h: &dyn Harness) -> Checked {
+async fn any_bytes_are_a_value(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     // With the proclaimed end, the longest that is allowed.
     let long = vec![0xff; LONGEST_VALUE - 2];
     let values: [&[u8]; 5] = [b"", b"a b\n\r\0", b" \xff gone", b"7 {}\n", &long];
@@ -83,8 +70,7 @@ async fn any_bytes_are_a_value(h: &dyn Harness) -> Checked {
         soon("resign", heir.resign()).await??;
         reports(&mut observer, None).await?;
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The next leader. There may be none for a moment.
@@ -117,11 +103,10 @@ async fn is_shown(
 }
 
 /// A reader and holders of permits do not lead. A lock without a value does, until it is shared.
-async fn who_shares_does_not_lead(h: &dyn Harness) -> Checked {
+async fn who_shares_does_not_lead(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("shares"), h.client().await?, h.client().await?);
-    let missing = [LockKind::Election, LockKind::Shared, LockKind::Permits];
-    if let Some(skipped) = missing.into_iter().find_map(|kind| without_kind(&*a, kind)) {
-        return Ok(skipped);
+    for kind in [LockKind::Election, LockKind::Shared, LockKind::Permits] {
+        needs_kind(&*a, kind)?;
     }
     let there = election(h, &*b, &name)?;
     let mut observer = observe(&there).await?;
@@ -145,17 +130,14 @@ async fn who_shares_does_not_lead(h: &dyn Harness) -> Checked {
     soon("release", guard.release()).await??;
     let leader = soon("leader", there.leader()).await??;
     ensure!(leader.is_none(), "{leader:?} after a release");
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// It is revoked, with and without one that waits for it. Neither its value nor its proclamation
 /// counts from then on.
-async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Checked {
+async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("deposed"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let mut observer = observe(&there).await?;
     for has_heir in [false, true] {
@@ -179,8 +161,7 @@ async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Checked {
         soon("resign", heir.resign()).await??;
         reports(&mut observer, None).await?;
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Waits until an election has this value.
@@ -194,11 +175,9 @@ async fn says(election: &Election, value: &[u8]) -> Result<(), Failure> {
 }
 
 /// Of a campaign and of a proclamation: the leader says it again, and observers are told once.
-async fn lost_answers_are_told_once(h: &dyn Harness) -> Checked {
+async fn lost_answers_are_told_once(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     // A server may have to load its scripts first.
     let mut leading = soon("campaign", here.campaign("before")).await??;
@@ -220,20 +199,17 @@ async fn lost_answers_are_told_once(h: &dyn Harness) -> Checked {
     reports(&mut observer, Some((&leading, b"4"))).await?;
     soon("resign", leading.resign()).await??;
     reports(&mut observer, None).await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The leader goes on, and another observer is told of everything. The one that slept never gets an
 /// older value after a newer one, and gets the last one.
-async fn one_that_does_not_look_delays_nobody(h: &dyn Harness) -> Checked {
+async fn one_that_does_not_look_delays_nobody(h: &dyn Harness) -> Done {
     const VALUES: u32 = 100;
     // A store that is asked again and again lets each of them wait.
     const ONE_BY_ONE: u32 = 10;
     let (name, a, b) = (fresh("sleeps"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let (mut sleeps, mut hears) = (observe(&there).await?, observe(&there).await?);
     let mut leading = soon("campaign", here.campaign("0")).await??;
@@ -251,8 +227,7 @@ async fn one_that_does_not_look_delays_nobody(h: &dyn Harness) -> Checked {
     for observer in [&mut sleeps, &mut hears] {
         reports(observer, None).await?;
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// It is told of newer and newer values, up to the last one.
@@ -268,11 +243,9 @@ async fn catches_up(observer: &mut Observer, last: u32) -> Result<(), Failure> {
 }
 
 /// Also one that has not looked for a while. The leader is another client's, and stays.
-async fn they_end_with_their_client(h: &dyn Harness) -> Checked {
+async fn they_end_with_their_client(h: &dyn Harness) -> Done {
     let (name, a) = (fresh("ends"), h.client().await?);
-    if let Some(skipped) = no_election(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Election)?;
     let mut leading = soon("campaign", election(h, &*a, &name)?.campaign("0")).await??;
     for closes in [true, false] {
         let b = h.client().await?;
@@ -298,6 +271,5 @@ async fn they_end_with_their_client(h: &dyn Harness) -> Checked {
     }
     keeps!(leading.is_valid(), "an observer's end cost the leader its lead");
     soon("resign", leading.resign()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }

@@ -1,11 +1,7 @@
 //! The calls for operators: names in use, holders and waiters, and revoking a lock. Claims of the
 //! documents about `etcdctl`, `redis-cli` and `zkCli` as the only tools; consul#2106.
 
-use tokio::time::timeout;
-
-use super::{
-    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
-};
+use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
 use crate::{Entry, Kind, LockName, LossReason};
 
 property!(names_in_use, a_revoked_holder, a_revoked_waiter);
@@ -15,7 +11,7 @@ async fn queue(client: &dyn Client, name: &LockName) -> Result<Vec<Entry>, Failu
 }
 
 /// Exactly the names below the prefix that have a holder or a waiter, odd ones too.
-async fn names_in_use(h: &dyn Harness) -> Checked {
+async fn names_in_use(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
     let tag = fresh("in-use");
     let mut names = Vec::new();
@@ -38,12 +34,11 @@ async fn names_in_use(h: &dyn Harness) -> Checked {
     let listed = soon("names", b.locks().names(&tag)).await??;
     ensure!(listed.is_empty(), "released names are still listed: {listed:?}");
     soon("release", other.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The victim gets the loss and its reason at once, and the next in line is served.
-async fn a_revoked_holder(h: &dyn Harness) -> Checked {
+async fn a_revoked_holder(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("revoked"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     let waiter = if shows_waiters(&*b) { Some(queue_up(h, &*b, &name, 1).await?) } else { None };
@@ -56,11 +51,8 @@ async fn a_revoked_holder(h: &dyn Harness) -> Checked {
         "the holder's kind is shown as {kind:?}"
     );
     ensure!(soon("revoke", b.locks().revoke(&name, attempt)).await??, "nothing was revoked");
-    let limit = h.ttl() / 4;
-    match timeout(limit, guard.lost()).await {
-        Ok(reason) => keeps!(reason == LossReason::EntryGone, "the reason is {reason:?}"),
-        Err(_) => return Err(Missed(format!("the victim was not told for {limit:?}")).into()),
-    }
+    let reason = within(h.ttl() / 4, "the victim's loss", guard.lost()).await?;
+    keeps!(reason == LossReason::EntryGone, "the reason is {reason:?}");
     ensure!(!soon("revoke", b.locks().revoke(&name, attempt)).await??, "it was revoked twice");
     let next = match waiter {
         Some(waiter) => promised("the next in line", waiter).await???,
@@ -68,16 +60,13 @@ async fn a_revoked_holder(h: &dyn Harness) -> Checked {
     };
     soon("release", next.release()).await??;
     drop(guard);
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// A revoked waiter gets an error, and the others keep their places.
-async fn a_revoked_waiter(h: &dyn Harness) -> Checked {
+async fn a_revoked_waiter(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("revoked"), h.client().await?, h.client().await?);
-    if !shows_waiters(&*a) {
-        return Ok(Outcome::Skipped("waiters have no entry in this mode".to_owned()));
-    }
+    needs_waiters(&*a)?;
     let guard = acquire(h, &*a, &name).await?;
     let victim = queue_up(h, &*b, &name, 1).await?;
     let next = queue_up(h, &*a, &name, 2).await?;
@@ -86,13 +75,10 @@ async fn a_revoked_waiter(h: &dyn Harness) -> Checked {
         return Err(format!("the waiter is shown as {waiting:?}").into());
     };
     ensure!(soon("revoke", a.locks().revoke(&name, attempt)).await??, "nothing was revoked");
-    let told = timeout(h.ttl() / 4, victim).await;
-    let late = |_| Missed("a revoked waiter was not told for a quarter of a TTL".to_owned());
-    let told = told.map_err(late)??;
+    let told = within(h.ttl() / 4, "the end of a revoked waiter", victim).await??;
     ensure!(told.is_err(), "a revoked waiter was granted the lock");
     keeps!(guard.is_valid(), "a revoked waiter cost the holder its lock");
     soon("release", guard.release()).await??;
     promised("the next in line", next).await???.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }

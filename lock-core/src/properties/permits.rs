@@ -13,9 +13,7 @@ use std::{
 
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{
-    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
-};
+use super::{Client, Done, Failure, Harness, Missed, ensure, keeps, property, scene::*};
 use crate::{Error, LockGuard, LockKind, LockName, Semaphore};
 
 property!(
@@ -26,10 +24,6 @@ property!(
     another_limit_is_refused,
     tries,
 );
-
-fn no_permits(client: &dyn Client) -> Option<Outcome> {
-    without_kind(client, LockKind::Permits)
-}
 
 fn semaphore(
     h: &dyn Harness,
@@ -47,15 +41,13 @@ async fn take(semaphore: &Semaphore, n: u32) -> Result<LockGuard, Failure> {
 const PERMITS: u32 = 3;
 
 /// Workers of several clients take one, two or three of three permits.
-async fn never_too_many(h: &dyn Harness) -> Checked {
+async fn never_too_many(h: &dyn Harness) -> Done {
     let name = fresh("permits");
     let (taken, rounds) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
     let (mut clients, mut workers) = (Vec::new(), JoinSet::new());
     for _ in 0..3 {
         let client = h.client().await?;
-        if let Some(skipped) = no_permits(&*client) {
-            return Ok(skipped);
-        }
+        needs_kind(&*client, LockKind::Permits)?;
         for n in 1..=PERMITS {
             let semaphore = semaphore(h, &*client, &name, PERMITS)?;
             let (locks, name) = (client.locks().clone(), name.clone());
@@ -64,8 +56,7 @@ async fn never_too_many(h: &dyn Harness) -> Checked {
         clients.push(client);
     }
     all_done("workers with permits", workers, || rounds.load(Ordering::SeqCst)).await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 async fn use_permits(
@@ -90,11 +81,9 @@ async fn use_permits(
 }
 
 /// A waiter for all permits is not overtaken by a waiter for one.
-async fn many_at_once_in_order(h: &dyn Harness) -> Checked {
+async fn many_at_once_in_order(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("many"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_permits(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Permits)?;
     let (here, there) = (semaphore(h, &*a, &name, 3)?, semaphore(h, &*b, &name, 3)?);
     let first = take(&here, 2).await?;
     let all = tokio::spawn(there.acquire_many(3));
@@ -112,16 +101,13 @@ async fn many_at_once_in_order(h: &dyn Harness) -> Checked {
     keeps!(all.is_valid(), "the three permits were lost");
     soon("release", all.release()).await??;
     promised("one permit", one).await???.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Two permits come back, and two waiters for one each get them; the third waits.
-async fn a_release_lets_in_who_fits(h: &dyn Harness) -> Checked {
+async fn a_release_lets_in_who_fits(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("fits"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_permits(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Permits)?;
     let (here, there) = (semaphore(h, &*a, &name, 3)?, semaphore(h, &*b, &name, 3)?);
     let (one, two) = (take(&there, 1).await?, take(&here, 2).await?);
     let mut waiters = Vec::new();
@@ -144,41 +130,31 @@ async fn a_release_lets_in_who_fits(h: &dyn Harness) -> Checked {
     for guard in guards {
         soon("release", guard.release()).await??;
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
-async fn a_crashed_holder(h: &dyn Harness) -> Checked {
+async fn a_crashed_holder(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_permits(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Permits)?;
     let dead = take(&semaphore(h, &*a, &name, 2)?, 1).await?;
     let there = semaphore(h, &*b, &name, 2)?;
     let alive = take(&there, 1).await?;
     let waiter = tokio::spawn(there.acquire());
     wait_for_queue(&*b, &name, 3).await?;
     a.crash().await?;
-    let limit = expiry_limit(h, &*b);
-    match tokio::time::timeout(limit, waiter).await {
-        Ok(guard) => guard??.release().await?,
-        Err(_) => {
-            return Err(Missed(format!("a dead holder's permit was gone for {limit:?}")).into());
-        }
-    }
+    let guard = within(expiry_limit(h, &*b), "a dead holder's permit", waiter);
+    guard.await???.release().await?;
     keeps!(alive.is_valid(), "one holder's crash cost another one its permit");
     soon("release", alive.release()).await??;
     drop(dead);
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// The error of a try names both limits, and it leaves nothing. A waiter waits for the others' end,
 /// also behind others that wait.
-async fn another_limit_is_refused(h: &dyn Harness) -> Checked {
+async fn another_limit_is_refused(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("limit"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_permits(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Permits)?;
     let guard = take(&semaphore(h, &*a, &name, 3)?, 1).await?;
     let other = semaphore(h, &*b, &name, 5)?;
     names_both_limits(soon("try", other.try_acquire()).await?)?;
@@ -197,8 +173,7 @@ async fn another_limit_is_refused(h: &dyn Harness) -> Checked {
     let first = promised("the waiter's turn", first).await???;
     soon("release", first.release()).await??;
     soon("a grant after the last waiter of another limit", waiter).await??.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Longer than an answer takes.
@@ -221,11 +196,9 @@ fn names_both_limits(refused: Result<Option<LockGuard>, Error>) -> Result<(), Fa
     }
 }
 
-async fn tries(h: &dyn Harness) -> Checked {
+async fn tries(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("try"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_permits(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Permits)?;
     let (here, there) = (semaphore(h, &*a, &name, 2)?, semaphore(h, &*b, &name, 2)?);
     let first = take(&here, 1).await?;
     let second = soon("try", there.try_acquire()).await??;
@@ -234,7 +207,7 @@ async fn tries(h: &dyn Harness) -> Checked {
     ensure!(soon("try", here.try_acquire_many(2)).await??.is_none(), "four of two permits");
     let exclusive = soon("try", b.locks().lock(&name)?.try_acquire()).await??;
     ensure!(exclusive.is_none(), "an exclusive lock was granted beside permits of the same name");
-    if without_kind(&*b, LockKind::Shared).is_none() {
+    if has_kind(&*b, LockKind::Shared) {
         let shared = soon("try", b.locks().shared(&name)?.try_acquire()).await??;
         ensure!(shared.is_none(), "a reader was granted beside permits of the same name");
     }
@@ -242,6 +215,5 @@ async fn tries(h: &dyn Harness) -> Checked {
     soon("release", first.release()).await??;
     ensure!(soon("try", here.try_acquire_many(2)).await??.is_none(), "three of two permits");
     soon("release", second.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }

@@ -6,18 +6,14 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::{
-    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
-};
-use crate::{Error, LockGuard, LockName, Locks};
+use super::{Client, Done, Failure, Harness, Missed, ensure, keeps, needs, property, scene::*};
+use crate::{Error, Guarantees, LockGuard, LockName, Locks};
 
 property!(while_holding, while_waiting, a_short_outage, an_outage_is_no_busy_lock);
 
-async fn while_holding(h: &dyn Harness) -> Checked {
+async fn while_holding(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
-    if let Some(reason) = forgetful(a.locks()) {
-        return Ok(Outcome::Skipped(reason));
-    }
+    needs_data(a.locks())?;
     let mut ttl = outlasting(h, &*a);
     loop {
         let guard = acquired(h, &*a, &fresh("restart-held"), ttl).await?;
@@ -35,7 +31,7 @@ async fn outlives_a_restart(
     other: &dyn Client,
     guard: LockGuard,
     ttl: Duration,
-) -> Checked {
+) -> Done {
     let name = guard.name().clone();
     let wanted = lock(h, other, &name)?;
     let taken = once_back("try_acquire", || wanted.try_acquire()).await?;
@@ -44,14 +40,12 @@ async fn outlives_a_restart(
     tokio::time::sleep(ttl + ttl / 2).await;
     keeps!(guard.is_valid(), "the lock was lost: it was not renewed after the restart");
     soon("release", guard.release()).await??;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
-async fn while_waiting(h: &dyn Harness) -> Checked {
+async fn while_waiting(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
-    if let Some(reason) = forgetful(a.locks()) {
-        return Ok(Outcome::Skipped(reason));
-    }
+    needs_data(a.locks())?;
     let mut ttl = outlasting(h, &*a);
     loop {
         let name = fresh("restart-waiting");
@@ -77,13 +71,12 @@ async fn while_waiting(h: &dyn Harness) -> Checked {
             ensure!(guard.token() > token, "token {} after {token}", guard.token());
         }
         soon("release", guard.release()).await??;
-        nothing_left(h).await?;
-        return Ok(Outcome::Kept);
+        return nothing_left(h).await;
     }
 }
 
 /// A client is out of reach while a renewal is due: it keeps its lock and its place.
-async fn a_short_outage(h: &dyn Harness) -> Checked {
+async fn a_short_outage(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("outage"), h.client().await?, h.client().await?);
     // What is left after the outage is enough for a busy machine.
     let ttl = outlasting(h, &*a);
@@ -104,13 +97,12 @@ async fn a_short_outage(h: &dyn Harness) -> Checked {
     keeps!(guard.is_valid(), "lost in an outage that was shorter than the TTL");
     soon("release", guard.release()).await??;
     promised("the waiter's turn after the outage", waiter).await???.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// A client is out of reach for long: who asks and who waits gets an error that says so. It works
 /// again when the store is back.
-async fn an_outage_is_no_busy_lock(h: &dyn Harness) -> Checked {
+async fn an_outage_is_no_busy_lock(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("outage"), h.client().await?, h.client().await?);
     let ttl = outlasting(h, &*a);
     let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
@@ -139,8 +131,7 @@ async fn an_outage_is_no_busy_lock(h: &dyn Harness) -> Checked {
     queue_becomes(&*a, &name, 1).await?;
     keeps!(guard.is_valid(), "another client's outage cost the holder its lock");
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Acquires, perhaps right after a restart.
@@ -185,8 +176,8 @@ async fn restart(
     Ok((clock.now().since(began) >= ttl / 4 && longer > ttl).then_some(longer))
 }
 
-fn forgetful(locks: &Locks) -> Option<String> {
-    let guarantees = locks.guarantees();
-    (!guarantees.survives.restart)
-        .then(|| format!("{} forgets its locks in a restart as it is configured", guarantees.store))
+fn needs_data(locks: &Locks) -> Done {
+    let Guarantees { store, survives, .. } = locks.guarantees();
+    needs!(survives.restart, "{store} forgets its locks in a restart as it is configured");
+    Ok(())
 }

@@ -7,8 +7,12 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Client, Failure, Harness, Late, Missed, Outcome, as_mutex::Mutex};
-use crate::{Error, Fairness, LockGuard, LockKind, LockName, Result};
+use super::{
+    Client, Failure, Harness, Late, Missed,
+    as_mutex::Mutex,
+    outcome::{Done, needs},
+};
+use crate::{Error, Fairness, Leader, LockGuard, LockKind, LockName, Observer, Result};
 
 /// The limit for everything that should be quick; only a check that fails waits this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,17 +26,32 @@ pub(super) fn fresh(tag: &str) -> LockName {
 /// Fails with [`Late`] if the work takes longer than [`PATIENCE`]: for work without a promise, such
 /// as the answer to a request.
 pub(super) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
-    Ok(timeout(PATIENCE, work).await.map_err(|_| Late(still_not(what)))?)
+    Ok(timeout(PATIENCE, work).await.map_err(|_| Late(still_not(what, PATIENCE)))?)
 }
 
 /// Fails with [`Missed`] if the work takes longer than [`PATIENCE`]: for promised work, such as a
 /// grant after a release.
 pub(super) async fn promised<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
-    Ok(timeout(PATIENCE, work).await.map_err(|_| Missed(still_not(what)))?)
+    within(PATIENCE, what, work).await
 }
 
-fn still_not(what: &str) -> String {
-    format!("{what}: still not after {PATIENCE:?}")
+/// Fails with [`Missed`] if promised work takes longer than this.
+pub(super) async fn within<T>(
+    limit: Duration,
+    what: &str,
+    work: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    Ok(timeout(limit, work).await.map_err(|_| Missed(still_not(what, limit)))?)
+}
+
+fn still_not(what: &str, limit: Duration) -> String {
+    format!("{what}: still not after {limit:?}")
+}
+
+/// The next change of the leader that an observer reports.
+pub(super) async fn next(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
+    let change = promised("a change of the leader", observer.next()).await?;
+    change.ok_or_else(|| Missed("the observer ended".to_owned()))?.map_err(Failure::from)
 }
 
 /// Waits for workers that wait for each other: the first failure counts. Slow workers may take
@@ -62,11 +81,15 @@ pub(super) fn lock(
     Ok(h.guise().lock(client, name)?.ttl(h.ttl()))
 }
 
-/// Why the checks of a kind are skipped.
-pub(super) fn without_kind(client: &dyn Client, kind: LockKind) -> Option<Outcome> {
-    let guarantees = client.locks().guarantees();
-    let missing = !guarantees.kinds.contains(&kind);
-    missing.then(|| Outcome::Skipped(format!("{} has no {kind} in this mode", guarantees.store)))
+pub(super) fn has_kind(client: &dyn Client, kind: LockKind) -> bool {
+    client.locks().guarantees().kinds.contains(&kind)
+}
+
+/// Skips the check of a kind that the store does not have.
+pub(super) fn needs_kind(client: &dyn Client, kind: LockKind) -> Done {
+    let store = client.locks().guarantees().store;
+    needs!(has_kind(client, kind), "{store} has no {kind} in this mode");
+    Ok(())
 }
 
 /// Acquires, which must succeed soon.
@@ -93,6 +116,12 @@ pub(super) async fn queue_up(
 /// Whether the store shows its waiters; a store without an order does not.
 pub(super) fn shows_waiters(client: &dyn Client) -> bool {
     client.locks().guarantees().fairness == Fairness::Fifo
+}
+
+/// Skips a check of waiters that the store does not show.
+pub(super) fn needs_waiters(client: &dyn Client) -> Done {
+    needs!(shows_waiters(client), "waiters have no entry in this mode");
+    Ok(())
 }
 
 /// Waits until holder and waiters are this many, as far as the store shows them.
@@ -191,7 +220,9 @@ pub(super) async fn nothing_left(h: &dyn Harness) -> Result<(), Failure> {
     match empty {
         Ok(done) => done,
         // The harness has not returned what is left.
-        Err(_) if left.is_empty() => Err(Late(still_not("what is left in the store")).into()),
+        Err(_) if left.is_empty() => {
+            Err(Late(still_not("what is left in the store", PATIENCE)).into())
+        }
         Err(_) => Err(Missed(format!("{} left in the store: {:.5?}", left.len(), left)).into()),
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
+use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
 use crate::{Error, FencingToken, Lock, LockKind, LockName, LockSet, Locks, LossReason};
 
 property!(
@@ -43,7 +43,7 @@ fn set(h: &dyn Harness, locks: &Locks, names: &[&LockName]) -> Result<LockSet, F
 }
 
 /// One name that is not free is enough, at any place in the set; the others stay free.
-async fn all_or_nothing(h: &dyn Harness) -> Checked {
+async fn all_or_nothing(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let [x, y, z] = &names;
     let all = set(h, b.locks(), &[z, y, x])?;
@@ -68,12 +68,11 @@ async fn all_or_nothing(h: &dyn Harness) -> Checked {
     }
     ensure!(held.tokens().map(|(name, _)| name).eq(&names), "the set holds {held:?}");
     soon("release", held.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Each of three pairs of three names, named in both orders, by workers of several clients.
-async fn overlapping_sets_in_any_order(h: &dyn Harness) -> Checked {
+async fn overlapping_sets_in_any_order(h: &dyn Harness) -> Done {
     let names = names();
     let inside: Arc<[AtomicBool; 3]> = Arc::default();
     let rounds = Arc::new(AtomicU64::new(0));
@@ -100,12 +99,11 @@ async fn overlapping_sets_in_any_order(h: &dyn Harness) -> Checked {
         });
     }
     all_done("overlapping sets", workers, || rounds.load(Ordering::SeqCst)).await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// It gets them when the last one is free, holds them all, and frees them all when it is dropped.
-async fn a_set_waits_for_its_names(h: &dyn Harness) -> Checked {
+async fn a_set_waits_for_its_names(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let [x, y, z] = &names;
     let (first, last) = (acquire(h, &*a, x).await?, acquire(h, &*a, z).await?);
@@ -122,11 +120,10 @@ async fn a_set_waits_for_its_names(h: &dyn Harness) -> Checked {
         let freed = lock(h, &*a, name)?.acquire();
         promised("a name of the dropped set", freed).await??.release().await?;
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
-async fn sets_and_single_locks_share_the_tokens(h: &dyn Harness) -> Checked {
+async fn sets_and_single_locks_share_the_tokens(h: &dyn Harness) -> Done {
     let (names, a) = (names(), h.client().await?);
     let mut last = [FencingToken::new(0); 3];
     for _ in 0..3 {
@@ -141,12 +138,12 @@ async fn sets_and_single_locks_share_the_tokens(h: &dyn Harness) -> Checked {
             soon("release", guard.release()).await??;
         }
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// Overlapping sets and single locks of two clients, given up before they are sent, while they
 /// wait, or when they are granted.
-async fn dropped_at_any_moment(h: &dyn Harness) -> Checked {
+async fn dropped_at_any_moment(h: &dyn Harness) -> Done {
     const DROPS: u64 = 20;
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let (rounds, mut workers) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
@@ -172,12 +169,11 @@ async fn dropped_at_any_moment(h: &dyn Harness) -> Checked {
     all_done("sets that are given up", workers, || rounds.load(Ordering::SeqCst)).await?;
     let all = set(h, a.locks(), &names.each_ref())?.acquire();
     promised("all names after the sets that were given up", all).await??.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The set is lost, and the guard says by which name. The others are held until it is given back.
-async fn one_of_its_locks_is_revoked(h: &dyn Harness) -> Checked {
+async fn one_of_its_locks_is_revoked(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let set = set(h, a.locks(), &names.each_ref())?.ttl(outlasting(h, &*a));
     let held = soon("a set", set.acquire()).await??;
@@ -192,8 +188,7 @@ async fn one_of_its_locks_is_revoked(h: &dyn Harness) -> Checked {
     }
     let released = soon("release", held.release()).await?;
     ensure!(matches!(released, Err(Error::Lost { .. })), "a release after the loss: {released:?}");
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The tokens of the holders, or none if a name has no holder.
@@ -220,11 +215,11 @@ async fn all_are_taken(client: &dyn Client, names: &[LockName]) -> Result<(), Fa
 }
 
 /// A set of each kind is taken once, by the first request.
-async fn a_lost_answer_to_a_set(h: &dyn Harness) -> Checked {
+async fn a_lost_answer_to_a_set(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let [x, y, z] = &names;
     let mut sets = vec![set(h, a.locks(), &[x, y, z])?];
-    if no_sharing(&*a).is_none() {
+    if has_kind(&*a, LockKind::Shared) {
         sets.push(sets[0].clone().shared()?);
         sets.push(set(h, a.locks(), &[x, y])?.and_shared([z])?);
     }
@@ -253,11 +248,11 @@ async fn a_lost_answer_to_a_set(h: &dyn Harness) -> Checked {
         soon("release", held.release()).await??;
         nothing_left(h).await?;
     }
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// All names are free again, long before an expiry; also if one of them was revoked meanwhile.
-async fn a_set_of_a_caller_that_left(h: &dyn Harness) -> Checked {
+async fn a_set_of_a_caller_that_left(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let set = set(h, a.locks(), &names.each_ref())?.ttl(long(h, &*a));
     soon("a set", set.acquire()).await??.release().await?;
@@ -278,12 +273,7 @@ async fn a_set_of_a_caller_that_left(h: &dyn Harness) -> Checked {
         Ok(Some(held)) => drop(soon("release", held.release()).await?),
         Err(error) => return Err(error.into()),
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
-}
-
-fn no_sharing(client: &dyn Client) -> Option<Outcome> {
-    without_kind(client, LockKind::Shared)
+    nothing_left(h).await
 }
 
 /// A single lock of the same name.
@@ -304,11 +294,9 @@ async fn is_free(lock: Lock) -> Result<bool, Failure> {
 }
 
 /// Two of them, and a single reader, hold the same names.
-async fn shared_sets_are_held_together(h: &dyn Harness) -> Checked {
+async fn shared_sets_are_held_together(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let [x, y, z] = &names;
     let single = soon("acquire", reader(h, &*a, y)?.acquire()).await??;
     let first = set(h, a.locks(), &[x, y, z])?.shared()?;
@@ -327,16 +315,13 @@ async fn shared_sets_are_held_together(h: &dyn Harness) -> Checked {
     ensure!(is_free(writer(h, &*a, x)?).await?, "{x} stays taken by a set that was released");
     ensure!(!is_free(writer(h, &*a, y)?).await?, "{y} was written beside the second set");
     soon("release", second.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// One writer is enough to refuse it, at any place in the set; the others stay free.
-async fn a_shared_set_and_a_writer(h: &dyn Harness) -> Checked {
+async fn a_shared_set_and_a_writer(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let shared = set(h, b.locks(), &names.each_ref())?.shared()?;
     let exclusive = set(h, b.locks(), &names.each_ref())?;
     for taken in &names {
@@ -352,16 +337,13 @@ async fn a_shared_set_and_a_writer(h: &dyn Harness) -> Checked {
         ensure!(!granted, "an exclusive set was granted although {taken} was held by a reader");
         soon("release", guard.release()).await??;
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Each name is locked as its kind says, and a name that is given as both is exclusive.
-async fn a_set_of_both_kinds(h: &dyn Harness) -> Checked {
+async fn a_set_of_both_kinds(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let [x, y, z] = &names;
     let both = set(h, a.locks(), &[y, x])?.and_shared([z, x])?;
     let beside = soon("acquire", reader(h, &*b, z)?.acquire()).await??;
@@ -379,16 +361,13 @@ async fn a_set_of_both_kinds(h: &dyn Harness) -> Checked {
         soon("release", held.release()).await??;
     }
     soon("release", beside.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// It gets its names when the writer leaves, and the next writer gets them when it is dropped.
-async fn a_shared_set_waits_for_a_writer(h: &dyn Harness) -> Checked {
+async fn a_shared_set_waits_for_a_writer(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let [x, y, z] = &names;
     let first = soon("acquire", writer(h, &*a, y)?.acquire()).await??;
     let waiting = tokio::spawn(set(h, b.locks(), &[x, y, z])?.shared()?.acquire());
@@ -402,6 +381,5 @@ async fn a_shared_set_waits_for_a_writer(h: &dyn Harness) -> Checked {
     ensure!(!next.is_finished(), "{y} was granted to a writer beside its readers");
     drop(held);
     promised("the next writer", next).await???.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }

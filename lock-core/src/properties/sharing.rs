@@ -9,9 +9,7 @@ use std::sync::{
 
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::{
-    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
-};
+use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
 use crate::{Kind, LockGuard, LockKind, LockName, Locks, Result};
 
 property!(
@@ -24,11 +22,6 @@ property!(
     upgrade_only_alone,
     try_beside_readers,
 );
-
-/// Why the checks are skipped.
-fn no_sharing(client: &dyn Client) -> Option<Outcome> {
-    without_kind(client, LockKind::Shared)
-}
 
 async fn read(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<LockGuard, Failure> {
     let lock = client.locks().shared(name)?.ttl(h.ttl());
@@ -79,11 +72,9 @@ async fn holders(client: &dyn Client, name: &LockName) -> Result<Vec<Kind>, Fail
     Ok(queue.iter().filter(|entry| entry.holds).map(|entry| entry.kind).collect())
 }
 
-async fn readers_together(h: &dyn Harness) -> Checked {
+async fn readers_together(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("readers"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let (first, second) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
     let third = read(h, &*b, &name).await?;
     keeps!(first.is_valid() && second.is_valid(), "a reader's arrival cost another one its lock");
@@ -99,15 +90,14 @@ async fn readers_together(h: &dyn Harness) -> Checked {
     for guard in [second, first, third] {
         soon("release", guard.release()).await??;
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 const ROUNDS: u64 = 12;
 
 /// Writers change two numbers one after the other, with a round trip in between; readers must never
 /// see them differ.
-async fn no_torn_reads(h: &dyn Harness) -> Checked {
+async fn no_torn_reads(h: &dyn Harness) -> Done {
     let name = fresh("torn");
     let state = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let reads = Arc::new(AtomicU64::new(0));
@@ -115,9 +105,7 @@ async fn no_torn_reads(h: &dyn Harness) -> Checked {
     let mut clients = Vec::new();
     for n in 0..3 {
         let client = h.client().await?;
-        if let Some(skipped) = no_sharing(&*client) {
-            return Ok(skipped);
-        }
+        needs_kind(&*client, LockKind::Shared)?;
         let locks = client.locks();
         workers.spawn(write_both(locks.clone(), name.clone(), state.clone()));
         for _ in 0..=n {
@@ -129,8 +117,7 @@ async fn no_torn_reads(h: &dyn Harness) -> Checked {
     all_done("readers and writers", workers, rounds).await?;
     let written = state[0].load(Ordering::SeqCst);
     ensure!(written == 3 * ROUNDS, "{} writes under the lock counted only {written}", 3 * ROUNDS);
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 async fn write_both(
@@ -169,11 +156,9 @@ async fn compare_both(
 
 /// A reader, a writer, a reader, a writer: each waits for the one before it, though the first and
 /// the third could share.
-async fn neither_side_starves(h: &dyn Harness) -> Checked {
+async fn neither_side_starves(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("starve"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let first = read(h, &*a, &name).await?;
     let second = writer(h, &*b, &name, 2).await?;
     let third = reader(h, &*a, &name, 3).await?;
@@ -189,16 +174,13 @@ async fn neither_side_starves(h: &dyn Harness) -> Checked {
         ensure!(guard.kind() == kind, "the guard says {:?}, not {kind:?}", guard.kind());
     }
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// One release lets in every reader right behind it, and the writer after them waits.
-async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Checked {
+async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("row"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let first = write(h, &*a, &name).await?;
     let readers = [
         reader(h, &*a, &name, 2).await?,
@@ -219,38 +201,28 @@ async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Checked {
         soon("release", guard.release()).await??;
     }
     granted("the writer behind the readers", last).await?.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// A reader that crashed blocks writers for its TTL and not longer, also if other readers live.
-async fn a_crashed_reader(h: &dyn Harness) -> Checked {
+async fn a_crashed_reader(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let (dead, alive) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
     let waiter = writer(h, &*b, &name, 3).await?;
     a.crash().await?;
     soon("release", alive.release()).await??;
-    let limit = expiry_limit(h, &*b);
-    match tokio::time::timeout(limit, waiter).await {
-        Ok(guard) => guard??.release().await?,
-        Err(_) => {
-            return Err(Missed(format!("a dead reader still blocked after {limit:?}")).into());
-        }
-    }
+    let guard = within(expiry_limit(h, &*b), "a grant after a dead reader", waiter);
+    guard.await???.release().await?;
     drop(dead);
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// A downgraded writer keeps its place: readers right behind it enter, the writer behind them
 /// waits.
-async fn downgrade_keeps_the_place(h: &dyn Harness) -> Checked {
+async fn downgrade_keeps_the_place(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("downgrade"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let mut first = write(h, &*a, &name).await?;
     let second = reader(h, &*b, &name, 2).await?;
     let third = reader(h, &*a, &name, 3).await?;
@@ -268,8 +240,7 @@ async fn downgrade_keeps_the_place(h: &dyn Harness) -> Checked {
     }
     granted("the writer", last).await?.release().await?;
     downgraded_behind_a_writer(h, &*a, &*b).await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The writer that waits right behind a downgraded one must not enter, nor must a reader behind it.
@@ -295,11 +266,9 @@ async fn downgraded_behind_a_writer(
 
 /// A reader becomes the writer if it is alone, with a new token; two readers do not block each
 /// other.
-async fn upgrade_only_alone(h: &dyn Harness) -> Checked {
+async fn upgrade_only_alone(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("upgrade"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let (mut first, mut second) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
     let (one, other) = tokio::join!(first.try_upgrade(), second.try_upgrade());
     let (one, other) = (one?, other?);
@@ -322,16 +291,13 @@ async fn upgrade_only_alone(h: &dyn Harness) -> Checked {
     ensure!(next.token() > first.token(), "the next token does not rise");
     soon("release", first.release()).await??;
     soon("release", next.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// A try enters beside readers, and not beside or before a writer.
-async fn try_beside_readers(h: &dyn Harness) -> Checked {
+async fn try_beside_readers(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("try"), h.client().await?, h.client().await?);
-    if let Some(skipped) = no_sharing(&*a) {
-        return Ok(skipped);
-    }
+    needs_kind(&*a, LockKind::Shared)?;
     let first = read(h, &*a, &name).await?;
     let beside = soon("try", b.locks().shared(&name)?.try_acquire()).await??;
     let Some(beside) = beside else { return Err("a reader was refused beside a reader".into()) };
@@ -352,6 +318,5 @@ async fn try_beside_readers(h: &dyn Harness) -> Checked {
         "a reader entered beside a writer"
     );
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }

@@ -1,24 +1,24 @@
 //! A release or renewal of another attempt has no effect. Claims C4 and C7 of the documents;
 //! etcd#22082 (a retried unlock deletes a newer lock of the same session), redisson#5698.
 
-use super::{Checked, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
+use super::{Done, Failure, Harness, ensure, keeps, property, scene::*};
 use crate::{Attempt, LockGuard, LockName, Request, Result, Term};
 
 property!(stale_release, retried_release, stale_renew);
 
 /// A holder with an ended term releases late: its successor keeps the lock.
-async fn stale_release(h: &dyn Harness) -> Checked {
+async fn stale_release(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("stale-release"), h.client().await?, h.client().await?);
     let stale = fixed(h, &*a, &name).await?;
     let guard = promised("the next grant", lock(h, &*b, &name)?.acquire()).await??;
     // The result does not matter: "not mine" counts as released.
     let _ = soon("a stale release", stale.release()).await?;
     still_held(h, &*a, &name, &guard).await?;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// The same release sent twice, while another attempt of the same client holds the lock.
-async fn retried_release(h: &dyn Harness) -> Checked {
+async fn retried_release(h: &dyn Harness) -> Done {
     let (name, a) = (fresh("retried-release"), h.client().await?);
     let request = Request::new(name.clone(), h.ttl());
     let first = soon("acquire", a.locks().driver().acquire(request, Attempt::new())).await??;
@@ -26,11 +26,11 @@ async fn retried_release(h: &dyn Harness) -> Checked {
     let guard = acquire(h, &*a, &name).await?;
     let _ = soon("a retried release", first.release()).await?;
     still_held(h, &*a, &name, &guard).await?;
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// A holder with an ended term renews late: it gets an error, and its successor keeps the lock.
-async fn stale_renew(h: &dyn Harness) -> Checked {
+async fn stale_renew(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("stale-renew"), h.client().await?, h.client().await?);
     let stale = fixed(h, &*a, &name).await?;
     let guard = promised("the next grant", lock(h, &*b, &name)?.acquire()).await??;
@@ -40,7 +40,7 @@ async fn stale_renew(h: &dyn Harness) -> Checked {
     soon("release", guard.release()).await??;
     let again = promised("a grant after a stale renew", lock(h, &*a, &name)?.acquire()).await??;
     keeps!(again.is_valid(), "the renewed lock was not free after its holder released it");
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// A lock with a fixed term that is over: a driver's lease, so that no guard cleans up after it.

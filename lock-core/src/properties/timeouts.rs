@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use super::{
-    Checked, Failure, Harness, Missed, Outcome, as_mutex::Mutex, ensure, property, scene::*,
-};
+use super::{Done, Failure, Harness, Missed, as_mutex::Mutex, ensure, property, scene::*};
 use crate::{Error, Holder, wall_clock};
 
 /// A store may keep times in whole milliseconds.
@@ -13,7 +11,7 @@ const ROUNDED: Duration = Duration::from_millis(5);
 
 property!(zero_and_tiny_waits, a_vain_wait_names_the_holder, since_when, zero_and_odd_ttls);
 
-async fn zero_and_tiny_waits(h: &dyn Harness) -> Checked {
+async fn zero_and_tiny_waits(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("tiny-wait"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     for wait in [
@@ -29,16 +27,12 @@ async fn zero_and_tiny_waits(h: &dyn Harness) -> Checked {
     let free = soon("acquire", lock(h, &*b, &name)?.wait(Duration::ZERO).acquire()).await?;
     let refused = |error| Missed(format!("a free lock with a wait of zero: {error}"));
     free.map_err(refused)?.release().await?;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
-async fn a_vain_wait_names_the_holder(h: &dyn Harness) -> Checked {
+async fn a_vain_wait_names_the_holder(h: &dyn Harness) -> Done {
     let (name, a, b, c) = (fresh("blame"), h.client().await?, h.client().await?, h.client().await?);
-    if !shows_waiters(&*c) {
-        let store = c.locks().guarantees().store;
-        return Ok(Outcome::Skipped(format!("{store} keeps no record of holders in this mode")));
-    }
+    needs_waiters(&*c)?;
     let guard =
         soon("acquire", lock(h, &*a, &name)?.holder("the nightly report").acquire()).await??;
     let waiter = queue_up(h, &*b, &name, 1).await?;
@@ -55,16 +49,14 @@ async fn a_vain_wait_names_the_holder(h: &dyn Harness) -> Checked {
     ensure!(*waited >= wait, "waited only {waited:?} of {wait:?}");
     soon("release", guard.release()).await??;
     drop(promised("the waiter's turn", waiter).await???);
-    Ok(Outcome::Kept)
+    Ok(())
 }
 
 /// A client that has waited does not hold the lock since it came: operators rely on that. Times of
 /// a store are compared only with each other: its clock may differ from ours.
-async fn since_when(h: &dyn Harness) -> Checked {
+async fn since_when(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("since"), h.client().await?, h.client().await?);
-    if !shows_waiters(&*a) {
-        return Ok(Outcome::Skipped("waiters have no entry in this mode".to_owned()));
-    }
+    needs_waiters(&*a)?;
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
     let there = wall_clock();
@@ -90,11 +82,10 @@ async fn since_when(h: &dyn Harness) -> Checked {
     let kept = holder.queued_at.is_none_or(|at| at == queued_at);
     ensure!(kept, "queued at {queued_at:?}, shown as {holder:?}");
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
-async fn zero_and_odd_ttls(h: &dyn Harness) -> Checked {
+async fn zero_and_odd_ttls(h: &dyn Harness) -> Done {
     let client = h.client().await?;
     let longest = *client.locks().guarantees().ttl.end();
     for ttl in
@@ -107,8 +98,7 @@ async fn zero_and_odd_ttls(h: &dyn Harness) -> Checked {
             "a TTL of {ttl:?}: {refused:?}"
         );
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// An acquire that must time out.

@@ -3,7 +3,7 @@
 
 use std::{future::Future, pin::Pin, task::Poll};
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
+use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
 use crate::{Error, LockGuard, LockName, LossReason, Result as Answer};
 
 property!(collected_in_time, collected_too_late, a_free_lock, several_locks);
@@ -11,7 +11,7 @@ property!(collected_in_time, collected_too_late, a_free_lock, several_locks);
 type Asleep = Pin<Box<dyn Future<Output = Answer<LockGuard>> + Send>>;
 
 /// A grant that is collected within a TTL is a usual lock: held, and renewed.
-async fn collected_in_time(h: &dyn Harness) -> Checked {
+async fn collected_in_time(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
     let clock = a.locks().driver().clock();
     let began = clock.now();
@@ -20,7 +20,7 @@ async fn collected_in_time(h: &dyn Harness) -> Checked {
     // A busy machine may have taken a TTL for it.
     let late = clock.now().since(began) >= h.ttl();
     let guard = match soon("the grant", asleep).await? {
-        Err(error) if late => return honest(&error).map(|()| Outcome::Kept),
+        Err(error) if late => return honest(&error),
         answer => answer?,
     };
     keeps!(guard.is_valid(), "a grant was handed over that is over");
@@ -30,19 +30,18 @@ async fn collected_in_time(h: &dyn Harness) -> Checked {
     let taken = soon("try_acquire", lock(h, &*a, &name)?.try_acquire()).await??;
     ensure!(taken.is_none(), "granted to another holder while the first one held it");
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// A grant that is not collected goes to the next waiter, and the late caller gets no lock.
-async fn collected_too_late(h: &dyn Harness) -> Checked {
+async fn collected_too_late(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
     let asleep = granted_asleep(h, &*a, &*b, &name).await?;
     handed_on(h, &*a, &name, asleep).await
 }
 
 /// It was granted by the first request.
-async fn a_free_lock(h: &dyn Harness) -> Checked {
+async fn a_free_lock(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
     let lock = lock(h, &*b, &name)?;
     let mut asleep = None;
@@ -57,13 +56,13 @@ async fn a_free_lock(h: &dyn Harness) -> Checked {
             Poll::Ready(granted) => soon("release", granted?.release()).await??,
         }
     }
-    let Some(asleep) = asleep else { return Ok(Outcome::Kept) };
+    let Some(asleep) = asleep else { return Ok(()) };
     promised("the grant of a caller that is not polled", is_held(&*a, &name)).await??;
     handed_on(h, &*a, &name, asleep).await
 }
 
 /// The one that is waited for is granted, and none of them is collected.
-async fn several_locks(h: &dyn Harness) -> Checked {
+async fn several_locks(h: &dyn Harness) -> Done {
     let (first, second) = (fresh("asleep-1"), fresh("asleep-2"));
     let (a, b) = (h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &second).await?;
@@ -83,16 +82,10 @@ async fn several_locks(h: &dyn Harness) -> Checked {
         Ok(held) if !shows_waiters(&*a) => soon("release", held.release()).await??,
         late => return Err(format!("handed on, and told {late:?}").into()),
     }
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
-async fn handed_on(
-    h: &dyn Harness,
-    other: &dyn Client,
-    name: &LockName,
-    asleep: Asleep,
-) -> Checked {
+async fn handed_on(h: &dyn Harness, other: &dyn Client, name: &LockName, asleep: Asleep) -> Done {
     let next = lock(h, other, name)?.acquire();
     let next = promised("the lock that nobody collects", next).await??;
     match soon("the grant", asleep).await? {
@@ -103,8 +96,7 @@ async fn handed_on(
     }
     keeps!(next.is_valid(), "the late caller cost the next holder its lock");
     soon("release", next.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// An acquire of `b` that has the lock, and was last polled while it waited for `a`.

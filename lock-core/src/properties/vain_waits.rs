@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::{Checked, Client, Failure, Harness, Missed, Outcome, keeps, property, scene::*};
+use super::{Client, Done, Failure, Harness, Missed, keeps, property, scene::*};
 use crate::{Error, LockName};
 
 property!(a_crowd, while_the_store_is_silent);
@@ -15,19 +15,18 @@ const CROWD: usize = 40;
 /// Several waits, which share a look.
 const SOME: usize = 10;
 
-async fn a_crowd(h: &dyn Harness) -> Checked {
+async fn a_crowd(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("crowd"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     all_in_vain(waits(h, &*b, &name, h.ttl(), h.ttl(), CROWD)?, true).await?;
     keeps!(guard.is_valid(), "waits of others cost the holder its lock");
     queue_becomes(&*a, &name, 1).await?;
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// The store has answered that they wait, and then answers nothing more: slower than any limit.
-async fn while_the_store_is_silent(h: &dyn Harness) -> Checked {
+async fn while_the_store_is_silent(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("silent"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     // Long enough that no wait ends because the store was out of reach for a TTL.
@@ -41,8 +40,7 @@ async fn while_the_store_is_silent(h: &dyn Harness) -> Checked {
     queue_becomes(&*a, &name, 1).await?;
     keeps!(guard.is_valid(), "the waiters' silence cost the holder its lock");
     soon("release", guard.release()).await??;
-    nothing_left(h).await?;
-    Ok(Outcome::Kept)
+    nothing_left(h).await
 }
 
 /// Waits that end after `limit`, with their own TTL.
