@@ -1,14 +1,15 @@
 //! Errors, by what the caller does next.
 
+mod placed;
+
 use std::{fmt, sync::Arc, time::Duration};
 
+pub use self::placed::BoxError;
+use self::placed::Placed;
 use crate::{Holder, LockName, LossReason, Requirement, driver::duration::about};
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// The error of a client library, unchanged.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a call failed.
 ///
@@ -261,59 +262,42 @@ impl Error {
         self
     }
 
+    /// Wraps the client library's error, if there is one.
+    pub(crate) fn map_source(mut self, wrap: impl FnOnce(BoxError) -> BoxError) -> Self {
+        if let Self::Unavailable { source, .. }
+        | Self::Denied { source, .. }
+        | Self::Misconfigured { source, .. }
+        | Self::Rejected { source, .. } = &mut self
+        {
+            *source = wrap(std::mem::replace(source, fmt::Error.into()));
+        }
+        self
+    }
+
     /// Adds the server's address, unless the error has it already.
     pub(crate) fn at(self, place: Option<&str>) -> Self {
-        let placed = |source: BoxError| -> BoxError {
-            match place {
-                Some(place) if !source.to_string().contains(place) => {
-                    Placed { place: Some(place.to_owned()), ..Placed::of(source) }.into()
-                }
-                _ => source,
+        self.map_source(|source| match place {
+            Some(place) if !source.to_string().contains(place) => {
+                Placed { place: Some(place.to_owned()), ..Placed::of(source) }.into()
             }
-        };
-        match self {
-            Self::Unavailable { store, op, effect, source } => {
-                Self::Unavailable { store, op, effect, source: placed(source) }
-            }
-            Self::Denied { store, op, source } => {
-                Self::Denied { store, op, source: placed(source) }
-            }
-            Self::Misconfigured { store, op, source } => {
-                Self::Misconfigured { store, op, source: placed(source) }
-            }
-            Self::Rejected { store, op, effect, source } => {
-                Self::Rejected { store, op, effect, source: placed(source) }
-            }
-            error => error,
-        }
+            _ => source,
+        })
     }
 
     /// Adds an explanation at the end of a failed connect.
     pub(crate) fn hinted(self, hint: String) -> Self {
-        let hinted = |source: BoxError| -> BoxError {
-            Placed { hint: Some(hint), ..Placed::of(source) }.into()
-        };
-        match self {
-            Self::Unavailable { store, op, effect, source } => {
-                Self::Unavailable { store, op, effect, source: hinted(source) }
-            }
-            Self::Rejected { store, op, effect, source } => {
-                Self::Rejected { store, op, effect, source: hinted(source) }
-            }
-            error => error,
-        }
+        self.map_source(|source| Placed { hint: Some(hint), ..Placed::of(source) }.into())
     }
 
     /// Adds the lock's name, unless the error has one.
     pub(crate) fn about(self, lock: &LockName) -> Self {
-        let name = self.name().or(Some(lock)).cloned();
+        let lock = self.name().or(Some(lock)).cloned();
         match self {
-            Self::Unavailable { store, op, effect, source } => {
-                let source = Placed { name, ..Placed::of(source) }.into();
-                Self::Unavailable { store, op, effect, source }
+            error @ Self::Unavailable { .. } => {
+                error.map_source(|source| Placed { name: lock, ..Placed::of(source) }.into())
             }
-            Self::PlaceLost { store, reason, .. } => Self::PlaceLost { store, name, reason },
-            Self::Closed { store, by, .. } => Self::Closed { store, name, by },
+            Self::PlaceLost { store, reason, .. } => Self::PlaceLost { store, name: lock, reason },
+            Self::Closed { store, by, .. } => Self::Closed { store, name: lock, by },
             error => error,
         }
     }
@@ -447,44 +431,6 @@ impl fmt::Display for Error {
                 write!(f, "{store} connection is closed{by}{lock}")
             }
         }
-    }
-}
-
-/// A client library's error with the lock's name, and the server's address in front.
-#[derive(Debug)]
-struct Placed {
-    /// In the text of the whole error.
-    name: Option<LockName>,
-    place: Option<String>,
-    hint: Option<String>,
-    source: BoxError,
-}
-
-impl Placed {
-    fn of(source: BoxError) -> Self {
-        match source.downcast() {
-            Ok(placed) => *placed,
-            Err(source) => Self { name: None, place: None, hint: None, source },
-        }
-    }
-}
-
-impl fmt::Display for Placed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = &self.place {
-            write!(f, "{place}: ")?;
-        }
-        self.source.fmt(f)?;
-        match &self.hint {
-            Some(hint) => write!(f, "; {hint}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for Placed {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.source)
     }
 }
 

@@ -72,21 +72,12 @@ async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()
     }
 }
 
-/// # Errors
-///
 /// One of the refusals, if there are any, with the names of all.
 fn refused_to_end(refused: HashMap<Below, Error>) -> Result<()> {
     let names = listed(refused.keys().map(|(name, _)| name));
-    let said = |source| -> BoxError { Unended { names, source }.into() };
     match refused.into_values().next() {
         None => Ok(()),
-        Some(Error::Denied { store, op, source }) => {
-            Err(Error::Denied { store, op, source: said(source) })
-        }
-        Some(Error::Rejected { store, op, effect, source }) => {
-            Err(Error::Rejected { store, op, effect, source: said(source) })
-        }
-        Some(error) => Err(error),
+        Some(error) => Err(error.map_source(|source| Unended { names, source }.into())),
     }
 }
 
