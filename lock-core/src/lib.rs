@@ -1,5 +1,11 @@
-//! The contract of distlock: the API for applications, the traits for drivers, and the executable
-//! properties that every driver keeps.
+//! The contract of distlock: what a lock promises that several processes share through a store.
+//!
+//! - **Mutual exclusion:** at most one client holds a lock, or as many as its kind lets in.
+//! - **Liveness:** a holder that crashed or was cut off does not block the others for ever.
+//! - **Symmetry:** only the client that acquired a lock releases or renews it.
+//!
+//! The traits [`DistributedLock`] and [`Lease`] say these and the other promises to the author of a
+//! driver. The [`properties`] check each of them against the real store.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -57,6 +63,9 @@
 //! A holder can be paused past its TTL and write late. No client library can prevent that. Give the
 //! [`FencingToken`] to the resource, and let the resource reject a token lower than the greatest
 //! it has seen; [`Gate`] is that check. [`Lock::run`] stops the work at the safe deadline.
+//!
+#![cfg_attr(feature = "properties", doc = "[`properties`]: crate::properties")]
+#![cfg_attr(not(feature = "properties"), doc = "[`properties`]: DistributedLock#contract")]
 
 mod api;
 pub mod blocking;

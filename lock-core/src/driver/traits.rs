@@ -17,8 +17,7 @@ use crate::{
 ///
 /// # Contract
 ///
-/// Each promise is an executable property in `driver::properties` (feature `properties`) of the
-/// same name.
+/// Each promise is one of the executable [`properties`] (feature `properties`), with the same name.
 ///
 /// - **mutual exclusion:** at most one attempt holds a name, unless its kind lets others in. The
 ///   [queue rule](crate::queue) says which attempts are admitted.
@@ -54,6 +53,9 @@ use crate::{
 ///
 /// When the driver is dropped (all of its leases are gone by then), it ends its sessions in the
 /// background if the runtime lives, and its tasks end.
+///
+#[cfg_attr(feature = "properties", doc = "[`properties`]: crate::properties")]
+#[cfg_attr(not(feature = "properties"), doc = "[`properties`]: crate#a-driver-in-nine-steps")]
 #[async_trait]
 pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// The promises of this store, as deployed and configured. The driver asks the store when it

@@ -16,7 +16,7 @@ use crate::{
     Error, Result,
     duration::shown,
     keep::{
-        opening::{Opening, Told},
+        opening::{Told, Opening},
         poison::lock,
     },
 };

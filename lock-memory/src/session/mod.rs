@@ -21,7 +21,7 @@ use tokio::{
 use self::attempt::Attempt;
 use crate::{
     MemoryStore,
-    store::{Client, state::Told},
+    store::{Client, state::Push},
     wire::network::{Trouble, UnderWay},
 };
 
@@ -140,12 +140,12 @@ impl Session {
         left
     }
 
-    fn told(&self, told: Told) {
-        let (Told::Granted(id, _) | Told::Gone(id)) = told;
+    fn pushed(&self, push: Push) {
+        let (Push::Granted(id, _) | Push::Gone(id)) = push;
         let Some(attempt) = lock(&self.book).find(id).cloned() else { return };
-        match told {
-            Told::Granted(_, grant) => attempt.pushed(grant),
-            Told::Gone(_) => self.gone(&attempt),
+        match push {
+            Push::Granted(_, grant) => attempt.pushed(grant),
+            Push::Gone(_) => self.gone(&attempt),
         }
     }
 
@@ -155,11 +155,11 @@ impl Session {
 }
 
 /// Delivers the store's pushes over the client's network.
-async fn deliver(session: Weak<Session>, mut pushes: UnderWay<Told>) {
+async fn deliver(session: Weak<Session>, mut pushes: UnderWay<Push>) {
     while let Some(step) = pushes.step().await {
         let Some(push) = step else { continue };
         let Some(session) = session.upgrade() else { return };
-        session.told(push);
+        session.pushed(push);
     }
 }
 

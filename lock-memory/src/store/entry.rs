@@ -24,7 +24,7 @@ pub(crate) struct Stored {
     pub(crate) expires: Instant,
     pub(crate) queued_at: SystemTime,
     pub(crate) granted: Option<Grant>,
-    pub(crate) tell: UnboundedSender<Told>,
+    pub(crate) tell: UnboundedSender<Push>,
     pub(crate) network: Network,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Grant {
 
 /// A push of the store to a client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
+pub(crate) enum Push {
     /// A waiting attempt holds the lock now.
     Granted(Uuid, Grant),
     /// The attempt's entry is gone.

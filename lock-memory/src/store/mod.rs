@@ -25,7 +25,7 @@ use uuid::Uuid;
 use self::{
     entry::place_of,
     observers::Watching,
-    state::{Answer, Asked, Grant, State, Stored, Told, shown},
+    state::{Answer, Asked, Grant, Push, State, Stored, shown},
 };
 use crate::{
     defect::{Defect, Hooks},
@@ -53,7 +53,7 @@ struct Shared {
 pub(crate) struct Client {
     pub(crate) store: MemoryStore,
     pub(crate) network: Network,
-    pub(crate) tell: UnboundedSender<Told>,
+    pub(crate) tell: UnboundedSender<Push>,
     closed: AtomicBool,
 }
 
@@ -99,7 +99,7 @@ impl MemoryStore {
         self.hooks().before_deletion(&mut lock(&self.0.state).last_token);
         self.change(name, |entries| {
             for entry in entries.drain(..) {
-                let _ = entry.tell.send(Told::Gone(entry.attempt));
+                let _ = entry.tell.send(Push::Gone(entry.attempt));
             }
         });
     }
@@ -135,7 +135,7 @@ impl MemoryStore {
     }
 
     /// Connects a client, which gets its pushes by `tell`.
-    pub(crate) fn enter(&self, tell: UnboundedSender<Told>) -> Arc<Client> {
+    pub(crate) fn enter(&self, tell: UnboundedSender<Push>) -> Arc<Client> {
         let (network, closed) = (Network::default(), AtomicBool::new(false));
         let client = Arc::new(Client { store: self.clone(), network, tell, closed });
         let mut clients = lock(&self.0.clients);
@@ -244,14 +244,14 @@ impl MemoryStore {
         self.change(name, |entries| {
             let victim = place_of(entries, attempt).and_then(|place| entries.remove(place));
             if let Some(victim) = victim.as_ref().filter(|_| !self.has(Defect::RevokesInSilence)) {
-                let _ = victim.tell.send(Told::Gone(attempt));
+                let _ = victim.tell.send(Push::Gone(attempt));
             }
             victim.is_some()
         })
     }
 
     /// Revokes all grants of one client under a name, and notifies it. Returns how many there were.
-    pub(crate) fn lose(&self, name: &LockName, whose: &UnboundedSender<Told>) -> usize {
+    pub(crate) fn lose(&self, name: &LockName, whose: &UnboundedSender<Push>) -> usize {
         let theirs = |entry: &&Stored| entry.granted.is_some() && entry.tell.same_channel(whose);
         let held: Vec<_> = self.change(name, |entries| {
             entries.iter().filter(theirs).map(|entry| entry.attempt).collect()

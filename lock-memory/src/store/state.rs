@@ -9,7 +9,7 @@ use lock_core::{
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
-pub(crate) use super::entry::{Grant, Stored, Told};
+pub(crate) use super::entry::{Grant, Push, Stored};
 use super::observers::Watching;
 use crate::{defect::Hooks, wire::network::Network};
 
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
     pub(crate) attempt: Uuid,
     /// The store has answered before that the attempt waits, so its entry must exist.
     pub(crate) known: bool,
-    pub(crate) tell: UnboundedSender<Told>,
+    pub(crate) tell: UnboundedSender<Push>,
     pub(crate) network: Network,
 }
 
@@ -143,7 +143,7 @@ impl State {
         entries.retain_mut(|entry| {
             hooks.before_expiry(entry, now);
             if entry.expires <= now {
-                let _ = entry.tell.send(Told::Gone(entry.attempt));
+                let _ = entry.tell.send(Push::Gone(entry.attempt));
             }
             entry.expires > now
         });
@@ -164,7 +164,7 @@ impl State {
                 // A grant starts a TTL of its own, so that the wait does not use it up.
                 entry.expires = now + entry.ttl;
                 entry.granted = Some(grant);
-                let _ = entry.tell.send(Told::Granted(entry.attempt, grant));
+                let _ = entry.tell.send(Push::Granted(entry.attempt, grant));
             }
             if !hooks.is_overtaken(entry) {
                 before.push(kind);

@@ -47,8 +47,8 @@ impl Lock {
     async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
         let store = self.client.driver.guarantees().store;
         let span = trace::attempt(&self.request.name, store, attempt.id());
-        let owned = || self.granting(wait, attempt.clone(), span);
-        let guard = self.client.unless_drained(Some(&attempt), owned).await?;
+        let granting = || self.granting(wait, attempt.clone(), span);
+        let guard = self.client.unless_drained(Some(&attempt), granting).await?;
         // Lost since it was granted, while the caller did not poll.
         let valid = guard.check();
         self.client.after_loss(&valid).await;

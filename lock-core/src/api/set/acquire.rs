@@ -33,7 +33,7 @@ impl LockSet {
         Box::pin(async move {
             set.lock.check()?;
             let work = set.clone();
-            set.owned(async move {
+            set.finished(async move {
                 let started = work.lock.clock().now();
                 match work.at_once_in_time().await? {
                     Step::Taken(held) => Ok(Some(held)),
@@ -67,7 +67,7 @@ impl LockSet {
         Box::pin(async move {
             set.lock.check()?;
             let work = set.clone();
-            set.owned(async move {
+            set.finished(async move {
                 match work.lock.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await? {
                     Step::Taken(held) => Ok(Some(held)),
                     Step::Busy => Ok(None),

@@ -16,7 +16,7 @@ use crate::{
 impl LockSet {
     /// The whole of an acquire. It goes on while its caller does not poll: locks that it has taken
     /// must not wait for the caller.
-    pub(super) async fn owned(
+    pub(super) async fn finished(
         &self,
         work: impl Future<Output = Result<Option<LockSetGuard>>> + Send + 'static,
     ) -> Result<Option<LockSetGuard>> {
@@ -30,14 +30,14 @@ impl LockSet {
                 done = work => done,
             }
         };
-        let owned = || {
-            let owned = Finishing::new(&self.lock.client.home, work).cancelling(caller);
-            owned.collected_within(self.lock.request.ttl, |held| match held? {
+        let finishing = || {
+            let finishing = Finishing::new(&self.lock.client.home, work).cancelling(caller);
+            finishing.collected_within(self.lock.request.ttl, |held| match held? {
                 Some(held) => held.not_collected().map(|()| None),
                 None => Ok(None),
             })
         };
-        let held = self.lock.client.unless_drained(None, owned).await?;
+        let held = self.lock.client.unless_drained(None, finishing).await?;
         if let Some(held) = &held {
             held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;
             held.at_least(self.lock.at_least);

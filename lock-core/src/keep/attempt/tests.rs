@@ -49,14 +49,14 @@ fn start() -> Instant {
 
 /// The state of an attempt seen from outside, kept by a second and simpler model.
 #[derive(Default)]
-struct Seen {
+struct Model {
     over: Option<End>,
     confirmed: Option<Instant>,
     held: Option<Validity>,
     lost: Option<LossReason>,
 }
 
-impl Seen {
+impl Model {
     fn happens(&mut self, attempt: &Plain, event: Event, now: Instant) {
         let waits = attempt.is_waiting();
         match event {
@@ -160,7 +160,7 @@ fn each_sequence(length: usize, mut check: impl FnMut(&[Event])) {
 #[test]
 fn in_every_order_of_events_the_stage_agrees_with_a_simpler_model() {
     each_sequence(5, |events| {
-        let (attempt, mut seen, mut now) = (attempt(), Seen::default(), start());
+        let (attempt, mut seen, mut now) = (attempt(), Model::default(), start());
         for event in events {
             now = now + Duration::from_secs(1);
             seen.happens(&attempt, *event, now);
@@ -173,7 +173,7 @@ fn in_every_order_of_events_the_stage_agrees_with_a_simpler_model() {
 fn a_decision_wakes_its_waiter_at_any_time() {
     let mut woken = Context::from_waker(Waker::noop());
     each_sequence(4, |events| {
-        let (attempt, mut seen, mut now) = (attempt(), Seen::default(), start());
+        let (attempt, mut seen, mut now) = (attempt(), Model::default(), start());
         let mut wait = pin!(attempt.decided());
         for event in events {
             let decided = attempt.look(Stage::is_decided);
