@@ -42,10 +42,6 @@ pub(crate) fn given() -> Vec<OsString> {
 
 /// Starts this program again if there is a password in the URL of an option. Returns if there is
 /// none. The process keeps its number, its terminal and its ignored signals.
-///
-/// # Errors
-///
-/// If the operating system refuses it.
 pub(crate) fn hide() -> Result<(), Failure> {
     let mut arguments: Vec<_> = env::args_os().collect();
     let secret = secret(&arguments);

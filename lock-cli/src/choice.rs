@@ -51,10 +51,6 @@ struct Config {
 
 impl Choice {
     /// The one store of a command. If one is `required`, it must be named somewhere.
-    ///
-    /// # Errors
-    ///
-    /// If several are named. Otherwise same as [`configured`](Self::configured).
     pub(crate) fn one(arguments: &[String], required: bool) -> Result<Self, Failure> {
         match arguments {
             [] => Self::configured(required),
@@ -64,10 +60,6 @@ impl Choice {
     }
 
     /// All named stores. If none is named, the configured or the embedded one.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`configured`](Self::configured).
     pub(crate) fn all(arguments: &[String], required: bool) -> Result<Vec<Self>, Failure> {
         match arguments {
             [] => Ok(vec![Self::configured(required)?]),
@@ -79,10 +71,7 @@ impl Choice {
         Self { url: url.to_owned(), origin: Origin::Argument }
     }
 
-    /// # Errors
-    ///
-    /// If the variable is empty or not UTF-8, if there is another variable of ours, if a config
-    /// file cannot be read or is wrong, or if no store is named and one must be.
+    /// The store of the variable or of the config files.
     fn configured(required: bool) -> Result<Self, Failure> {
         let wrong = |why: String| Failure::new(Code::Config, why);
         if let Some(url) = env::var_os(VARIABLE) {
@@ -119,11 +108,7 @@ impl Choice {
         matches!(self.origin, Origin::Argument)
     }
 
-    /// Connects.
-    ///
-    /// # Errors
-    ///
-    /// The store's error. A wrong URL is wrong usage only if it was an argument.
+    /// Connects. A wrong URL is wrong usage only if it was an argument.
     pub(crate) async fn connect(&self) -> Result<Locks, Failure> {
         #[cfg(target_os = "linux")]
         self.refuse_foreign_home()?;
@@ -132,10 +117,6 @@ impl Choice {
     }
 
     /// Connects to a store that excludes other processes.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`connect`](Self::connect), and if the store is inside this process.
     #[cfg(target_os = "linux")]
     pub(crate) async fn connect_with_others(&self) -> Result<Locks, Failure> {
         if StoreUrl::parse(&self.url).is_ok_and(|url| url.scheme() == "memory") {

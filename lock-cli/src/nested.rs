@@ -53,10 +53,6 @@ fn outer() -> Vec<Outer> {
 }
 
 /// Refuses to wait for a lock that a process above this one holds until this one has ended.
-///
-/// # Errors
-///
-/// If it would wait for itself.
 pub(crate) fn refuse_own(
     store: &Choice,
     name: &str,

@@ -53,11 +53,6 @@ impl OnLost {
     /// Fits it to a TTL and the longest hold. Renewals come every third of a TTL. A third of the
     /// TTL must be enough for the grace and the margin, or a single late renewal would end the
     /// command. The grace is part of the longest hold, and takes at most a third of it.
-    ///
-    /// # Errors
-    ///
-    /// If the TTL is below three times the sum of grace and margin, or if the longest hold is below
-    /// three times the grace.
     pub(crate) fn fit(self, ttl: Duration, max_hold: Option<Duration>) -> Result<Policy, Failure> {
         let of_ttl = (ttl / 3).saturating_sub(margin(ttl));
         let most = max_hold.map_or(of_ttl, |limit| of_ttl.min(limit / 3));

@@ -72,6 +72,7 @@ pub mod blocking;
 pub mod deadline;
 mod driver;
 mod error;
+#[doc(hidden)]
 pub mod keep;
 mod kind;
 mod machine;

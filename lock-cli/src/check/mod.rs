@@ -24,11 +24,8 @@ use crate::{
     signals::Signals,
 };
 
-/// Checks one store after the other. A signal ends this, and nothing is left behind.
-///
-/// # Errors
-///
-/// If a URL is wrong, or if the only store fails. The table shows the errors of several stores.
+/// Checks one store after the other. A signal ends this, and nothing is left behind. Fails if the
+/// only store fails; the table shows the errors of several.
 pub(crate) async fn check(opt: &Check, stores: &[Choice]) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let targets = tokio::select! {

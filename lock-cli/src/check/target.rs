@@ -65,10 +65,6 @@ pub(super) enum Way {
 
 impl Target {
     /// Connects.
-    ///
-    /// # Errors
-    ///
-    /// The store's error.
     pub(super) async fn connect(store: &Choice) -> Result<Self, Failure> {
         let driver = store.connect().await?.driver().clone();
         let (prefix, used) = (format!("{PREFIX}.{}.", Uuid::new_v4().simple()), Used::default());
@@ -86,10 +82,6 @@ impl Target {
     }
 
     /// Tries a lock, and a cut. So a missing right or possibility shows before the first check.
-    ///
-    /// # Errors
-    ///
-    /// The store's error.
     pub(super) async fn prepare(&mut self) -> Result<(), Failure> {
         let first = self.locks.lock("first")?.ttl(self.ttl()).wait(PATIENCE);
         match first.acquire().await?.release().await {
@@ -118,10 +110,6 @@ impl Target {
     }
 
     /// Returns the time until the store replies.
-    ///
-    /// # Errors
-    ///
-    /// Why there is no reply.
     pub(super) async fn answer(&self) -> Result<Duration, Failure> {
         let clock = self.driver.clock();
         let asked = clock.now();
@@ -141,11 +129,7 @@ impl Target {
         }
     }
 
-    /// Checks that the store replies.
-    ///
-    /// # Errors
-    ///
-    /// Why it does not. After some in a row, it [is gone](Self::is_gone).
+    /// Checks that the store replies. After some failures in a row, it [is gone](Self::is_gone).
     pub(super) async fn ping(&self) -> Result<(), Failure> {
         let answer = self.answer().await;
         match answer {
@@ -167,10 +151,6 @@ impl Target {
     }
 
     /// The queues below a prefix that are not empty.
-    ///
-    /// # Errors
-    ///
-    /// The store's error.
     pub(super) async fn left(&self, prefix: &str) -> Result<Vec<(LockName, Vec<Entry>)>, Error> {
         let queue = |name: LockName| async move {
             match self.driver.inspect(&name).await {
@@ -183,11 +163,8 @@ impl Target {
         queues.try_filter(|(_, queue)| ready(!queue.is_empty())).try_collect().await
     }
 
-    /// Removes what is left: clients that were cut off, attempts that a signal ended.
-    ///
-    /// # Errors
-    ///
-    /// If something is left. It ends with its TTL.
+    /// Removes what is left: clients that were cut off, attempts that a signal ended. Fails if
+    /// something is left, which ends with its TTL.
     pub(super) async fn clean(&self) -> Result<(), Failure> {
         let left = |why: String| {
             let prefix = &self.prefix;

@@ -20,10 +20,6 @@ use crate::{
 
 /// Plays the experiments and prints the report. Needs several threads: experiments stop some of
 /// them.
-///
-/// # Errors
-///
-/// If a store's URL is wrong, or a file cannot be written.
 pub(crate) fn compare(opt: &Compare, stores: &[String]) -> Result<ExitCode, Failure> {
     let options = options(opt, stores)?;
     // Fails before the work if the report cannot be written.

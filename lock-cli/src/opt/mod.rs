@@ -53,10 +53,6 @@ enum Any {
 
 impl Opt {
     /// Reads the command line.
-    ///
-    /// # Errors
-    ///
-    /// If the command line is wrong, or asks for help.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let opt = Self::try_parse_from(arguments::given()).map_err(hinted)?;
         let before = Before::try_parse_from(arguments::given());

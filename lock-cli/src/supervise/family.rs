@@ -234,10 +234,6 @@ pub(crate) fn groups() -> HashSet<Pid> {
 
 /// As the first process of a container, reaps what others leave to it, for as long as it runs. It
 /// waits for the child `own` itself.
-///
-/// # Errors
-///
-/// If the operating system refuses a signal handler.
 pub(crate) fn reap_strays(own: Option<Pid>) -> io::Result<()> {
     if !getpid().is_init() {
         return Ok(());

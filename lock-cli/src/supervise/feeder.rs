@@ -73,10 +73,6 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// Starts a supervisor for a command.
-    ///
-    /// # Errors
-    ///
-    /// If the operating system refuses a process.
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
         let before = family::groups();
         // If the supervisor dies, this process inherits its children.
@@ -95,10 +91,6 @@ impl Ready {
     }
 
     /// Runs the command under the lock until it has ended, with all its descendants.
-    ///
-    /// # Errors
-    ///
-    /// If the operating system refuses a signal handler or a timer.
     pub(crate) async fn run(
         self,
         held: &Held,

@@ -43,11 +43,8 @@ impl<M: Message> Outbox<M> {
         self.begun.is_empty() && self.waiting.is_empty()
     }
 
-    /// Waits until everything is sent, or the receiver is gone.
-    ///
-    /// # Cancel safety
-    ///
-    /// Unsent messages stay.
+    /// Waits until everything is sent, or the receiver is gone. If this is dropped, unsent messages
+    /// stay.
     pub(crate) async fn flush(&mut self) {
         while !self.send() {
             // The next write returns the error.

@@ -129,10 +129,6 @@ impl Client {
     /// The acquire of an `attempt` is cancelled then, and one without leaves by itself. The error
     /// comes when it has left, since the process may end with it; that takes 5 s at most. A drain
     /// waits for none of this: a caller that holds one lock may wait for another.
-    ///
-    /// # Errors
-    ///
-    /// The acquire's errors, and [`Error::Closed`] by [`ClosedBy::Drain`].
     pub(crate) async fn unless_drained<T, F: Future<Output = Result<T>>>(
         &self,
         attempt: Option<&Attempt>,

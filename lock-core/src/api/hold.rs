@@ -46,10 +46,6 @@ impl Hold {
     }
 
     /// Whether anything can still be done with the grant.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] if the client's runtime has ended, [`Error::Lost`] if the grant is over.
     pub(crate) fn check_all(self: &Arc<Self>) -> Result<()> {
         self.client.home.check_process()?;
         self.check()
@@ -241,11 +237,8 @@ impl Ending {
 }
 
 impl Client {
-    /// Gives everything back, or waits until the first caller has done so.
-    ///
-    /// # Errors
-    ///
-    /// The first close's error: a second close cannot confirm more.
+    /// Gives everything back, or waits until the first caller has done so. A second one returns the
+    /// error of the first: it cannot confirm more.
     pub(super) async fn close(&self) -> Result<()> {
         let mut own = None;
         let closed = self.close.get_or_init(async || {

@@ -28,10 +28,6 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for no permits, [`Error::Unsupported`] if the store has no
-    /// semaphores.
     pub(crate) fn new(client: Arc<Client>, name: LockName, permits: u32) -> Result<Self> {
         let lock = Lock::new(client, name, Kind::Permit { weight: 1, limit: permits })?;
         if permits == 0 {

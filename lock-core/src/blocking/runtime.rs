@@ -67,10 +67,6 @@ impl Connected {
     }
 
     /// Waits for a call to the locks.
-    ///
-    /// # Errors
-    ///
-    /// The call's errors, and [`Error::Unsupported`] inside an async runtime.
     pub(super) fn wait<T>(
         &self,
         what: &'static str,

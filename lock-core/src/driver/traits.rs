@@ -39,10 +39,17 @@ use crate::{
 /// - **detach:** a detached lock lives for one more TTL, is adopted once, and keeps its token.
 /// - **reconnect:** held locks and waiting attempts survive an outage shorter than the TTL.
 ///
-/// A driver may rely on lock-core for this: a future of [`acquire`](Self::acquire), or of a method
-/// of [`Lease`], is polled to its end and never dropped half-way while the runtime lives, even if
-/// its caller does not poll. A grant is released at once if its caller has left, and after one TTL
-/// if its caller does not collect it.
+/// # Cancel safety
+///
+/// lock-core polls the futures of [`acquire`](Self::acquire), [`try_all`](Self::try_all),
+/// [`adopt`](Self::adopt) and of a [`Lease`] to their end while the runtime lives, even if the
+/// caller does not poll: if it has left, lock-core cancels the attempt. A grant is released at once
+/// if its caller has left, and after one TTL if its caller does not collect it.
+///
+/// lock-core may drop the other futures half-way. That must leave nothing behind; only the request
+/// of a [`revoke`](Self::revoke) or a [`raise_token_floor`](Self::raise_token_floor) may still act
+/// if it was sent. It drops [`diagnose`](Self::diagnose) and [`close`](Self::close) after 5 s; locks
+/// that are still held then end with their TTL.
 ///
 /// # What is not promised
 ///
@@ -94,10 +101,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///   again for it, as another attempt.
     /// - [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected),
     ///   [`Error::Closed`](crate::Error::Closed).
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end. It cancels `attempt` if the caller has left.
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;
 
     /// Takes several locks in one step if each is free and has no waiter: all, or `None` and
@@ -115,10 +118,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// [`Error::Unsupported`](crate::Error::Unsupported) if these cannot be taken in one step, for
     /// example if one is shared and the driver takes only exclusive ones in one step. They are then
     /// taken one after the other.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end. It cancels the attempts if the caller has left.
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let _ = wishes;
         Err(unsupported("take several locks at once"))
@@ -141,10 +140,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///   driver did not write.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) and the like, same as
     ///   [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end. It cancels `attempt` if the caller has left.
     async fn adopt(
         &self,
         request: Request,
@@ -160,10 +155,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like if the store cannot tell.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>>;
 
     /// Returns `Ok` if the store would take a request of an acquire now; changes nothing. For
@@ -173,10 +164,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Same as [`inspect`](Self::inspect).
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn ping(&self, name: &LockName) -> Result<()> {
         self.inspect(name).await.map(drop)
     }
@@ -194,10 +181,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Same as [`inspect`](Self::inspect). They are not passed on: the waits end all the same.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future must leave nothing behind: lock-core drops it after 5 s.
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         Ok(Diagnosis::of(&self.inspect(name).await?, attempts))
     }
@@ -210,10 +193,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Same as [`inspect`](Self::inspect).
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
         let _ = name;
         Err(unsupported("observe an election"))
@@ -225,10 +204,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Same as [`inspect`](Self::inspect).
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>>;
 
     /// Removes the entry of an attempt, of any client, as if it had released or left; the next one
@@ -239,10 +214,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like; calling it again is safe.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core may drop the future half-way. A request that was sent may then act.
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool>;
 
     /// Reads the store's [token floor](TokenFloor).
@@ -251,10 +222,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// Same as [`inspect`](Self::inspect); [`Error::Unsupported`](crate::Error::Unsupported) if the
     /// store keeps none.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn token_floor(&self) -> Result<TokenFloor> {
         Err(unsupported("keep a token floor"))
     }
@@ -267,10 +234,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Same as [`token_floor`](Self::token_floor); calling it again is safe.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core may drop the future half-way. Then the floor is raised, or it is not.
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let _ = above;
         Err(unsupported("keep a token floor"))
@@ -289,10 +252,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// Same as [`inspect`](Self::inspect).
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         let mut found = Vec::new();
         for name in self.names("").await? {
@@ -313,14 +272,14 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm; held locks
     /// are then free after their TTL.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core drops the future after 5 s. Locks that are still held then end with their TTL.
     async fn close(&self) -> Result<()>;
 }
 
 /// A grant of a store.
+///
+/// # Cancel safety
+///
+/// lock-core polls all of these futures to their end.
 #[async_trait]
 pub trait Lease: Any + Debug + Send + Sync {
     /// The grant's fencing token; after [`try_upgrade`](Self::try_upgrade) the token of the
@@ -346,10 +305,6 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// [`Error::Lost`](crate::Error::Lost) if the grant is over,
     /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer. Only called
     /// where [`Guarantees::kinds`] has shared locks.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end.
     async fn downgrade(&self) -> Result<()> {
         Err(unsupported("downgrade a lock"))
     }
@@ -361,10 +316,6 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// # Errors
     ///
     /// Same as [`downgrade`](Self::downgrade).
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end.
     async fn try_upgrade(&self) -> Result<bool> {
         Err(unsupported("upgrade a lock"))
     }
@@ -374,10 +325,6 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// # Errors
     ///
     /// Same as [`downgrade`](Self::downgrade). Only called if [`Guarantees::kinds`] has elections.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end.
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let _ = value;
         Err(unsupported("publish a value"))
@@ -397,10 +344,6 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// Same as [`downgrade`](Self::downgrade); [`Error::Unsupported`](crate::Error::Unsupported)
     /// with the reason; [`Error::Lost`](crate::Error::Lost) also if the token is at or below the
     /// [floor](DistributedLock::token_floor).
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end.
     async fn detach(&self) -> Result<String> {
         Err(unsupported("leave a lock to another process"))
     }
@@ -411,10 +354,6 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// [`Error::Lost`](crate::Error::Lost) if the grant is over,
     /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end.
     async fn renew(&self) -> Result<()>;
 
     /// Whether the entry of a grant that is not renewed any more ends by itself within a TTL,
@@ -436,9 +375,5 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// # Errors
     ///
     /// The error that made further tries useless; the entry then ends with its TTL.
-    ///
-    /// # Cancel safety
-    ///
-    /// lock-core polls the future to its end.
     async fn release(&self) -> Result<()>;
 }

@@ -199,11 +199,8 @@ impl<A, W, H> Progress<A, W, H> {
         })
     }
 
-    /// Records a grant whose request was sent at `sent`: from now on it is held, and renewed.
-    ///
-    /// # Errors
-    ///
-    /// Its end, if it has ended meanwhile.
+    /// Records a grant whose request was sent at `sent`: from now on it is held, and renewed. Fails
+    /// with its end, if it has ended meanwhile.
     pub fn hold(&self, sent: Instant, note: H) -> Result<Validity, End> {
         self.change(|stage| {
             if let Stage::Over(end) = stage {
@@ -215,15 +212,8 @@ impl<A, W, H> Progress<A, W, H> {
         })
     }
 
-    /// Waits until it is granted, and returns when the grant was confirmed and its token.
-    ///
-    /// # Errors
-    ///
-    /// Its end, if it has ended instead.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the wait and nothing else. One caller at a time.
+    /// Waits until it is granted, and returns when the grant was confirmed and its token. One
+    /// caller at a time.
     pub async fn decided(&self) -> Result<(Instant, u64), End> {
         loop {
             let decision = self.look(|stage| match stage {

@@ -24,11 +24,8 @@ impl Backoff {
         pause
     }
 
-    /// Sleeps for between half and all of the next pause. The one after it is longer.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the pause; it counts as taken.
+    /// Sleeps for between half and all of the next pause. The one after it is longer. A pause that
+    /// is dropped counts as taken.
     pub async fn wait(&mut self) {
         tokio::time::sleep(jitter(self.take())).await;
     }

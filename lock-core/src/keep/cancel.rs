@@ -4,10 +4,6 @@ use crate::Attempt;
 
 /// Waits for the end of `work`; `None` if the attempt is cancelled before it. Without an attempt,
 /// nothing cancels it.
-///
-/// # Cancel safety
-///
-/// Dropping the future drops the work.
 pub async fn unless_cancelled<T>(
     caller: Option<&Attempt>,
     work: impl Future<Output = T>,

@@ -126,11 +126,7 @@ impl<S: Removes> Sending<S> {
     }
 
     /// Sends one request. If more departures have come meanwhile, sends others in the background.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the request: its departures are left to expire, without a result.
-    /// Departures that wait go with the next one.
+    /// If this is dropped, its departures are left to expire, without a result.
     pub async fn run(mut self) {
         self.session.remove_next().await;
         if !self.is_over() {
@@ -139,10 +135,6 @@ impl<S: Removes> Sending<S> {
     }
 
     /// Sends requests until no departure waits for one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`run`](Self::run).
     pub async fn run_all(mut self) {
         while !self.is_over() {
             self.session.remove_next().await;

@@ -9,11 +9,8 @@ use tokio::sync::Notify;
 
 use crate::{Clock, Instant};
 
-/// Waits until `due` by this clock, or until something else is due earlier.
-///
-/// # Cancel safety
-///
-/// Dropping the future ends the wait; a ring of `earlier` that it has received is lost.
+/// Waits until `due` by this clock, or until something else is due earlier. A ring of `earlier`
+/// that a dropped wait has received is lost.
 pub async fn until(clock: Clock, due: Instant, earlier: &Notify) {
     tokio::select! {
         biased;
@@ -25,10 +22,6 @@ pub async fn until(clock: Clock, due: Instant, earlier: &Notify) {
 /// Works until the session is gone: each time that `due` names, and then also on work that is due
 /// within `together`. `earlier` rings when work is due earlier than before, and when the session
 /// ends.
-///
-/// # Cancel safety
-///
-/// Dropping the future ends the work.
 pub async fn run<S, F: Future<Output = ()>>(
     clock: Clock,
     (session, earlier): (Weak<S>, Arc<Notify>),

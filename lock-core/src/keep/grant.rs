@@ -14,20 +14,12 @@ use crate::{
 /// A session that makes leases.
 pub trait Grants: Waits {
     /// Registers an attempt for renewal.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`](crate::Error::Closed).
     fn enter(&self, attempt: &Arc<Self::Attempt>) -> Result<()>;
 
     /// Forgets an attempt.
     fn forget(&self, attempt: &Self::Attempt);
 
     /// Makes the lease of a grant with this token. Its validity counts from `sent`.
-    ///
-    /// # Errors
-    ///
-    /// Its end, if the attempt has ended meanwhile.
     fn hold(
         self: &Arc<Self>,
         attempt: &Arc<Self::Attempt>,
@@ -40,16 +32,8 @@ pub trait Grants: Waits {
 }
 
 /// Makes an attempt's lease when it is granted. A grant is the time from which validity counts, and
-/// a token.
-///
-/// # Errors
-///
-/// Those of `granted`, and [`Error::Closed`](crate::Error::Closed). The session then forgets the
-/// attempt.
-///
-/// # Cancel safety
-///
-/// None: the caller cancels by its [`Attempt`](crate::Attempt), and the future runs to its end.
+/// a token. If it fails, the session forgets the attempt. The caller cancels by its
+/// [`Attempt`](crate::Attempt), and the future runs to its end.
 pub async fn lease<S: Grants, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
@@ -67,14 +51,7 @@ where
 }
 
 /// Makes the leases of attempts that are granted together; `None` if they are not granted.
-///
-/// # Errors
-///
-/// Same as [`lease`].
-///
-/// # Cancel safety
-///
-/// Same as [`lease`].
+/// Otherwise as [`lease`].
 pub async fn leases<S: Grants, A, W, H>(
     session: &Arc<S>,
     attempts: &[Arc<S::Attempt>],

@@ -51,10 +51,6 @@ impl Kept {
 
     /// Notes a renewal: when the request was sent that found the entry, or `None` if the store does
     /// not have it any more.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`gone`](Self::gone).
     pub fn renewed(&self, sent: Option<Instant>) -> Result<()> {
         let sent = sent.ok_or_else(|| self.gone())?;
         self.validity.extend(safe_until(sent, self.ttl));

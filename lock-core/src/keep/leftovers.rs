@@ -84,10 +84,6 @@ impl<T> Leftovers<T> {
     }
 
     /// Waits until the janitor is woken, or a refused entry is due.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future loses nothing.
     pub async fn wait(&self) {
         let again = lock(&self.state).again;
         tokio::select! {

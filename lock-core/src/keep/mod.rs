@@ -1,8 +1,6 @@
-//! For drivers: parts that several of them share.
-//!
-//! Everything here is optional. A driver of a store with sessions needs less of it than a driver of
-//! a store that knows only keys that expire. Nothing here depends on a store: specific parts come
-//! in as an argument or by a small trait.
+//! Parts that the drivers of this workspace share, and for these drivers alone: they change without
+//! notice. Nothing here depends on a store: specific parts come in as an argument or by a small
+//! trait.
 //!
 //! | module | what it keeps |
 //! |---|---|

@@ -9,20 +9,13 @@ use crate::{Effect, Error, Leader, Observed, Result, duration::shown, keep::erro
 /// Reads the changes of the leader of one name.
 pub trait Observer: Send {
     /// Waits for changes, in order: the leader, or `None` if there is none. An empty list means no
-    /// change.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] if the client has ended; otherwise errors that another try cannot mend.
+    /// change. Fails with [`Error::Closed`] if the client has ended, and with errors that another
+    /// try cannot mend.
     fn changes(&mut self) -> impl Future<Output = Result<Vec<Option<Leader>>>> + Send;
 }
 
 /// Sends the present leader and then every change, until the receiver is dropped, the client has
 /// ended, or an error comes that another try cannot mend. It sends that error, too.
-///
-/// # Cancel safety
-///
-/// Dropping the future ends the observation; the receiver then ends, too.
 pub async fn tell(
     mut observer: impl Observer,
     mut changes: Vec<Option<Leader>>,
@@ -49,15 +42,7 @@ pub async fn tell(
 }
 
 /// Waits for the first look at a store, which may try again and again. `peer` is the name of the
-/// silent side in errors.
-///
-/// # Errors
-///
-/// The errors of the look, and [`Error::Unavailable`] after `limit`.
-///
-/// # Cancel safety
-///
-/// Dropping the future drops the look.
+/// silent side in errors. Fails after `limit`.
 pub async fn first<T>(
     (store, peer): (&'static str, &'static str),
     limit: Duration,

@@ -4,11 +4,6 @@ use crate::{Result, StoreUrl};
 
 /// The host and the port of a URL; 127.0.0.1 if it names no host. `several` is the reason in the
 /// error for a URL with several hosts.
-///
-/// # Errors
-///
-/// [`Error::InvalidUrl`](crate::Error::InvalidUrl) unless there is one host, and its port is a
-/// number.
 pub fn one_host(url: &StoreUrl, default_port: u16, several: &str) -> Result<(String, u16)> {
     let hosts = url.hosts(default_port);
     let [host] = hosts.as_slice() else { return Err(url.error(several)) };

@@ -17,14 +17,6 @@ pub struct Told<S, E>(pub(super) watch::Receiver<Opening<S, E>>);
 
 impl<S, E: Clone> Told<S, E> {
     /// Waits for the result; `None` if the task that was to open the session is gone.
-    ///
-    /// # Errors
-    ///
-    /// The store's error.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future loses nothing.
     pub async fn outcome(&mut self) -> Option<Result<Arc<S>, E>> {
         let done = self.0.wait_for(|opening| matches!(opening, Opening::Done(_))).await.ok()?;
         match &*done {

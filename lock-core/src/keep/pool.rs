@@ -96,12 +96,8 @@ impl<S: Pooled, E> Pool<S, E> {
         Self { state: Arc::new(Mutex::new(state)), store, most }
     }
 
-    /// The session of a TTL, or the way to get it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] after [`close`](Self::close), [`Error::InvalidOption`] if there are too
-    /// many sessions, all of them in use.
+    /// The session of a TTL, or the way to get it. Refuses a TTL if there are too many sessions,
+    /// all of them in use.
     pub fn get(&self, ttl: Duration) -> Result<Found<S, E>> {
         let mut state = lock(&self.state);
         if state.closed {
@@ -256,10 +252,6 @@ impl<S: Pooled, E> Maker<S, E> {
     }
 
     /// Waits until no caller waits for the session. The opening is over then.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future changes nothing.
     pub async fn deserted(&self) {
         loop {
             self.tell.closed().await;

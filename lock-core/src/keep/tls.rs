@@ -12,11 +12,6 @@ use rustls::{
 use crate::{Error, Pem, Result, Tls};
 
 /// Returns what rustls needs. It is made anew for each connection, since certificates are renewed.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`] if a file cannot be read, holds no certificate or no key, or the key is
-/// another certificate's; [`Error::InvalidOption`] for `ca` if the system trusts no authority.
 pub fn client_config(tls: &Tls) -> Result<Arc<ClientConfig>> {
     let wrong = |option: &str, pem: Option<&Pem>, why: String| Error::InvalidOption {
         option: option.to_owned(),
@@ -42,10 +37,6 @@ pub fn client_config(tls: &Tls) -> Result<Arc<ClientConfig>> {
 }
 
 /// Returns the name that the certificate of `host` must have: the configured one, or the host.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`] if it is neither a DNS name nor an address.
 pub fn server_name(tls: &Tls, host: &str) -> Result<ServerName<'static>> {
     let name = tls.server_name.as_deref().unwrap_or(host);
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);

@@ -42,17 +42,8 @@ pub trait Waits: Sized {
 }
 
 /// Waits for the grant of an attempt that is in the queue. Returns the send time of the request
-/// that confirmed it last, and its token.
-///
-/// # Errors
-///
-/// [`Error::Contended`] if the caller has left, [`Error::PlaceLost`] if the store does not have the
-/// attempt any more, [`Error::Closed`], and [`Error::Unavailable`] if the store has not answered
-/// for a TTL. The attempt's traces in the store are removed then.
-///
-/// # Cancel safety
-///
-/// None: the caller cancels by its [`Attempt`], and the future runs to its end.
+/// that confirmed it last, and its token. If it fails, the attempt's traces in the store are
+/// removed. The caller cancels by its [`Attempt`], and the future runs to its end.
 pub async fn wait<S: Waits, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,

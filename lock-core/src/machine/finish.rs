@@ -143,11 +143,8 @@ impl<T: Send + 'static> Drop for Finishing<T> {
 
 impl HomeRuntime {
     /// Runs a call to the driver in the runtime of its timers and connections. A caller in that
-    /// runtime runs it in its own task.
-    ///
-    /// # Errors
-    ///
-    /// The call's errors, and [`Error::Closed`] if that runtime has ended, or ends meanwhile.
+    /// runtime runs it in its own task. Fails with [`Error::Closed`](crate::Error::Closed) if that
+    /// one has ended, or ends meanwhile.
     pub(crate) async fn ask<T: Send + 'static>(
         self: Arc<Self>,
         work: impl Future<Output = Result<T>> + Send + 'static,

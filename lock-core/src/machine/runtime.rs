@@ -29,11 +29,8 @@ pub(crate) struct HomeRuntime {
 }
 
 impl HomeRuntime {
-    /// The present runtime, for a connection to `store` that `caller` made.
-    ///
-    /// # Panics
-    ///
-    /// If it is called outside a tokio runtime.
+    /// The present runtime, for a connection to `store` that `caller` made. Panics outside a tokio
+    /// runtime.
     pub(crate) fn new(
         clock: Clock,
         store: &'static str,
@@ -63,9 +60,7 @@ impl HomeRuntime {
         self.clock.now()
     }
 
-    /// # Errors
-    ///
-    /// [`Error::Closed`] if the runtime has ended.
+    /// Refuses a call after the end of the runtime.
     pub(crate) fn check(&self) -> Result<()> {
         match self.end.has_come() {
             true => Err(self.closed()),
@@ -74,11 +69,7 @@ impl HomeRuntime {
     }
 
     /// Refuses a call in a process that was forked from the one that connected: it has none of the
-    /// runtime's threads, and the same sockets.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] there, and if the runtime has ended.
+    /// runtime's threads, and the same sockets. So is every call after the end of the runtime.
     pub(crate) fn check_process(&self) -> Result<()> {
         match std::process::id() == self.process {
             true => self.check(),

@@ -24,9 +24,12 @@ use crate::DistributedLock;
 /// - **Tokens:** each `take` that succeeds returns a greater token, as [`Guarantees::fencing`]
 ///   grades it.
 ///
-/// The futures of these methods are polled to their end while the runtime lives, except those of
-/// [`holder`](Self::holder), [`names`](Self::names) and the `remove` of a revocation, which may be
-/// dropped half-way. A `renew` and a `remove` for the same lease are never under way together;
+/// # Cancel safety
+///
+/// [`Polling`](super::Polling) polls the futures to their end while the runtime lives, except those
+/// of [`holder`](Self::holder), [`names`](Self::names) and the `remove` of a revocation. It may drop
+/// these half-way, which must leave nothing behind; such a `remove` may still act. A `renew` and a
+/// `remove` for the same lease are never under way together;
 /// calls of other clients may be.
 ///
 /// # Errors
@@ -69,58 +72,18 @@ pub trait PolledStore: Debug + Send + Sync + 'static {
     /// Takes `request.name` for `request.ttl` if it is free, and returns the fencing token; `None`
     /// if another attempt has it. If this attempt has it already, because the answer to an earlier
     /// call was lost, it takes it again.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`PolledStore`].
-    ///
-    /// # Cancel safety
-    ///
-    /// [`Polling`](super::Polling) polls the future to its end.
     async fn take(&self, request: &Request, attempt: Uuid) -> io::Result<Option<FencingToken>>;
 
     /// Lets the attempt's entry last for one more TTL from now; `false` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`PolledStore`].
-    ///
-    /// # Cancel safety
-    ///
-    /// [`Polling`](super::Polling) polls the future to its end.
     async fn renew(&self, request: &Request, attempt: Uuid) -> io::Result<bool>;
 
     /// Removes the attempt's entry, for a release or by [`Locks::revoke`](crate::Locks::revoke);
     /// `false` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`PolledStore`].
-    ///
-    /// # Cancel safety
-    ///
-    /// [`Polling`](super::Polling) polls the future to its end, except that of a revocation.
     async fn remove(&self, name: &LockName, attempt: Uuid) -> io::Result<bool>;
 
     /// The entry of a name, made with [`Entry::holding`]; `None` if it is free.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`PolledStore`].
-    ///
-    /// # Cancel safety
-    ///
-    /// [`Polling`](super::Polling) may drop the future half-way. That must leave nothing behind.
     async fn holder(&self, name: &LockName) -> io::Result<Option<Entry>>;
 
     /// The names that are taken and start with `prefix`, in order.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`PolledStore`].
-    ///
-    /// # Cancel safety
-    ///
-    /// [`Polling`](super::Polling) may drop the future half-way. That must leave nothing behind.
     async fn names(&self, prefix: &str) -> io::Result<Vec<LockName>>;
 }

@@ -28,11 +28,6 @@ impl Part {
 
 impl Source {
     /// Reads the text, which may have changed, without the line end after it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](crate::Error::InvalidOption), with the option of `part`, if the
-    /// file or the variable cannot be read, or is empty.
     pub(super) fn read(&self, part: &Part) -> Result<String> {
         let (option, place, text) = match self {
             Self::Text(text) => return Ok(text.clone()),
@@ -59,10 +54,6 @@ impl Source {
     }
 
     /// Returns the place that a URL names: `text` is what stands before its host.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl) if it names more than one place.
     pub(super) fn from_url(
         url: &StoreUrl,
         options: &mut Options<'_>,

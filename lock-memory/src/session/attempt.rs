@@ -47,11 +47,8 @@ impl Attempt {
         });
     }
 
-    /// Takes note of a grant of this store. From now on the lock is held and renewed.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the attempt has ended meanwhile.
+    /// Takes note of a grant of this store. From now on the lock is held and renewed. Fails with
+    /// its end, if it has ended meanwhile.
     pub(crate) fn hold(&self, store: &MemoryStore, sent: Instant) -> Result<Validity, End> {
         let validity = self.0.hold(sent, 0)?;
         if self.term == Term::Renewed {

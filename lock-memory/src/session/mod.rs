@@ -84,10 +84,6 @@ impl Session {
     }
 
     /// Registers the attempt for pushes and, once it waits or holds, for renewal.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] if the session is closed.
     pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
         let earlier = lock(&self.book).enter(attempt, Clock::Tokio.now());
         if earlier.ok_or_else(|| Error::closed("memory"))? {

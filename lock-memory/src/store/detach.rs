@@ -33,10 +33,6 @@ impl MemoryStore {
     }
 
     /// Gives a detached entry to the attempt. A repeated request finds that the attempt has it.
-    ///
-    /// # Errors
-    ///
-    /// The reason why it is not adopted.
     pub(crate) fn adopt(
         &self,
         asked: &Asked,

@@ -116,10 +116,6 @@ impl<T> UnderWay<T> {
 
     /// Waits for the next message that arrives, or takes in one that the store sends: `Some(None)`.
     /// `None` if the store sends no more.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future loses nothing.
     pub(crate) async fn step(&mut self) -> Option<Option<T>> {
         let arrival = Self::arrival(&self.network, &mut self.sent);
         let what = tokio::select! {

@@ -33,9 +33,6 @@ pub struct Election {
 }
 
 impl Election {
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`] if the store has no elections.
     pub(crate) fn new(client: Arc<Client>, name: LockName) -> Result<Self> {
         client.driver.guarantees().check_kind(LockKind::Election)?;
         Ok(Self { lock: Lock::new(client, name, Kind::Exclusive)? })
@@ -226,14 +223,6 @@ impl Leadership {
 
 impl Held {
     /// Publishes a new value to all observers.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Leadership::proclaim`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Leadership::proclaim`].
     pub(crate) fn publish(&self, value: Arc<[u8]>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let hold = self.0.clone();

@@ -42,9 +42,6 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`] if the store has no such kind.
     pub(crate) fn new(client: Arc<Client>, name: LockName, kind: Kind) -> Result<Self> {
         let guarantees = client.driver.guarantees();
         guarantees.check_kind(kind.into())?;
@@ -55,10 +52,6 @@ impl Lock {
     }
 
     /// The same lock of another kind.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`] if the store has no such kind.
     #[cfg(feature = "properties")]
     pub(crate) fn kind(mut self, kind: Kind) -> Result<Self> {
         self.client.driver.guarantees().check_kind(kind.into())?;
@@ -79,10 +72,7 @@ impl Lock {
         self
     }
 
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for the first option that does not fit, [`Error::Closed`] if the
-    /// client's runtime has ended.
+    /// Refuses the first option that does not fit, and every call after the end of the runtime.
     pub(crate) fn check(&self) -> Result<()> {
         self.client.home.check_process()?;
         let Request { ttl, term, .. } = self.request;
@@ -108,10 +98,6 @@ impl Lock {
 }
 
 /// Refuses a leader's value that a store may not take, before it is sent.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`].
 pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     check_length("value", value.len(), LONGEST_VALUE)
 }

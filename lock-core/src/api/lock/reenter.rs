@@ -10,10 +10,6 @@ use crate::{
 
 impl Lock {
     /// Waits for the lock for its owner.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Lock::acquire`].
     pub(crate) async fn acquire_as(mut self, owner: Owner) -> Result<LockGuard> {
         let seat = owner.seat(&self.client, &self.request.name);
         let clock = self.client.clock;
@@ -42,10 +38,6 @@ impl Lock {
     }
 
     /// Takes the lock if it is free or held by its owner.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Lock::try_acquire`].
     pub(crate) async fn try_acquire_as(self, owner: Owner) -> Result<Option<LockGuard>> {
         let seat = owner.seat(&self.client, &self.request.name);
         if let Some(guard) = self.again(&seat)? {

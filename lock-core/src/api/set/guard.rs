@@ -100,9 +100,7 @@ impl LockSetGuard {
         }
     }
 
-    /// # Errors
-    ///
-    /// [`Error::Lost`] for the first lock that is not held any more.
+    /// The loss of the first lock that is not held any more.
     pub(super) fn check(&self) -> Result<()> {
         self.guards.iter().try_for_each(|guard| guard.check())
     }

@@ -63,9 +63,7 @@ impl HeldSet {
         }
     }
 
-    /// # Errors
-    ///
-    /// [`Error::Lost`] for the first lock that is not held any more.
+    /// The loss of the first lock that is not held any more.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.0.iter().try_for_each(Held::check)
     }

@@ -40,9 +40,6 @@ pub struct LockSet {
 }
 
 impl LockSet {
-    /// # Errors
-    ///
-    /// [`Error::InvalidName`] for an empty set or a bad name.
     pub(crate) fn new(
         client: Arc<Client>,
         names: impl IntoIterator<Item = impl AsRef<str>>,
