@@ -26,39 +26,23 @@ impl Election {
     }
 
     /// Waits until it leads, and then publishes `value`, like [`crate::Election::campaign`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Election::campaign`], and [`Error::Unsupported`] inside an async runtime.
     pub fn campaign(&self, value: impl AsRef<[u8]>) -> Result<Leadership> {
         let leading = self.connected.wait("campaign", self.election.campaign(value))?;
         Ok(Leadership::new(&self.connected, leading))
     }
 
     /// Leads if no candidate leads or waits, like [`crate::Election::try_campaign`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`campaign`](Self::campaign).
     pub fn try_campaign(&self, value: impl AsRef<[u8]>) -> Result<Option<Leadership>> {
         let leading = self.connected.wait("try_campaign", self.election.try_campaign(value))?;
         Ok(leading.map(|leading| Leadership::new(&self.connected, leading)))
     }
 
     /// Returns the present leader, like [`crate::Election::leader`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Election::leader`], and [`Error::Unsupported`] inside an async runtime.
     pub fn leader(&self) -> Result<Option<Leader>> {
         self.connected.wait("leader", self.election.leader())
     }
 
     /// Observes the election from now on, like [`crate::Election::observe`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`leader`](Self::leader).
     pub fn observe(&self) -> Result<Observer> {
         let observer = self.connected.wait("observe", self.election.observe())?;
         Ok(Observer { connected: self.connected.clone(), observer: Some(observer) })

@@ -107,10 +107,6 @@ macro_rules! held {
             }
 
             /// Waits until it is lost, for at most `limit`; `None` if it was not.
-            ///
-            /// # Errors
-            ///
-            /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
             pub fn lost_within(&self, limit: Duration) -> Result<Option<LossReason>> {
                 let lost = self.inner().lost();
                 let lost = async move { Ok(tokio::time::timeout(limit, lost).await.ok()) };
@@ -136,11 +132,6 @@ macro_rules! held {
             }
 
             /// Like [`Held::renew`](crate::Held::renew).
-            ///
-            /// # Errors
-            ///
-            /// Same as [`Held::renew`](crate::Held::renew), and
-            /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
             pub fn renew(&self) -> Result<()> {
                 self.connected.wait("renew", self.inner().renew())
             }
@@ -157,11 +148,6 @@ impl LockGuard {
     }
 
     /// Like [`crate::LockGuard::downgrade`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::LockGuard::downgrade`], and
-    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
     pub fn downgrade(&mut self) -> Result<()> {
         match &mut self.guard {
             Some(guard) => self.connected.wait("downgrade", guard.downgrade()),
@@ -182,11 +168,6 @@ impl LockGuard {
     }
 
     /// Like [`crate::LockGuard::try_upgrade`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::LockGuard::try_upgrade`], and
-    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
     pub fn try_upgrade(&mut self) -> Result<bool> {
         match &mut self.guard {
             Some(guard) => self.connected.wait("upgrade", guard.try_upgrade()),
@@ -216,10 +197,6 @@ impl LockSetGuard {
 impl LockSetGuard {
     /// Waits until one of the locks is lost, for at most `limit`, and returns its name and the
     /// reason; `None` if none was lost.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
     pub fn lost_within(&self, limit: Duration) -> Result<Option<(LockName, LossReason)>> {
         let Some(guard) = &self.guard else { return Ok(None) };
         let lost = guard.lost();
@@ -230,11 +207,6 @@ impl LockSetGuard {
 
 impl Leadership {
     /// Publishes a new value to all observers, like [`crate::Leadership::proclaim`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Leadership::proclaim`], and
-    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
     pub fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
         match &mut self.guard {
             Some(leading) => self.connected.wait("proclaim", leading.proclaim(value)),

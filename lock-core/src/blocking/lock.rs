@@ -27,21 +27,12 @@ impl Lock {
     }
 
     /// Waits for the lock, like [`crate::Lock::acquire`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Lock::acquire`], and [`Error::Unsupported`](crate::Error::Unsupported)
-    /// inside an async runtime.
     pub fn acquire(&self) -> Result<LockGuard> {
         let guard = self.connected.wait("acquire", self.lock.acquire())?;
         Ok(LockGuard::new(&self.connected, guard))
     }
 
     /// Takes the lock if it is free and no client waits for it, like [`crate::Lock::try_acquire`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<LockGuard>> {
         let guard = self.connected.wait("try_acquire", self.lock.try_acquire())?;
         Ok(guard.map(|guard| LockGuard::new(&self.connected, guard)))

@@ -99,92 +99,52 @@ impl Locks {
     }
 
     /// Like [`crate::Locks::lock`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::lock`].
     pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
         Ok(Lock::new(&self.0, self.0.locks.lock(name)?))
     }
 
     /// Like [`crate::Locks::shared`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::shared`].
     pub fn shared(&self, name: impl AsRef<str>) -> Result<Lock> {
         Ok(Lock::new(&self.0, self.0.locks.shared(name)?))
     }
 
     /// Like [`crate::Locks::semaphore`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::semaphore`].
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore> {
         Ok(Semaphore::new(&self.0, self.0.locks.semaphore(name, permits)?))
     }
 
     /// Like [`crate::Locks::all`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::all`].
     pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
         Ok(LockSet::new(&self.0, self.0.locks.all(names)?))
     }
 
     /// Like [`crate::Locks::election`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::election`].
     pub fn election(&self, name: impl AsRef<str>) -> Result<Election> {
         Ok(Election::new(&self.0, self.0.locks.election(name)?))
     }
 
     /// Like [`crate::Locks::adopt`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::adopt`].
     pub fn adopt(&self, ticket: &Ticket) -> Result<LockGuard> {
         let guard = self.0.wait("adopt", self.0.locks.adopt(ticket))?;
         Ok(LockGuard::new(&self.0, guard))
     }
 
     /// Like [`crate::Locks::inspect`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::inspect`].
     pub fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
         self.0.wait("inspect", self.0.locks.inspect(name))
     }
 
     /// Like [`crate::Locks::names`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::names`].
     pub fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
         self.0.wait("names", self.0.locks.names(prefix))
     }
 
     /// Like [`crate::Locks::revoke`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::revoke`].
     pub fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         self.0.wait("revoke", self.0.locks.revoke(name, attempt))
     }
 
     /// Like [`crate::Locks::ping`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::ping`].
     pub fn ping(&self) -> Result<Duration> {
         self.0.wait("ping", self.0.locks.ping())
     }
@@ -195,10 +155,6 @@ impl Locks {
     }
 
     /// Like [`crate::Locks::drain`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::drain`].
     pub fn drain(&self, limit: Duration) -> Result<usize> {
         self.0.wait("drain", self.0.locks.drain(limit))
     }
@@ -264,28 +220,16 @@ impl Locks {
     }
 
     /// Like [`crate::Locks::token_floor`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::token_floor`].
     pub fn token_floor(&self) -> Result<TokenFloor> {
         self.0.wait("token floor", self.0.locks.token_floor())
     }
 
     /// Like [`crate::Locks::raise_token_floor`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::raise_token_floor`].
     pub fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         self.0.wait("raise the token floor", self.0.locks.raise_token_floor(above))
     }
 
     /// Like [`crate::Locks::close`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Locks::close`].
     pub fn close(&self) -> Result<()> {
         self.0.wait("close", self.0.locks.close())
     }

@@ -16,7 +16,7 @@
 //! [`Locks::open_in`] it uses the caller's runtime, such as one with a paused clock for tests.
 //! Everything here may be used from any thread, but not inside an async runtime: a thread that must
 //! not block would block there, and perhaps wait for itself. That is [`Error::Unsupported`], never
-//! a deadlock.
+//! a deadlock. Otherwise a call has the errors of the async one of its name.
 //!
 //! One difference: no thread can be stopped. So work under a lock must check
 //! [`LockGuard::is_valid`], and there is no `run`, `keep_running` or `close_on_signal`.

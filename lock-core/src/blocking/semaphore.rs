@@ -21,39 +21,22 @@ impl Semaphore {
     options!(|self| self.semaphore.lock);
 
     /// Waits for one permit, like [`crate::Semaphore::acquire`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::Semaphore::acquire`], and [`Error::Unsupported`](crate::Error::Unsupported)
-    /// inside an async runtime.
     pub fn acquire(&self) -> Result<LockGuard> {
         self.acquire_many(1)
     }
 
     /// Waits for `n` permits at once, like [`crate::Semaphore::acquire_many`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`acquire`](Self::acquire).
     pub fn acquire_many(&self, n: u32) -> Result<LockGuard> {
         let guard = self.connected.wait("acquire", self.semaphore.acquire_many(n))?;
         Ok(LockGuard::new(&self.connected, guard))
     }
 
     /// Takes one permit if there is one, like [`crate::Semaphore::try_acquire`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<LockGuard>> {
         self.try_acquire_many(1)
     }
 
     /// Takes `n` permits at once if there are so many, like [`crate::Semaphore::try_acquire_many`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`acquire`](Self::acquire).
     pub fn try_acquire_many(&self, n: u32) -> Result<Option<LockGuard>> {
         let guard = self.connected.wait("try_acquire", self.semaphore.try_acquire_many(n))?;
         Ok(guard.map(|guard| LockGuard::new(&self.connected, guard)))

@@ -21,39 +21,22 @@ impl LockSet {
     options!(|self| self.set.lock);
 
     /// The same names as shared locks, like [`crate::LockSet::shared`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::LockSet::shared`].
     pub fn shared(self) -> Result<Self> {
         Ok(Self { set: self.set.shared()?, ..self })
     }
 
     /// Adds names as shared locks, like [`crate::LockSet::and_shared`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::LockSet::and_shared`].
     pub fn and_shared(self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self> {
         Ok(Self { set: self.set.and_shared(names)?, ..self })
     }
 
     /// Waits until it has all of the locks, like [`crate::LockSet::acquire`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`crate::LockSet::acquire`], and [`Error::Unsupported`](crate::Error::Unsupported)
-    /// inside an async runtime.
     pub fn acquire(&self) -> Result<LockSetGuard> {
         let guard = self.connected.wait("acquire", self.set.acquire())?;
         Ok(LockSetGuard::new(&self.connected, guard))
     }
 
     /// Takes all of the locks if all are free, like [`crate::LockSet::try_acquire`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> Result<Option<LockSetGuard>> {
         let guard = self.connected.wait("try_acquire", self.set.try_acquire())?;
         Ok(guard.map(|guard| LockSetGuard::new(&self.connected, guard)))
