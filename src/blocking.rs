@@ -18,7 +18,7 @@
 //! (`docs/testing.md` in the repository). Its functions may be called from any thread, but not from
 //! inside an async runtime: a thread that must not block would block there, and might wait for
 //! itself. Such a call returns [`Error::Unsupported`](crate::Error::Unsupported), it never
-//! deadlocks.
+//! deadlocks. Otherwise a call has the errors of the async one of its name.
 
 pub use lock_core::blocking::{
     Election, Leadership, Lock, LockGuard, LockSet, LockSetGuard, Locks, Observer, Semaphore,

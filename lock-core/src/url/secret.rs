@@ -1,13 +1,8 @@
 //! Where a password or a token comes from.
 
-use std::{fmt, path::PathBuf};
+use std::fmt;
 
-use super::{
-    StoreUrl,
-    options::Options,
-    source::{Part, Source},
-};
-use crate::Result;
+use super::source::{Part, Source, part_of_a_login};
 
 /// Where a password or a token comes from. `Debug` never shows the value.
 ///
@@ -32,58 +27,7 @@ use crate::Result;
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Secret(Source);
 
-impl Secret {
-    /// The secret itself.
-    pub fn text(secret: impl Into<String>) -> Self {
-        Self(Source::Text(secret.into()))
-    }
-
-    /// The content of a file, without the line end after it.
-    pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self(Source::File(path.into()))
-    }
-
-    /// The value of an environment variable of this process, without the line end after it.
-    pub fn env(variable: impl Into<String>) -> Self {
-        Self(Source::Env(variable.into()))
-    }
-
-    /// Reads the secret, which may have changed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](crate::Error::InvalidOption) if the file or the variable cannot be
-    /// read, or is empty.
-    pub fn read(&self) -> Result<String> {
-        self.0.read(&Part::PASSWORD)
-    }
-
-    /// Whether it may have changed since it was read.
-    pub fn can_change(&self) -> bool {
-        self.0.can_change()
-    }
-
-    /// For drivers: the password of a URL, from the place that the URL says.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl) if it names more than one place.
-    pub fn from_url(url: &StoreUrl, options: &mut Options<'_>) -> Result<Option<Self>> {
-        Ok(Source::from_url(url, options, &Part::PASSWORD, url.password())?.map(Self))
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(secret: &str) -> Self {
-        Self::text(secret)
-    }
-}
-
-impl From<String> for Secret {
-    fn from(secret: String) -> Self {
-        Self::text(secret)
-    }
-}
+part_of_a_login!(Secret, Part::PASSWORD, password);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,6 +40,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::{Result, StoreUrl};
 
     fn secret(url: &str) -> Result<Option<Secret>> {
         let url = StoreUrl::parse(url)?;

@@ -26,6 +26,68 @@ impl Part {
         Self { name: "password", file: "password_file", env: "password_env" };
 }
 
+/// The methods of a type for a part of a login, which `$of_url` reads from a URL's authority.
+macro_rules! part_of_a_login {
+    ($type:ident, $part:expr, $of_url:ident) => {
+        impl $type {
+            /// The text itself.
+            pub fn text(text: impl Into<String>) -> Self {
+                Self(Source::Text(text.into()))
+            }
+
+            /// The content of a file, without the line end after it.
+            pub fn file(path: impl Into<std::path::PathBuf>) -> Self {
+                Self(Source::File(path.into()))
+            }
+
+            /// The value of an environment variable of this process, without the line end after it.
+            pub fn env(variable: impl Into<String>) -> Self {
+                Self(Source::Env(variable.into()))
+            }
+
+            /// Reads the text, which may have changed.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::InvalidOption`](crate::Error::InvalidOption) if the file or the variable
+            /// cannot be read, or is empty.
+            pub fn read(&self) -> crate::Result<String> {
+                self.0.read(&$part)
+            }
+
+            /// Whether it may have changed since it was read.
+            pub fn can_change(&self) -> bool {
+                self.0.can_change()
+            }
+
+            /// For drivers: what a URL says, or the place that it names.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::InvalidUrl`](crate::Error::InvalidUrl) if it names more than one place.
+            pub fn from_url(
+                url: &crate::StoreUrl,
+                options: &mut crate::Options<'_>,
+            ) -> crate::Result<Option<Self>> {
+                Ok(Source::from_url(url, options, &$part, url.$of_url())?.map(Self))
+            }
+        }
+
+        impl From<&str> for $type {
+            fn from(text: &str) -> Self {
+                Self::text(text)
+            }
+        }
+
+        impl From<String> for $type {
+            fn from(text: String) -> Self {
+                Self::text(text)
+            }
+        }
+    };
+}
+pub(super) use part_of_a_login;
+
 impl Source {
     /// Reads the text, which may have changed, without the line end after it.
     pub(super) fn read(&self, part: &Part) -> Result<String> {

@@ -1,13 +1,8 @@
 //! Where the name of a user comes from.
 
-use std::{fmt, path::PathBuf};
+use std::fmt;
 
-use super::{
-    StoreUrl,
-    options::Options,
-    source::{Part, Source},
-};
-use crate::Result;
+use super::source::{Part, Source, part_of_a_login};
 
 /// Where the name of a login's user comes from. `Debug` shows a name that is a text, for it is no
 /// secret, and the place of another.
@@ -36,58 +31,7 @@ use crate::Result;
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct User(Source);
 
-impl User {
-    /// The name itself.
-    pub fn text(name: impl Into<String>) -> Self {
-        Self(Source::Text(name.into()))
-    }
-
-    /// The content of a file, without the line end after it.
-    pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self(Source::File(path.into()))
-    }
-
-    /// The value of an environment variable of this process, without the line end after it.
-    pub fn env(variable: impl Into<String>) -> Self {
-        Self(Source::Env(variable.into()))
-    }
-
-    /// Reads the name, which may have changed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](crate::Error::InvalidOption) if the file or the variable cannot be
-    /// read, or is empty.
-    pub fn read(&self) -> Result<String> {
-        self.0.read(&Part::USER)
-    }
-
-    /// Whether it may have changed since it was read.
-    pub fn can_change(&self) -> bool {
-        self.0.can_change()
-    }
-
-    /// For drivers: the user of a URL, from the place that the URL says.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl) if it names more than one place.
-    pub fn from_url(url: &StoreUrl, options: &mut Options<'_>) -> Result<Option<Self>> {
-        Ok(Source::from_url(url, options, &Part::USER, url.user())?.map(Self))
-    }
-}
-
-impl From<&str> for User {
-    fn from(name: &str) -> Self {
-        Self::text(name)
-    }
-}
-
-impl From<String> for User {
-    fn from(name: String) -> Self {
-        Self::text(name)
-    }
-}
+part_of_a_login!(User, Part::USER, user);
 
 impl fmt::Debug for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,6 +45,7 @@ impl fmt::Debug for User {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Result, StoreUrl};
 
     fn user(url: &str) -> Result<Option<User>> {
         let url = StoreUrl::parse(url)?;
