@@ -9,6 +9,7 @@ use crate::{
     Ticket,
     api::client::Client,
     driver::trace,
+    keep::errors::invalid,
     machine::{drain::Stay, finish::Finishing},
 };
 
@@ -57,11 +58,9 @@ impl Locks {
 pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGuard> {
     let guarantees = client.driver.guarantees();
     if ticket.store() != guarantees.store {
-        return Err(Error::InvalidOption {
-            option: "ticket".to_owned(),
-            value: format!("a ticket of {}", ticket.store()),
-            allowed: format!("this client is connected to {}", guarantees.store),
-        });
+        let value = format!("a ticket of {}", ticket.store());
+        let allowed = format!("this client is connected to {}", guarantees.store);
+        return Err(invalid("ticket", value, allowed));
     }
     guarantees.check_ttl(ticket.ttl())?;
     // Counted before the store is asked: a drain that cut an adoption off would free the lock.

@@ -6,7 +6,7 @@ use crate::{
     BoxFuture, Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl,
     deadline::jitter,
     driver::{duration::shown, trace},
-    keep::backoff::Backoff,
+    keep::{backoff::Backoff, errors::invalid},
 };
 
 /// The pause between tries.
@@ -129,11 +129,7 @@ impl IntoFuture for Connect {
         Box::pin(async move {
             let url = StoreUrl::parse(&self.url)?;
             if self.timeout.is_some_and(|limit| limit.is_zero()) {
-                return Err(Error::InvalidOption {
-                    option: "timeout".to_owned(),
-                    value: shown(Duration::ZERO).to_string(),
-                    allowed: "more than nothing".to_owned(),
-                });
+                return Err(invalid("timeout", shown(Duration::ZERO), "more than nothing"));
             }
             let port = (self.default_port)(url.scheme());
             let servers = port.map(|port| url.hosts(port).join(", "));

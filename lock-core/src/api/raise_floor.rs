@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use crate::{
     BoxError, DistributedLock, Effect, Error, FencingToken, LockName, Result, TokenFloor,
-    driver::duration::shown, keep::backoff::Backoff,
+    driver::duration::shown,
+    keep::{backoff::Backoff, errors::invalid},
 };
 
 /// How long a raise looks for attempts below the floor after its first pass.
@@ -25,11 +26,9 @@ const NAMED: usize = 5;
 pub(crate) async fn raise(driver: &dyn DistributedLock, above: FencingToken) -> Result<TokenFloor> {
     let (store, greatest) = (driver.guarantees().store, driver.guarantees().greatest_floor());
     if above > greatest {
-        return Err(Error::InvalidOption {
-            option: "token floor".to_owned(),
-            value: above.to_string(),
-            allowed: format!("{store} takes 0 to {greatest}: its tokens need room above the floor"),
-        });
+        let allowed =
+            format!("{store} takes 0 to {greatest}: its tokens need room above the floor");
+        return Err(invalid("token floor", above, allowed));
     }
     let floor = driver.raise_token_floor(above).await?;
     end_below(driver, floor).await?;

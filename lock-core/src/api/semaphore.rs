@@ -5,6 +5,7 @@ use std::{fmt, future::Future, sync::Arc};
 use crate::{
     Error, Held, Kind, Lock, LockGuard, LockName, Result,
     api::{client::Client, options::options, run::run_while_held},
+    keep::errors::invalid,
 };
 
 /// A semaphore with its options: a limited number of permits under one name, first come, first
@@ -31,7 +32,7 @@ impl Semaphore {
     pub(crate) fn new(client: Arc<Client>, name: LockName, permits: u32) -> Result<Self> {
         let lock = Lock::new(client, name, Kind::Permit { weight: 1, limit: permits })?;
         if permits == 0 {
-            return Err(invalid("permits", 0, "at least 1".to_owned()));
+            return Err(invalid("permits", 0, "at least 1"));
         }
         Ok(Self { lock, permits })
     }
@@ -189,10 +190,6 @@ impl Semaphore {
         lock.request.kind = Kind::Permit { weight: n, limit: self.permits };
         Ok(lock)
     }
-}
-
-fn invalid(option: &str, value: u32, allowed: String) -> Error {
-    Error::InvalidOption { option: option.to_owned(), value: value.to_string(), allowed }
 }
 
 impl fmt::Debug for Semaphore {

@@ -3,8 +3,9 @@
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
 use crate::{
-    Error, FencingToken, LockKind, Overlap, Requirement, Result, driver::duration::shown,
-    keep::limits,
+    Error, FencingToken, LockKind, Overlap, Requirement, Result,
+    driver::duration::shown,
+    keep::{errors::invalid, limits},
 };
 
 /// The promises of a store about its locks, as it is deployed and configured. A driver asks the
@@ -100,16 +101,8 @@ impl Guarantees {
         if self.ttl.contains(&ttl) {
             return Ok(());
         }
-        Err(Error::InvalidOption {
-            option: "ttl".to_owned(),
-            value: shown(ttl).to_string(),
-            allowed: format!(
-                "{} takes {} to {} here",
-                self.store,
-                shown(*self.ttl.start()),
-                shown(*self.ttl.end())
-            ),
-        })
+        let (least, most) = (shown(*self.ttl.start()), shown(*self.ttl.end()));
+        Err(invalid("ttl", shown(ttl), format!("{} takes {least} to {most} here", self.store)))
     }
 
     /// Checks that the store has this kind of lock.

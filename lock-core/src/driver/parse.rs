@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use crate::{Error, FencingToken, LockName, Result};
+use crate::{Error, FencingToken, LockName, Result, keep::errors::invalid};
 
 impl LockName {
     /// Checks a name.
@@ -74,10 +74,9 @@ impl FromStr for FencingToken {
         // `parse` alone would accept a sign.
         let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let number = digits.and_then(|digits| digits.parse().ok());
-        number.map(Self::new).ok_or_else(|| Error::InvalidOption {
-            option: "token".to_owned(),
-            value: text.chars().take(24).collect(),
-            allowed: "a number from 0 to 2^64 - 1 in decimal digits".to_owned(),
+        number.map(Self::new).ok_or_else(|| {
+            let start: String = text.chars().take(24).collect();
+            invalid("token", start, "a number from 0 to 2^64 - 1 in decimal digits")
         })
     }
 }
@@ -101,10 +100,7 @@ impl TryFrom<FencingToken> for i64 {
     ///
     /// [`Error::InvalidOption`] for 2^63 and more, which no store hands out.
     fn try_from(token: FencingToken) -> Result<Self> {
-        Self::try_from(token.value()).map_err(|_| Error::InvalidOption {
-            option: "token".to_owned(),
-            value: token.to_string(),
-            allowed: format!("a number from 0 to {}, as every store hands out", Self::MAX),
-        })
+        let allowed = || format!("a number from 0 to {}, as every store hands out", Self::MAX);
+        Self::try_from(token.value()).map_err(|_| invalid("token", token, allowed()))
     }
 }

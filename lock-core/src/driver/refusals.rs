@@ -1,18 +1,16 @@
 //! The errors that drivers have in common.
 
-use crate::{Error, Kind, Request, Result, Wish};
+use crate::{Error, Kind, Request, Result, Wish, keep::errors::invalid};
 
 /// The error for a request on a name that others use with `found` permits.
 pub fn limit_conflict(request: &Request, found: u32) -> Error {
     let name = &request.name;
     match request.kind {
-        Kind::Permit { limit, .. } => Error::InvalidOption {
-            option: "permits".to_owned(),
-            value: limit.to_string(),
-            allowed: format!(
-                "{name} is in use with {found} permits; all must name the same number"
-            ),
-        },
+        Kind::Permit { limit, .. } => invalid(
+            "permits",
+            limit,
+            format!("{name} is in use with {found} permits; all must name the same number"),
+        ),
         // Only a semaphore has a limit.
         _ => Error::Contended { name: name.clone() },
     }

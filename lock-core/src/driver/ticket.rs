@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::{Error, FencingToken, LockName, Result, Term};
+use crate::{Error, FencingToken, LockName, Result, Term, keep::errors::invalid};
 
 /// The first part of every ticket: its type, and the version of its form.
 const FORM: &str = "distlock1";
@@ -111,11 +111,8 @@ impl FromStr for Ticket {
     ///
     /// [`Error::InvalidOption`] for a text that is not a ticket, or a ticket of another version.
     fn from_str(text: &str) -> Result<Self> {
-        let refused = |why: String| Error::InvalidOption {
-            option: "ticket".to_owned(),
-            value: text.chars().take(24).collect(),
-            allowed: why,
-        };
+        let start: String = text.chars().take(24).collect();
+        let refused = |why: String| invalid("ticket", &start, why);
         let (form, rest) = text.split_once(':').unwrap_or((text, ""));
         if form != FORM {
             return Err(refused(format!(

@@ -1,6 +1,14 @@
 //! Constructors for the errors of drivers. [`Error::closed`] is next to the error itself.
 
+use std::fmt::Display;
+
 use crate::{BoxError, Effect, Error, LossReason};
+
+/// An option has a value that is not allowed.
+pub fn invalid(option: &str, value: impl Display, allowed: impl Into<String>) -> Error {
+    let (option, value, allowed) = (option.to_owned(), value.to_string(), allowed.into());
+    Error::InvalidOption { option, value, allowed }
+}
 
 /// The store cannot be reached, or has not answered.
 pub fn unavailable(

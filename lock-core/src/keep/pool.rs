@@ -16,7 +16,8 @@ use crate::{
     Error, Result,
     duration::shown,
     keep::{
-        opening::{Told, Opening},
+        errors::invalid,
+        opening::{Opening, Told},
         poison::lock,
     },
 };
@@ -158,11 +159,7 @@ impl<S: Pooled, E> Pool<S, E> {
 
 /// The error for a caller with a TTL that the store does not grant.
 pub fn other_ttl(asked: Duration, granted: Duration) -> Error {
-    Error::InvalidOption {
-        option: "ttl".to_owned(),
-        value: shown(asked).to_string(),
-        allowed: format!("the store grants {} instead", shown(granted)),
-    }
+    invalid("ttl", shown(asked), format!("the store grants {} instead", shown(granted)))
 }
 
 impl<S: Pooled, E> WeakPool<S, E> {
@@ -224,14 +221,13 @@ impl<S: Pooled, E> State<S, E> {
         let idle = self.open().find(is_idle).map(|session| session.ttl());
         match idle.and_then(|idle| self.by_ttl.remove(&idle)) {
             Some(slot) => Ok(slot.open().cloned()),
-            None => Err(Error::InvalidOption {
-                option: "ttl".to_owned(),
-                value: shown(ttl).to_string(),
-                allowed: format!(
+            None => {
+                let allowed = format!(
                     "each TTL needs a session of its own, and {most} others are in use; take one \
                      of theirs"
-                ),
-            }),
+                );
+                Err(invalid("ttl", shown(ttl), allowed))
+            }
         }
     }
 

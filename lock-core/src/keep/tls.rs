@@ -9,27 +9,22 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 
-use crate::{Error, Pem, Result, Tls};
+use crate::{Pem, Result, Tls, keep::errors::invalid};
 
 /// Returns what rustls needs. It is made anew for each connection, since certificates are renewed.
 pub fn client_config(tls: &Tls) -> Result<Arc<ClientConfig>> {
-    let wrong = |option: &str, pem: Option<&Pem>, why: String| Error::InvalidOption {
-        option: option.to_owned(),
-        value: pem.map_or_else(String::new, Pem::shown),
-        allowed: why,
-    };
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| wrong("tls", None, error.to_string()))?
+        .map_err(|error| invalid("tls", "", error.to_string()))?
         .with_root_certificates(roots(tls.ca.as_ref())?);
     let config = match (&tls.cert, &tls.key) {
         (Some(cert), Some(key)) => {
             let text = key.read("key")?;
             let private = PrivateKeyDer::from_pem_slice(text.as_bytes())
-                .map_err(|_| wrong("key", Some(key), "no private key in PEM".to_owned()))?;
+                .map_err(|_| invalid("key", key.shown(), "no private key in PEM"))?;
             builder
                 .with_client_auth_cert(certificates("cert", cert)?, private)
-                .map_err(|error| wrong("key", Some(key), error.to_string()))?
+                .map_err(|error| invalid("key", key.shown(), error.to_string()))?
         }
         _ => builder.with_no_client_auth(),
     };
@@ -40,11 +35,8 @@ pub fn client_config(tls: &Tls) -> Result<Arc<ClientConfig>> {
 pub fn server_name(tls: &Tls, host: &str) -> Result<ServerName<'static>> {
     let name = tls.server_name.as_deref().unwrap_or(host);
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    ServerName::try_from(bare.to_owned()).map_err(|_| Error::InvalidOption {
-        option: "server_name".to_owned(),
-        value: name.to_owned(),
-        allowed: "a DNS name or an IP address".to_owned(),
-    })
+    ServerName::try_from(bare.to_owned())
+        .map_err(|_| invalid("server_name", name, "a DNS name or an IP address"))
 }
 
 fn roots(ca: Option<&Pem>) -> Result<RootCertStore> {
@@ -56,11 +48,7 @@ fn roots(ca: Option<&Pem>) -> Result<RootCertStore> {
     // The system's may have some that rustls does not read; a given one must be read.
     let (read, unread) = roots.add_parsable_certificates(found);
     if read == 0 || (ca.is_some() && unread > 0) {
-        return Err(Error::InvalidOption {
-            option: "ca".to_owned(),
-            value,
-            allowed: "certificates of authorities, in PEM".to_owned(),
-        });
+        return Err(invalid("ca", value, "certificates of authorities, in PEM"));
     }
     Ok(roots)
 }
@@ -70,11 +58,7 @@ fn certificates(option: &str, pem: &Pem) -> Result<Vec<CertificateDer<'static>>>
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     match read {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(Error::InvalidOption {
-            option: option.to_owned(),
-            value: pem.shown(),
-            allowed: "certificates in PEM".to_owned(),
-        }),
+        _ => Err(invalid(option, pem.shown(), "certificates in PEM")),
     }
 }
 

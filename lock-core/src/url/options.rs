@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{parts::decode, secrets::is_secret};
-use crate::{Error, Result, driver::duration};
+use crate::{Error, Result, driver::duration, keep::errors::invalid};
 
 /// The options of a URL. A driver asks for each option that it knows, then calls
 /// [`finish`](Self::finish), which refuses the rest: a misspelt option is an error, not a default.
@@ -33,7 +33,7 @@ impl<'a> Options<'a> {
         let Some(text) = self.text(option) else { return Ok(None) };
         match duration::parse(text).filter(|duration| !duration.is_zero()) {
             Some(duration) => Ok(Some(duration)),
-            None => Err(invalid(option, text, duration::FORM)),
+            None => Err(refused(option, text, duration::FORM)),
         }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Options<'a> {
             _ => {
                 let expected =
                     format!("expected a number of {} to {}", allowed.start(), allowed.end());
-                Err(invalid(option, text, &expected))
+                Err(refused(option, text, &expected))
             }
         }
     }
@@ -73,7 +73,7 @@ impl<'a> Options<'a> {
             Some((_, value)) => Ok(Some(*value)),
             None => {
                 let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-                Err(invalid(option, text, &format!("expected one of {}", words.join(", "))))
+                Err(refused(option, text, &format!("expected one of {}", words.join(", "))))
             }
         }
     }
@@ -90,7 +90,7 @@ impl<'a> Options<'a> {
             Some((option, _)) => {
                 let known =
                     if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
-                Err(invalid(option, "***", &format!("unknown option; this store knows: {known}")))
+                Err(refused(option, "***", &format!("unknown option; this store knows: {known}")))
             }
         }
     }
@@ -114,12 +114,8 @@ pub(super) fn options(query: &str) -> Result<BTreeMap<String, String>, String> {
     Ok(options)
 }
 
-fn invalid(option: &str, value: &str, allowed: &str) -> Error {
-    Error::InvalidOption {
-        option: format!("URL option {option}"),
-        value: value.to_owned(),
-        allowed: allowed.to_owned(),
-    }
+fn refused(option: &str, value: &str, allowed: &str) -> Error {
+    invalid(&format!("URL option {option}"), value, allowed)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::{env, fs, path::PathBuf};
 
-use super::{StoreUrl, options::Options, tls::invalid};
-use crate::Result;
+use super::{StoreUrl, options::Options};
+use crate::{Result, keep::errors::invalid};
 
 /// The place of a text that may change while the program runs.
 #[derive(Clone, Eq, PartialEq)]

@@ -3,7 +3,7 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use super::options::Options;
-use crate::{Error, Result, driver::duration::shown};
+use crate::{Result, driver::duration::shown, keep::errors::invalid};
 
 /// The limits that can be chosen.
 const ALLOWED: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
@@ -41,7 +41,8 @@ impl Timeouts {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for a text that is not a duration, and as [`check`](Self::check).
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption) for a text that is not a duration,
+    /// and as [`check`](Self::check).
     pub fn from_options(options: &mut Options<'_>) -> Result<Self> {
         let connect = options.duration("connect_timeout")?;
         let timeouts = Self { connect, request: options.duration("request_timeout")? };
@@ -53,17 +54,14 @@ impl Timeouts {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] with the range.
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption) with the range.
     pub fn check(&self) -> Result<()> {
         for (option, limit) in
             [("connect_timeout", self.connect), ("request_timeout", self.request)]
         {
             let Some(limit) = limit.filter(|limit| !ALLOWED.contains(limit)) else { continue };
-            return Err(Error::InvalidOption {
-                option: option.to_owned(),
-                value: shown(limit).to_string(),
-                allowed: format!("{} to {}", shown(*ALLOWED.start()), shown(*ALLOWED.end())),
-            });
+            let allowed = format!("{} to {}", shown(*ALLOWED.start()), shown(*ALLOWED.end()));
+            return Err(invalid(option, shown(limit), allowed));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::{fmt, fs, path::PathBuf};
 
 use super::{StoreUrl, options::Options};
-use crate::{Error, Result};
+use crate::{Result, keep::errors::invalid};
 
 /// Whether a connection is encrypted.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -83,7 +83,8 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for another mode, and as [`check`](Self::check).
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption) for another mode, and as
+    /// [`check`](Self::check).
     pub fn from_options(options: &mut Options<'_>, default: Encryption) -> Result<Self> {
         let modes = [
             ("off", Encryption::Off),
@@ -104,7 +105,7 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`] for such a scheme with `tls=off`; else as
+    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl) for such a scheme with `tls=off`; else as
     /// [`from_options`](Self::from_options).
     pub fn from_url(url: &StoreUrl, options: &mut Options<'_>, encrypted: &[&str]) -> Result<Self> {
         if !encrypted.contains(&url.scheme()) {
@@ -122,8 +123,8 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for any other option without [`Encryption::Verify`], a certificate
-    /// without its key, and a key without its certificate.
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption) for any other option without
+    /// [`Encryption::Verify`], a certificate without its key, and a key without its certificate.
     pub fn check(&self) -> Result<()> {
         let paired = self.cert.is_some() == self.key.is_some();
         let given = [
@@ -150,12 +151,13 @@ impl Pem {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] with `option` if the file cannot be read.
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption) with `option` if the file cannot
+    /// be read.
     pub fn read(&self, option: &str) -> Result<String> {
         match self {
             Self::Text(text) => Ok(text.clone()),
             Self::File(path) => fs::read_to_string(path)
-                .map_err(|error| invalid(option, self.shown(), &format!("not readable: {error}"))),
+                .map_err(|error| invalid(option, self.shown(), format!("not readable: {error}"))),
         }
     }
 
@@ -190,10 +192,6 @@ impl<'de> serde::Deserialize<'de> for Pem {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         PathBuf::deserialize(from).map(Self::File)
     }
-}
-
-pub(crate) fn invalid(option: &str, value: String, allowed: &str) -> Error {
-    Error::InvalidOption { option: option.to_owned(), value, allowed: allowed.to_owned() }
 }
 
 #[cfg(test)]

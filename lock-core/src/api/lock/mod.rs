@@ -7,10 +7,11 @@ mod reenter;
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    Clock, Error, Kind, LockName, Owner, Request, Result, Term,
+    Clock, Kind, LockName, Owner, Request, Result, Term,
     api::{client::Client, options::options},
     deadline,
     driver::duration::shown,
+    keep::errors::invalid,
 };
 
 /// The most bytes of a holder's description (64 KiB) and of a leader's value (512 KiB). Together they
@@ -80,7 +81,7 @@ impl Lock {
         check_length("holder", self.request.holder.len(), LONGEST_HOLDER)?;
         check_value(self.request.value.as_deref().unwrap_or_default())?;
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {
-            return Err(invalid("max_hold", Duration::ZERO, "more than nothing".to_owned()));
+            return Err(invalid("max_hold", shown(Duration::ZERO), "more than nothing"));
         }
         let margin = deadline::margin(ttl);
         let term = (term == Term::Fixed).then(|| ttl.saturating_sub(margin));
@@ -90,7 +91,7 @@ impl Lock {
             true => {
                 let allowed =
                     format!("up to {}, as the hold ends after {}", shown(most), shown(end));
-                Err(invalid("at_least", self.at_least, allowed))
+                Err(invalid("at_least", shown(self.at_least), allowed))
             }
             false => Ok(()),
         }
@@ -106,15 +107,7 @@ fn check_length(option: &str, length: usize, most: usize) -> Result<()> {
     if length <= most {
         return Ok(());
     }
-    Err(Error::InvalidOption {
-        option: option.to_owned(),
-        value: format!("{length} bytes"),
-        allowed: format!("up to {most} bytes"),
-    })
-}
-
-fn invalid(option: &str, value: Duration, allowed: String) -> Error {
-    Error::InvalidOption { option: option.to_owned(), value: shown(value).to_string(), allowed }
+    Err(invalid(option, format!("{length} bytes"), format!("up to {most} bytes")))
 }
 
 impl fmt::Debug for Lock {
