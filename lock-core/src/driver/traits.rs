@@ -51,6 +51,11 @@ use crate::{
 /// if it was sent. It drops [`diagnose`](Self::diagnose) and [`close`](Self::close) after 5 s; locks
 /// that are still held then end with their TTL.
 ///
+/// # Errors
+///
+/// Where a method names no others: [`Error::Unavailable`](crate::Error::Unavailable) and the like
+/// if the store cannot tell.
+///
 /// # What is not promised
 ///
 /// A holder can be paused past its TTL and write late. No client library can prevent that; see
@@ -151,19 +156,11 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     }
 
     /// Returns the holders of a name, then its waiters, in order; empty if the lock is free.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`](crate::Error::Unavailable) and the like if the store cannot tell.
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>>;
 
     /// Returns `Ok` if the store would take a request of an acquire now; changes nothing. For
     /// [`Locks::ping`](crate::Locks::ping). The default reads the queue of `name`, which is right
     /// if the store answers reads only while it takes writes.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`inspect`](Self::inspect).
     async fn ping(&self, name: &LockName) -> Result<()> {
         self.inspect(name).await.map(drop)
     }
@@ -180,7 +177,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Same as [`inspect`](Self::inspect). They are not passed on: the waits end all the same.
+    /// They are not passed on: the waits end all the same.
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         Ok(Diagnosis::of(&self.inspect(name).await?, attempts))
     }
@@ -189,10 +186,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// an outage it reports the present leader. [`Observer`](crate::Observer) sorts out late and
     /// repeated reports. It ends when the receiver is dropped, and when the client is closed. Only
     /// called if [`Guarantees::kinds`] has elections.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`inspect`](Self::inspect).
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
         let _ = name;
         Err(unsupported("observe an election"))
@@ -200,10 +193,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
 
     /// Returns the names that have a holder or a waiter and that start with `prefix`, in order. A
     /// name that comes or goes meanwhile may be missing.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`inspect`](Self::inspect).
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>>;
 
     /// Removes the entry of an attempt, of any client, as if it had released or left; the next one
@@ -220,8 +209,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Same as [`inspect`](Self::inspect); [`Error::Unsupported`](crate::Error::Unsupported) if the
-    /// store keeps none.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if the store keeps none.
     async fn token_floor(&self) -> Result<TokenFloor> {
         Err(unsupported("keep a token floor"))
     }
@@ -248,10 +236,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// lock-core calls this and [revokes](Self::revoke) the attempts until there are none, for 30 s
     /// at most. For that to end, a token at or below the floor must go to no other attempt:
     /// [`adopt`](Self::adopt) and [`Lease::detach`] refuse it in the same step.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`inspect`](Self::inspect).
     async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         let mut found = Vec::new();
         for name in self.names("").await? {
@@ -280,6 +264,11 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
 /// # Cancel safety
 ///
 /// lock-core polls all of these futures to their end.
+///
+/// # Errors
+///
+/// Where a method names no others: [`Error::Lost`](crate::Error::Lost) if the grant is over,
+/// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer.
 #[async_trait]
 pub trait Lease: Any + Debug + Send + Sync {
     /// The grant's fencing token; after [`try_upgrade`](Self::try_upgrade) the token of the
@@ -299,12 +288,7 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// Turns an exclusive grant into a shared one that keeps its place in the queue: readers that
     /// wait right behind it may enter, and no writer gets in between. Calling it again does
     /// nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`](crate::Error::Lost) if the grant is over,
-    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer. Only called
-    /// where [`Guarantees::kinds`] has shared locks.
+    /// Only called where [`Guarantees::kinds`] has shared locks.
     async fn downgrade(&self) -> Result<()> {
         Err(unsupported("downgrade a lock"))
     }
@@ -312,19 +296,12 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// Turns a shared grant into an exclusive one, with a new, greater token, if no other attempt
     /// holds the lock or waits for it. Otherwise changes nothing and returns `false`. Never waits,
     /// so two holders that try it cannot block each other.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`downgrade`](Self::downgrade).
     async fn try_upgrade(&self) -> Result<bool> {
         Err(unsupported("upgrade a lock"))
     }
 
     /// Publishes a new value to all observers of the election that the holder leads.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`downgrade`](Self::downgrade). Only called if [`Guarantees::kinds`] has elections.
+    /// Only called if [`Guarantees::kinds`] has elections.
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let _ = value;
         Err(unsupported("publish a value"))
@@ -341,19 +318,14 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Same as [`downgrade`](Self::downgrade); [`Error::Unsupported`](crate::Error::Unsupported)
-    /// with the reason; [`Error::Lost`](crate::Error::Lost) also if the token is at or below the
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason;
+    /// [`Error::Lost`](crate::Error::Lost) also if the token is at or below the
     /// [floor](DistributedLock::token_floor).
     async fn detach(&self) -> Result<String> {
         Err(unsupported("leave a lock to another process"))
     }
 
     /// Renews the grant for one TTL now, whatever its term.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`](crate::Error::Lost) if the grant is over,
-    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer.
     async fn renew(&self) -> Result<()>;
 
     /// Whether the entry of a grant that is not renewed any more ends by itself within a TTL,

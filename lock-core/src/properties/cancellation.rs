@@ -78,8 +78,7 @@ async fn poll_times<F: Future<Output = crate::Result<LockGuard>>>(
     polls: u32,
 ) -> Option<F::Output> {
     for _ in 0..polls {
-        let polled = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
-        if let Poll::Ready(answer) = polled {
+        if let Poll::Ready(answer) = poll_once(future.as_mut()).await {
             return Some(answer);
         }
         tokio::task::yield_now().await;

@@ -17,12 +17,6 @@ use crate::{Error, FencingToken, Kind, LockKind, LockName, Locks, LossReason};
 
 property!(all_kinds_exclude_each_other, a_lost_answer, a_caller_that_left, a_lost_lock);
 
-/// The holders that the store shows.
-async fn holders(client: &dyn Client, name: &LockName) -> Result<Vec<Kind>, Failure> {
-    let queue = soon("inspect", client.locks().inspect(name)).await??;
-    Ok(queue.iter().filter(|entry| entry.holds).map(|entry| entry.kind).collect())
-}
-
 /// What is inside: writers, readers, permits, and the last writer's token.
 #[derive(Default)]
 struct Room(Mutex<(u32, u32, u32, Option<FencingToken>)>);
@@ -136,7 +130,7 @@ async fn shown_token(
     client: &dyn Client,
     name: &LockName,
 ) -> Result<Option<FencingToken>, Failure> {
-    let queue = soon("inspect", client.locks().inspect(name)).await??;
+    let queue = queue(client, name).await?;
     ensure!(queue.len() == 1, "one holder is shown as {queue:?}");
     Ok(queue[0].holder.token)
 }
@@ -163,7 +157,7 @@ async fn a_lost_answer(h: &dyn Harness) -> Done {
     let (is_done, before) = (
         holders(&*b, &name).await?.contains(&Kind::Exclusive),
         // While a new entry takes the place of the old one, a store shows both.
-        soon("inspect", b.locks().inspect(&name)).await??,
+        queue(&*b, &name).await?,
     );
     a.lose_replies().await?;
     let (upgraded, guard) = promised("the upgrade whose answer was lost", asked).await???;

@@ -196,7 +196,7 @@ async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Done {
 
 /// The attempt that owns the lock, as the store shows it.
 async fn owner(client: &dyn Client, name: &LockName) -> Result<Option<uuid::Uuid>, Failure> {
-    let queue = soon("inspect", client.locks().inspect(name)).await??;
+    let queue = queue(client, name).await?;
     let holder = queue.into_iter().next().ok_or_else(|| Missed("nobody holds it".to_owned()))?;
     Ok(holder.attempt)
 }

@@ -32,10 +32,6 @@ async fn lasts(other: LockGuard) -> Result<(), Failure> {
     Ok(soon("release", other.release()).await??)
 }
 
-async fn queue(client: &dyn Client, name: &LockName) -> Result<Vec<Entry>, Failure> {
-    Ok(soon("inspect", client.locks().inspect(name)).await??)
-}
-
 /// The guard's is the only entry. A queue also keeps the one that was there before the answer was
 /// lost.
 async fn once(client: &dyn Client, guard: &LockGuard, before: &[Entry]) -> Result<(), Failure> {

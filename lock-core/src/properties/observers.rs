@@ -90,7 +90,7 @@ async fn is_shown(
     other: &dyn Client,
 ) -> Result<(), Failure> {
     let seen = soon("leader", election.leader()).await??;
-    let queue = soon("inspect", other.locks().inspect(name)).await??;
+    let queue = queue(other, name).await?;
     let shown = queue.into_iter().next().ok_or("no leader is shown")?.holder.granted(None);
     let [seen, told] = [seen, told].map(|leader| {
         leader.map(|leader| (leader.token, leader.value, leader.holder.granted(None)))

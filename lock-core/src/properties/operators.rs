@@ -1,14 +1,10 @@
 //! The calls for operators: names in use, holders and waiters, and revoking a lock. Claims of the
 //! documents about `etcdctl`, `redis-cli` and `zkCli` as the only tools; consul#2106.
 
-use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
+use super::{Done, Harness, ensure, keeps, property, scene::*};
 use crate::{Entry, Kind, LockName, LossReason};
 
 property!(names_in_use, a_revoked_holder, a_revoked_waiter);
-
-async fn queue(client: &dyn Client, name: &LockName) -> Result<Vec<Entry>, Failure> {
-    Ok(soon("inspect", client.locks().inspect(name)).await??)
-}
 
 /// Exactly the names below the prefix that have a holder or a waiter, odd ones too.
 async fn names_in_use(h: &dyn Harness) -> Done {

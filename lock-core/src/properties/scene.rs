@@ -1,6 +1,11 @@
 //! Steps that many checks share.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::Poll,
+    time::Duration,
+};
 
 use tokio::{
     task::{JoinHandle, JoinSet},
@@ -12,7 +17,9 @@ use super::{
     as_mutex::Mutex,
     outcome::{Done, needs},
 };
-use crate::{Error, Fairness, Leader, LockGuard, LockKind, LockName, Observer, Result};
+use crate::{
+    Entry, Error, Fairness, Kind, Leader, LockGuard, LockKind, LockName, Observer, Result,
+};
 
 /// The limit for everything that should be quick; only a check that fails waits this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,6 +59,11 @@ fn still_not(what: &str, limit: Duration) -> String {
 pub(super) async fn next(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
     let change = promised("a change of the leader", observer.next()).await?;
     change.ok_or_else(|| Missed("the observer ended".to_owned()))?.map_err(Failure::from)
+}
+
+/// Polls a future once.
+pub(super) async fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
 }
 
 /// Waits for workers that wait for each other: the first failure counts. Slow workers may take
@@ -133,9 +145,20 @@ pub(super) async fn wait_for_queue(
     soon(&format!("{length} in the queue of {name}"), queue_of(client, name, length)).await?
 }
 
+/// The holders and waiters that the store shows, in order.
+pub(super) async fn queue(client: &dyn Client, name: &LockName) -> Result<Vec<Entry>, Failure> {
+    Ok(soon("inspect", client.locks().inspect(name)).await??)
+}
+
+/// The holders that the store shows: a grant may be on its way to the waiter.
+pub(super) async fn holders(client: &dyn Client, name: &LockName) -> Result<Vec<Kind>, Failure> {
+    let queue = queue(client, name).await?;
+    Ok(queue.iter().filter(|entry| entry.holds).map(|entry| entry.kind).collect())
+}
+
 /// Takes the lock away from the first one that the store shows.
 pub(super) async fn revoke_first(client: &dyn Client, name: &LockName) -> Result<(), Failure> {
-    let queue = soon("inspect", client.locks().inspect(name)).await??;
+    let queue = queue(client, name).await?;
     let attempt = queue.first().and_then(|entry| entry.attempt).ok_or("no holder is shown")?;
     match soon("revoke", client.locks().revoke(name, attempt)).await?? {
         true => Ok(()),
@@ -143,7 +166,7 @@ pub(super) async fn revoke_first(client: &dyn Client, name: &LockName) -> Result
     }
 }
 
-/// The same, as a promise of the property: a client has left, or was let in.
+/// The same as [`wait_for_queue`], as a promise of the property: a client has left, or was let in.
 pub(super) async fn queue_becomes(
     client: &dyn Client,
     name: &LockName,

@@ -198,7 +198,7 @@ async fn tokens(
 ) -> Result<Option<Vec<Option<FencingToken>>>, Failure> {
     let mut tokens = Vec::new();
     for name in names {
-        match soon("inspect", client.locks().inspect(name)).await??.as_slice() {
+        match queue(client, name).await?.as_slice() {
             [] => return Ok(None),
             [entry] => tokens.push(entry.holder.token),
             more => return Err(format!("{name} is held by one set, and shown as {more:?}").into()),
@@ -261,7 +261,7 @@ async fn a_set_of_a_caller_that_left(h: &dyn Harness) -> Done {
     a.lose_replies().await?;
     nothing_left(h).await?;
     let asked = unanswered(&*a, set.try_acquire(), all_are_taken(&*b, &names)).await?;
-    let queue = soon("inspect", b.locks().inspect(&names[2])).await??;
+    let queue = queue(&*b, &names[2]).await?;
     if let Some(attempt) = queue.first().and_then(|entry| entry.attempt) {
         soon("revoke", b.locks().revoke(&names[2], attempt)).await??;
     }

@@ -66,12 +66,6 @@ async fn granted(what: &str, waiter: Waiter) -> Result<LockGuard, Failure> {
     Ok(promised(what, waiter).await???)
 }
 
-/// Asks the store for the holders: a grant may be on its way to the waiter.
-async fn holders(client: &dyn Client, name: &LockName) -> Result<Vec<Kind>, Failure> {
-    let queue = soon("inspect", client.locks().inspect(name)).await??;
-    Ok(queue.iter().filter(|entry| entry.holds).map(|entry| entry.kind).collect())
-}
-
 async fn readers_together(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("readers"), h.client().await?, h.client().await?);
     needs_kind(&*a, LockKind::Shared)?;

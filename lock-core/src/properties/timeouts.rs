@@ -60,7 +60,7 @@ async fn since_when(h: &dyn Harness) -> Done {
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
     let there = wall_clock();
-    let shown = soon("inspect", a.locks().inspect(&name)).await??;
+    let shown = queue(&*a, &name).await?;
     let [first, second] = shown.as_slice() else {
         return Err(format!("a holder and a waiter are shown as {shown:?}").into());
     };
@@ -75,7 +75,7 @@ async fn since_when(h: &dyn Harness) -> Done {
     let waited = wall_clock().duration_since(there)?;
     soon("release", guard.release()).await??;
     let guard = promised("the waiter's turn", waiter).await???;
-    let shown = soon("inspect", a.locks().inspect(&name)).await??;
+    let shown = queue(&*a, &name).await?;
     let holder = &shown.first().ok_or("the holder is not shown")?.holder;
     let kept = holder.granted_at.is_none_or(|at| at + ROUNDED >= queued_at + waited);
     ensure!(kept, "queued at {queued_at:?}, granted {waited:?} later, shown as {holder:?}");

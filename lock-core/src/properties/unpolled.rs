@@ -48,7 +48,7 @@ async fn a_free_lock(h: &dyn Harness) -> Done {
     // A store that answers before the first poll is over lets nobody sleep.
     for _ in 0..20 {
         let mut acquire: Asleep = Box::pin(lock.acquire());
-        match std::future::poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await {
+        match poll_once(acquire.as_mut()).await {
             Poll::Pending => {
                 asleep = Some(acquire);
                 break;
@@ -68,7 +68,7 @@ async fn several_locks(h: &dyn Harness) -> Done {
     let guard = acquire(h, &*a, &second).await?;
     let set = b.locks().all([&first, &second])?.ttl(h.ttl());
     let mut asleep = Box::pin(set.acquire());
-    let polled = std::future::poll_fn(|cx| Poll::Ready(asleep.as_mut().poll(cx))).await;
+    let polled = poll_once(asleep.as_mut()).await;
     ensure!(polled.is_pending(), "a set was granted although {second} was held: {polled:?}");
     wait_for_queue(&*a, &second, 2).await?;
     soon("release", guard.release()).await??;
@@ -108,9 +108,7 @@ async fn granted_asleep(
 ) -> Result<Asleep, Failure> {
     let guard = acquire(h, a, name).await?;
     let mut asleep: Asleep = Box::pin(lock(h, b, name)?.acquire());
-    if let Poll::Ready(answer) =
-        std::future::poll_fn(|cx| Poll::Ready(asleep.as_mut().poll(cx))).await
-    {
+    if let Poll::Ready(answer) = poll_once(asleep.as_mut()).await {
         return Err(format!("an acquire of a lock that is held ended as {answer:?}").into());
     }
     wait_for_queue(a, name, 2).await?;
