@@ -82,7 +82,7 @@ impl LockSet {
 
     pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
         let clock = self.lock.clock();
-        let mut held = LockSetGuard { guards: Vec::with_capacity(self.members.len()) };
+        let mut held = LockSetGuard::new(Vec::new());
         for mut lock in self.each() {
             if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
                 let left = (started + limit).since(clock.now());
@@ -90,7 +90,7 @@ impl LockSet {
                 lock.wait = Some(left.max(Duration::from_nanos(1)));
             }
             match held.while_valid(lock.acquire()).await? {
-                Ok(guard) => held.guards.push(guard),
+                Ok(guard) => held.push(guard),
                 // The limit was for all of them.
                 Err(Error::WaitTimeout { name, holder, position, .. }) => {
                     let waited = clock.now().since(started);
@@ -103,10 +103,10 @@ impl LockSet {
     }
 
     pub(super) async fn try_in_order(&self) -> Result<Option<LockSetGuard>> {
-        let mut held = LockSetGuard { guards: Vec::with_capacity(self.members.len()) };
+        let mut held = LockSetGuard::new(Vec::new());
         for lock in self.each() {
             match lock.try_acquire().await {
-                Ok(Some(guard)) => held.guards.push(guard),
+                Ok(Some(guard)) => held.push(guard),
                 Ok(None) => {
                     // The result is "busy", whether or not the release succeeds.
                     let _ = held.release().await;
@@ -166,5 +166,5 @@ async fn grant_all(
     // If the caller has left, the guards are dropped with the result: released at once. All guards
     // are made before one of them is checked: a lease without a guard would not be given back.
     let guards = join_all(wishes.into_iter().zip(leases).map(guard)).await;
-    Ok(Step::Taken(LockSetGuard { guards: guards.into_iter().collect::<Result<_>>()? }))
+    Ok(Step::Taken(LockSetGuard::new(guards.into_iter().collect::<Result<_>>()?)))
 }

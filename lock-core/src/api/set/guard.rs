@@ -1,54 +1,32 @@
 //! Several locks that are held together.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{fmt, future::Future, ops::Deref, time::Duration};
 
-use crate::{
-    BoxFuture, Error, FencingToken, Held, HeldSet, LockGuard, LockName, LossReason, Result,
-};
+use crate::{BoxFuture, Error, HeldSet, LockGuard, Result};
 
-/// Several locks that are held together. Dropping it releases all of them in the background, as a
-/// [`LockGuard`] does.
+/// Several locks that are held together. Derefs to [`HeldSet`]. Dropping it releases all of them in
+/// the background, as a [`LockGuard`] does.
 #[must_use = "dropping the guard releases the locks"]
 pub struct LockSetGuard {
-    pub(super) guards: Vec<LockGuard>,
+    guards: Vec<LockGuard>,
+    held: HeldSet,
 }
 
 impl LockSetGuard {
-    /// Each name with its fencing token, in the order of the names.
-    pub fn tokens(&self) -> impl Iterator<Item = (&LockName, FencingToken)> {
-        self.guards.iter().map(|guard| (guard.name(), guard.token()))
+    /// The guards of some locks, in the order of their names.
+    pub(super) fn new(guards: Vec<LockGuard>) -> Self {
+        Self { held: HeldSet::new(guards.iter().map(LockGuard::held)), guards }
     }
 
-    /// One of the locks: its token, its renewal by hand, its condition for guarded writes; `None`
-    /// if the name is not in the set.
-    pub fn get(&self, name: impl AsRef<str>) -> Option<&Held> {
-        let name = name.as_ref();
-        self.guards.iter().find(|guard| guard.name().as_str() == name).map(|guard| &**guard)
+    /// The guard of one lock more.
+    pub(super) fn push(&mut self, guard: LockGuard) {
+        self.guards.push(guard);
+        self.held = HeldSet::new(self.guards.iter().map(LockGuard::held));
     }
 
     /// A view of the locks that can be passed on; it does not hold them.
     pub fn held(&self) -> HeldSet {
-        HeldSet::new(self.guards.iter().map(LockGuard::held))
-    }
-
-    /// Whether all of the locks are still held, like [`Held::is_valid`](crate::Held::is_valid).
-    pub fn is_valid(&self) -> bool {
-        self.guards.iter().all(|guard| guard.is_valid())
-    }
-
-    /// How long all of them are still held without another renewal.
-    pub fn remaining(&self) -> Duration {
-        self.guards.iter().map(|guard| guard.remaining()).min().unwrap_or_default()
-    }
-
-    /// Waits until one of the locks is lost, and returns its name and the reason, like
-    /// [`Held::lost`](crate::Held::lost).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the wait and nothing else.
-    pub fn lost(&self) -> impl Future<Output = (LockName, LossReason)> + Send + use<> {
-        self.held().lost()
+        self.held.clone()
     }
 
     /// Releases all of the locks and waits until the store has confirmed.
@@ -100,11 +78,6 @@ impl LockSetGuard {
         }
     }
 
-    /// The loss of the first lock that is not held any more.
-    pub(super) fn check(&self) -> Result<()> {
-        self.guards.iter().try_for_each(|guard| guard.check())
-    }
-
     /// Does the work unless one of the locks is lost meanwhile.
     pub(super) async fn while_valid<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         if self.guards.is_empty() {
@@ -115,6 +88,14 @@ impl LockSetGuard {
             (name, reason) = self.lost() => Err(Error::Lost { name, reason }),
             done = work => Ok(done),
         }
+    }
+}
+
+impl Deref for LockSetGuard {
+    type Target = HeldSet;
+
+    fn deref(&self) -> &HeldSet {
+        &self.held
     }
 }
 

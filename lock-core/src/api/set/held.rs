@@ -9,7 +9,7 @@ use crate::{Error, FencingToken, Held, LockName, LossReason, Result};
 /// A view of several locks that are held together: their tokens, their deadline, the loss of one.
 /// Cheap to clone; it does not hold the locks.
 ///
-/// [`LockSetGuard::held`](crate::LockSetGuard::held) returns it, and
+/// A [`LockSetGuard`](crate::LockSetGuard) derefs to this, and
 /// [`LockSet::run`](crate::LockSet::run) passes it to the work.
 #[derive(Clone)]
 pub struct HeldSet(Arc<[Held]>);
