@@ -1,23 +1,16 @@
 //! A least time to hold a lock, by virtual time.
 
-use std::{
-    pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use lock_core::{Clock, Error, Instant, Lock, LockName, Locks, LossReason, Owner};
 use lock_memory::MemoryStore;
+
+use crate::clients::{locks, poll_once};
 
 const TTL: Duration = Duration::from_secs(2);
 /// As long as many renewals.
 const LEAST: Duration = Duration::from_secs(30);
 const MOMENT: Duration = Duration::from_secs(1);
-
-fn locks(store: &MemoryStore) -> Locks {
-    Locks::new(store.client())
-}
 
 fn lock(locks: &Locks) -> Lock {
     locks.lock("a").unwrap().ttl(TTL).at_least(LEAST)
@@ -30,10 +23,6 @@ fn now() -> Instant {
 /// Returns the names that have a holder or a waiter.
 fn held(store: &MemoryStore) -> Vec<String> {
     store.contents().into_iter().map(|(name, _)| name.to_string()).collect()
-}
-
-async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
-    std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,20 +8,12 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Error, Gate, LockName, Locks, LossReason};
+use lock_core::{Error, Gate, LossReason};
 use lock_memory::{Faults, MemoryStore};
 
+use crate::clients::{client, name, poll_once};
+
 const TTL: Duration = Duration::from_secs(4);
-
-fn client(store: &MemoryStore) -> (Locks, Faults) {
-    let client = store.client();
-    let faults = client.faults();
-    (Locks::new(client), faults)
-}
-
-fn name(name: &str) -> LockName {
-    LockName::new(name).unwrap()
-}
 
 #[tokio::test(start_paused = true)]
 async fn work_is_not_polled_again_after_a_pause_past_the_deadline() {
@@ -36,7 +28,7 @@ async fn work_is_not_polled_again_after_a_pause_past_the_deadline() {
     });
     tokio::pin!(work);
     while polls.load(Ordering::SeqCst) < 3 {
-        assert!(futures_poll(work.as_mut()).await.is_pending());
+        assert!(poll_once(&mut work).await.is_pending());
         tokio::task::yield_now().await;
     }
     let before = polls.load(Ordering::SeqCst);
@@ -45,10 +37,6 @@ async fn work_is_not_polled_again_after_a_pause_past_the_deadline() {
     let ended: Result<(), Error> = work.await;
     assert!(matches!(ended, Err(Error::Lost { .. })), "{ended:?}");
     assert_eq!(polls.load(Ordering::SeqCst), before);
-}
-
-async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {
-    std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx))).await
 }
 
 #[tokio::test(start_paused = true)]

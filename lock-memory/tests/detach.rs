@@ -4,15 +4,11 @@
 use std::time::Duration;
 
 use lock_core::{Error, Lock, LockGuard, Locks, LossReason, Owner, Ticket};
-use lock_memory::{Faults, MemoryStore};
+use lock_memory::MemoryStore;
+
+use crate::clients::client;
 
 const TTL: Duration = Duration::from_secs(4);
-
-fn client(store: &MemoryStore) -> (Locks, Faults) {
-    let client = store.client();
-    let faults = client.faults();
-    (Locks::new(client), faults)
-}
 
 fn lock(locks: &Locks) -> Lock {
     locks.lock("job").unwrap().ttl(TTL)

@@ -4,6 +4,7 @@ mod at_least;
 mod blocking;
 #[cfg(feature = "properties")]
 mod broken;
+mod clients;
 mod close;
 mod contract;
 mod detach;

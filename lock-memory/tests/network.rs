@@ -2,22 +2,14 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, ConnectionState, Error, Instant, Kind, LockName, Locks, LossReason};
+use lock_core::{Clock, ConnectionState, Error, Instant, Kind, LossReason};
 use lock_memory::{Faults, MemoryStore};
+
+use crate::clients::{client, name};
 
 const TTL: Duration = Duration::from_secs(15);
 /// Delay of one way.
 const WAY: Duration = Duration::from_millis(700);
-
-fn client(store: &MemoryStore) -> (Locks, Faults) {
-    let client = store.client();
-    let faults = client.faults();
-    (Locks::new(client), faults)
-}
-
-fn name(name: &str) -> LockName {
-    LockName::new(name).unwrap()
-}
 
 fn now() -> Instant {
     Clock::Tokio.now()

@@ -5,9 +5,7 @@ use std::time::Duration;
 use lock_core::{Error, Locks, LossReason, Owner};
 use lock_memory::MemoryStore;
 
-fn locks(store: &MemoryStore) -> Locks {
-    Locks::new(store.client())
-}
+use crate::clients::locks;
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_counts_and_the_last_release_gives_back() {

@@ -9,8 +9,10 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Election, Error, Leading, LockName, Locks, LossReason};
+use lock_core::{Clock, Election, Error, Leading, Locks, LossReason};
 use lock_memory::MemoryStore;
+
+use crate::clients::{locks, name};
 
 const TTL: Duration = Duration::from_secs(4);
 
@@ -27,16 +29,8 @@ impl From<Error> for Own {
     }
 }
 
-fn locks(store: &MemoryStore) -> Locks {
-    Locks::new(store.client())
-}
-
 fn election(locks: &Locks) -> Election {
     locks.election("job").unwrap().ttl(TTL)
-}
-
-fn name(name: &str) -> LockName {
-    LockName::new(name).unwrap()
 }
 
 /// Counts its drops.

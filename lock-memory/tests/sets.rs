@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, LockName, Locks};
+use lock_core::{Error, LockName};
 use lock_memory::MemoryStore;
 
-fn locks(store: &MemoryStore) -> Locks {
-    Locks::new(store.client())
-}
+use crate::clients::locks;
 
 #[tokio::test(start_paused = true)]
 async fn one_guard_with_one_token_per_name() {

@@ -1,15 +1,13 @@
 //! An acquire that its caller does not poll, by virtual time.
 
-use std::{future::Future, task::Poll, time::Duration};
+use std::time::Duration;
 
 use lock_core::{Error, Locks, LossReason};
 use lock_memory::MemoryStore;
 
-const TTL: Duration = Duration::from_secs(2);
+use crate::clients::poll_once;
 
-async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
-    std::future::poll_fn(|cx| Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx))).await
-}
+const TTL: Duration = Duration::from_secs(2);
 
 /// Returns for each entry of the store whether it holds: lock `a`'s holders and waiters.
 fn queue(store: &MemoryStore) -> Vec<bool> {
