@@ -15,7 +15,7 @@ use crate::{
     },
     keep::poison::lock,
     machine::{
-        alarm::{HasSlot, Slot, Watched},
+        alarm::{Slot, Watched},
         drain::Stay,
         finish::Finishing,
     },
@@ -196,18 +196,16 @@ impl Watched for Hold {
         // It must not keep the client alive, which owns it.
         self.forget_later();
     }
+
+    fn slot(&self) -> &Slot {
+        &self.slot
+    }
 }
 
 impl Watcher for Hold {
     fn shortened(self: Arc<Self>) {
         // If it has ended since, the alarm finds that out.
         self.set_alarm();
-    }
-}
-
-impl HasSlot for Hold {
-    fn slot(&self) -> &Slot {
-        &self.slot
     }
 }
 

@@ -14,12 +14,15 @@ use super::end::End;
 use crate::{Clock, Instant, keep::poison::lock};
 
 /// An entry with a deadline.
-pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
+pub(crate) trait Watched: Send + Sync + 'static {
     /// Handles the alarm. Returns when to ring again, or `None` when it is over.
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant>;
 
     /// The alarm's runtime has ended, and it rings no more.
     fn silenced(self: Arc<Self>);
+
+    /// Where the alarm writes its place.
+    fn slot(&self) -> &Slot;
 }
 
 /// One wait and one task for all deadlines of a client, however many locks it holds.
@@ -94,7 +97,7 @@ impl<W: Watched + ?Sized> Alarm<W> {
     }
 
     /// Removes `watched`.
-    pub(crate) fn remove(&self, watched: &impl HasSlot) {
+    pub(crate) fn remove(&self, watched: &W) {
         let mut due = lock(&self.due);
         if let Some(key) = lock(&watched.slot().0).take() {
             due.entries.remove(&key);
@@ -139,12 +142,6 @@ impl<W: Watched + ?Sized> Alarm<W> {
             lock(&self.due).ringing = None;
         }
     }
-}
-
-/// An entry that stores its place in its alarm.
-pub(crate) trait HasSlot {
-    /// The slot where the alarm writes the place.
-    fn slot(&self) -> &Slot;
 }
 
 /// The state of the alarm's task. A runtime drops it with its tasks when it ends.

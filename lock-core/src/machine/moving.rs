@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
 use super::{
-    alarm::{HasSlot, Slot, Watched},
+    alarm::{Slot, Watched},
     runtime::HomeRuntime,
 };
 use crate::{BoxFuture, Instant, keep::poison::lock};
@@ -184,12 +184,6 @@ impl<T: Send + 'static> Drop for OwnTask<T> {
     }
 }
 
-impl<T: Send + 'static> HasSlot for Moving<T> {
-    fn slot(&self) -> &Slot {
-        &self.slot
-    }
-}
-
 impl<T: Send + 'static> Watched for Moving<T> {
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant> {
         let mut state = self.state();
@@ -211,5 +205,9 @@ impl<T: Send + 'static> Watched for Moving<T> {
 
     fn silenced(self: Arc<Self>) {
         self.end();
+    }
+
+    fn slot(&self) -> &Slot {
+        &self.slot
     }
 }
