@@ -21,6 +21,10 @@ use crate::{
 /// permit.release().await
 /// # }
 /// ```
+///
+/// # Cancel safety
+///
+/// Same as the calls of [`Lock`] with these names.
 #[derive(Clone)]
 #[must_use = "a semaphore does nothing until it is acquired"]
 pub struct Semaphore {
@@ -45,10 +49,6 @@ impl Semaphore {
     ///
     /// Same as [`Lock::acquire`]. While others use the name with another number of permits, it waits
     /// until they are gone.
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Lock::acquire`].
     pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         self.acquire_many(1)
     }
@@ -58,10 +58,6 @@ impl Semaphore {
     /// # Errors
     ///
     /// Same as [`acquire`](Self::acquire), and [`Error::InvalidOption`] for a number out of range.
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Lock::acquire`].
     pub fn acquire_many(&self, n: u32) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         let lock = self.many(n);
         async move { lock?.acquire().await }
@@ -73,10 +69,6 @@ impl Semaphore {
     ///
     /// Same as [`Lock::try_acquire`], and [`Error::InvalidOption`] if others use the name with
     /// another number of permits.
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Lock::acquire`].
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockGuard>>> + Send + use<> {
         self.try_acquire_many(1)
     }
@@ -86,10 +78,6 @@ impl Semaphore {
     /// # Errors
     ///
     /// Same as [`try_acquire`](Self::try_acquire) and [`acquire_many`](Self::acquire_many).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Lock::acquire`].
     pub fn try_acquire_many(
         &self,
         n: u32,
@@ -103,10 +91,6 @@ impl Semaphore {
     /// # Errors
     ///
     /// Same as [`Lock::run`] and [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Lock::run`].
     pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
     where
         W: FnOnce(Held) -> F,
@@ -120,10 +104,6 @@ impl Semaphore {
     /// # Errors
     ///
     /// Same as [`run`](Self::run) and [`acquire_many`](Self::acquire_many).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Lock::run`].
     pub fn run_many<T, W, F>(
         &self,
         n: u32,
@@ -143,10 +123,6 @@ impl Semaphore {
     /// # Errors
     ///
     /// The errors of the work and of [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`run`](Self::run).
     pub fn try_run<T, E, W, F>(
         &self,
         work: W,
@@ -164,10 +140,6 @@ impl Semaphore {
     /// # Errors
     ///
     /// The errors of the work and of [`run_many`](Self::run_many).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`run`](Self::run).
     pub fn try_run_many<T, E, W, F>(
         &self,
         n: u32,

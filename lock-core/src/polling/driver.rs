@@ -1,6 +1,6 @@
 //! The driver of a store without a queue.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Attempt, Clock, DistributedLock, Entry, Error, FencingToken, Guarantees, Instant, Lease,
-    LockName, LossReason, Reach, Request, Result, Term, Wait,
+    LockName, LossReason, Reach, Request, Result, Term, Wait, keep::poison::lock,
 };
 
 /// The driver of a [`PolledStore`].
@@ -37,13 +37,8 @@ impl<S: PolledStore> Polling<S> {
         &self.way.store
     }
 
-    fn holds(&self) -> MutexGuard<'_, Vec<Weak<Hold<S>>>> {
-        // Nothing panics while it is held.
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn remember(&self, hold: &Arc<Hold<S>>) {
-        let mut holds = self.holds();
+        let mut holds = lock(&self.holds);
         // Holds that are over are removed only when there is no room, so the cost per hold is low.
         if holds.len() == holds.capacity() {
             holds.retain(|hold| hold.strong_count() > 0);
@@ -156,7 +151,7 @@ impl<S: PolledStore> DistributedLock for Polling<S> {
 
     async fn close(&self) -> Result<()> {
         self.closed.cancel();
-        let held: Vec<_> = self.holds().iter().filter_map(Weak::upgrade).collect();
+        let held: Vec<_> = lock(&self.holds).iter().filter_map(Weak::upgrade).collect();
         // All holds are lost before the first request is answered.
         for hold in &held {
             hold.validity.lose(LossReason::Closed);

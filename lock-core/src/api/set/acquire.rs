@@ -20,14 +20,6 @@ impl LockSet {
     /// Same as [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
     /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled
     /// again.
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Lock::acquire`].
-    ///
-    /// # Panics
-    ///
-    /// Same as [`Lock::acquire`].
     pub fn acquire(&self) -> BoxFuture<'static, Result<LockSetGuard>> {
         let set = self.clone();
         Box::pin(async move {
@@ -54,14 +46,6 @@ impl LockSet {
     ///
     /// Same as [`Lock::try_acquire`]; if the names are taken one after the other, its limit is for
     /// each. [`Error::Lost`] as for [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Lock::acquire`].
-    ///
-    /// # Panics
-    ///
-    /// Same as [`Lock::acquire`].
     pub fn try_acquire(&self) -> BoxFuture<'static, Result<Option<LockSetGuard>>> {
         let set = self.clone();
         Box::pin(async move {
@@ -100,10 +84,6 @@ impl LockSet {
     ///
     /// Same as [`acquire`](Self::acquire), and [`Error::Lost`] if one was lost before the work was
     /// done.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the work, then releases the locks in the background.
     pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
     where
         W: FnOnce(HeldSet) -> F,
@@ -118,10 +98,6 @@ impl LockSet {
     /// # Errors
     ///
     /// The errors of the work and of [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`run`](Self::run).
     pub fn try_run<T, E, W, F>(
         &self,
         work: W,

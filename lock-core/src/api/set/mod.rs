@@ -29,6 +29,10 @@ use crate::{
 /// accounts.release().await
 /// # }
 /// ```
+///
+/// # Cancel safety
+///
+/// Same as the calls of [`Lock`] with these names, which also say when they panic.
 #[derive(Clone)]
 #[must_use = "locks do nothing until they are acquired"]
 pub struct LockSet {
