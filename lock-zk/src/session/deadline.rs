@@ -8,7 +8,6 @@ use std::{
 use lock_core::{Clock, Instant, deadline::safe_until, keep::poison::lock};
 
 use super::proof::{self, Evidence};
-use crate::wire::requests::Answers;
 
 /// A proof of life is more than a tick old. So beside an ensemble shorter sessions leave no time to
 /// find another server.
@@ -108,10 +107,9 @@ impl Deadline {
         let of_used = |used: Instant| used.max(state.confirmed).max(state.wrote);
         state.used.map_or(state.heard, of_used) + self.ttl
     }
-}
 
-impl Answers for Deadline {
-    fn count(&self, sent: Instant, writes: bool) {
+    /// Counts a request that was sent at `sent` and is answered now.
+    pub(crate) fn count(&self, sent: Instant, writes: bool) {
         let mut state = self.state();
         let proof = match writes {
             true => {

@@ -9,7 +9,7 @@ use zookeeper_client::{CreateMode, Error as ZkError};
 use crate::{
     error::{self, Meaning, STORE},
     session::Session,
-    wire::{probe, requests::Answers},
+    wire::probe,
 };
 
 /// A version that no node has.

@@ -171,9 +171,9 @@ impl Session {
         !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
     }
 
-    /// Whether a lock in it was lost and is not released yet.
-    pub(crate) fn has_lost(&self) -> bool {
-        lock(&self.attempts).values().any(|attempt| attempt.is_lost())
+    /// Whether a lock in it was lost by its deadline and is not released yet.
+    pub(crate) fn has_expired(&self) -> bool {
+        lock(&self.attempts).values().any(|attempt| attempt.has_expired())
     }
 
     /// Forgets an attempt whose node is gone.

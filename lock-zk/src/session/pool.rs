@@ -41,13 +41,6 @@ impl Pooled for Session {
     fn is_over(&self) -> bool {
         Self::is_over(self)
     }
-
-    /// Whether all of its locks were lost by its deadline. New locks get another session then, so
-    /// that one request can end this one.
-    fn is_spent(&self) -> bool {
-        let passed = Clock::Boot.now() >= self.deadline.safe_until();
-        passed && self.has_lost() && !self.is_used()
-    }
 }
 
 impl Sessions {
@@ -149,9 +142,9 @@ impl Sessions {
         let session = Arc::new(session);
         let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
-        let (pool, left) = (self.pool.downgrade(), session.left.clone());
-        self.spawn(&session, janitor::work(weak.clone(), pool, left));
-        self.spawn(&session, renewal::renew(weak.clone(), reconnected.clone()));
+        let (pool, left) = (|| self.pool.downgrade(), session.left.clone());
+        self.spawn(&session, janitor::work(weak.clone(), pool(), left));
+        self.spawn(&session, renewal::renew(weak.clone(), pool(), reconnected.clone()));
         self.spawn(&session, own_nodes::watch(weak.clone(), session.unwatched.first.clone()));
         self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
         // `renewal::follow` below is told of a break meanwhile.

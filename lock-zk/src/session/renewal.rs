@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::Fuse};
-use lock_core::{Clock, trace};
+use lock_core::{Clock, keep::pool::WeakPool, trace};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
@@ -28,7 +28,11 @@ use crate::{
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Renews the locks of a session until the session is dropped.
-pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
+pub(crate) async fn renew(
+    session: Weak<Session>,
+    pool: WeakPool<Session, ZkError>,
+    reconnected: Arc<Notify>,
+) {
     while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write).await } else { None };
@@ -54,6 +58,11 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
         let renewed = alive.renew_all();
         if is_answered {
             alive.route.reach.renewed(STORE, renewed);
+        }
+        if alive.has_expired() && !alive.is_used() {
+            // All of its locks were lost in an outage. New ones get another session, so that one
+            // request can end this one.
+            pool.retire(&alive);
         }
         drop(alive);
         let _ = Clock::Boot.timeout(pause, reconnected.notified()).await;

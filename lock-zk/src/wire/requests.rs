@@ -13,19 +13,14 @@ use zookeeper_client::{
 
 use crate::{
     error,
+    session::deadline::Deadline,
     wire::watches::{Watch, Watches, Whose},
 };
-
-/// Counts the answers of a session's requests.
-pub(crate) trait Answers: Send + Sync {
-    /// Counts a request that was sent at `sent` and is answered now.
-    fn count(&self, sent: Instant, writes: bool);
-}
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
 /// counts when the future returns it.
 pub(crate) struct Exchange {
-    answers: Arc<dyn Answers>,
+    deadline: Arc<Deadline>,
     client: Client,
     /// When the requests are sent, at the earliest.
     pub(crate) sent: Instant,
@@ -39,13 +34,13 @@ pub(crate) type Answer<T> = Result<T, ZkError>;
 impl Exchange {
     /// Requests that are sent after `sent`.
     pub(crate) fn new(
-        answers: Arc<dyn Answers>,
+        deadline: Arc<Deadline>,
         client: Client,
         sent: Instant,
         watches: Watches,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        Self { answers, client, sent, watches, _turn: turn }
+        Self { deadline, client, sent, watches, _turn: turn }
     }
 
     fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
@@ -64,7 +59,7 @@ impl Exchange {
 
     fn hear(&self, failure: Option<&ZkError>, writes: bool) {
         if failure.is_none_or(error::is_an_answer) {
-            self.answers.count(self.sent, writes);
+            self.deadline.count(self.sent, writes);
         }
     }
 
