@@ -29,11 +29,6 @@ pub trait Pooled {
 
     /// Whether it is over: another session is then opened in its place.
     fn is_over(&self) -> bool;
-
-    /// Whether it is to be [retired](Pool::retire).
-    fn is_spent(&self) -> bool {
-        false
-    }
 }
 
 /// The sessions of one client.
@@ -107,11 +102,6 @@ impl<S: Pooled, E> Pool<S, E> {
         let instead_of = match state.by_ttl.get(&ttl) {
             Some(Slot::Opening(tell)) => return Ok(Found::Opening(Told(tell.subscribe()))),
             Some(Slot::Open(session)) if session.is_over() => Some(session.clone()),
-            Some(Slot::Open(session)) if session.is_spent() => {
-                let spent = session.clone();
-                state.retire(&spent);
-                None
-            }
             Some(Slot::Open(session)) => return Ok(Found::Open(session.clone())),
             None => state.make_room(ttl, self.most)?,
         };
