@@ -25,7 +25,7 @@ use crate::{
 ///   limit, no attempt overtaken; a conversion leaves no gap.
 /// - **sets:** several locks are taken together or not at all, and overlapping sets do not
 ///   deadlock.
-/// - **election:** all observers get the leaders, in order.
+/// - **election:** all observers get the present leader, and no older one after a newer one.
 /// - **operators:** names in use are listed, and the owner of a revoked lock is notified at once.
 /// - **liveness:** a holder that crashed or was cut off is gone after its TTL plus
 ///   [`Guarantees::expiry_slack`]; a dropped one at once.
@@ -182,9 +182,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
         Ok(Diagnosis::of(&self.inspect(name).await?, attempts))
     }
 
-    /// Reports the leader from now on: first the present leader, then each change, in order. After
-    /// an outage it reports the present leader. [`Observer`](crate::Observer) sorts out late and
-    /// repeated reports. It ends when the receiver is dropped, and when the client is closed. Only
+    /// Reports the leader from now on: first the present leader, then the one after each change, with
+    /// the newest value. It may leave out leaders and values that were replaced meanwhile, and
+    /// reports none after a newer one. [`Observer`](crate::Observer) sorts out late and repeated
+    /// reports. It ends when the receiver is dropped, and when the client is closed. Only
     /// called if [`Guarantees::kinds`] has elections.
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
         let _ = name;

@@ -124,8 +124,8 @@ impl Election {
         })
     }
 
-    /// Observes the election from now on: first the present leader, then every change of the leader
-    /// or of its value, in order.
+    /// Observes the election from now on: first the present leader, then the leader and its newest
+    /// value after each change. Leaders and values that were replaced at once may be left out.
     ///
     /// # Errors
     ///
