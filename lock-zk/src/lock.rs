@@ -25,7 +25,7 @@ use crate::{
     error::{self, STORE, cancelled, invalid},
     operators::{self, diagnose, inspect},
     session::{
-        Session,
+        End, Session,
         deadline::LEAST_TICKS,
         deployment::{check_access, members},
         facts::Facts,
@@ -110,9 +110,19 @@ impl ZkLock {
         }
     }
 
-    /// Returns any session, for requests that hold nothing.
-    async fn any_session(&self) -> Result<Arc<Session>> {
-        self.sessions.any(self.guarantees.default_ttl).await
+    /// Asks in any session, for requests that hold nothing; in the next one if a raise of the token
+    /// floor ends it meanwhile.
+    async fn ask<T, F: Future<Output = Result<T>>>(
+        &self,
+        ask: impl Fn(Arc<Session>) -> F,
+    ) -> Result<T> {
+        loop {
+            let session = self.sessions.any(self.guarantees.default_ttl).await?;
+            let answer = ask(session.clone()).await;
+            if answer.is_ok() || session.end() != Some(End::Raised) {
+                return answer;
+            }
+        }
     }
 
     /// Makes the attempts of all wishes in one session, as one request needs it.
@@ -245,13 +255,13 @@ impl DistributedLock for ZkLock {
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        let directory = self.sessions.config.directory(name)?;
-        inspect(&*self.any_session().await?, &directory).await
+        let directory = &self.sessions.config.directory(name)?;
+        self.ask(|session| async move { inspect(&session, directory).await }).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        let directory = self.sessions.config.directory(name)?;
-        diagnose(&*self.any_session().await?, &directory, attempts).await
+        let directory = &self.sessions.config.directory(name)?;
+        self.ask(|session| async move { diagnose(&session, directory, attempts).await }).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
@@ -260,29 +270,30 @@ impl DistributedLock for ZkLock {
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        operators::names(&*self.any_session().await?, prefix).await
+        self.ask(|session| async move { operators::names(&session, prefix).await }).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        let directory = self.sessions.config.directory(name)?;
-        let session = self.any_session().await?;
-        let revoked = session.revoke(&directory, attempt).await?;
-        // Another client's node does not go with our session.
-        if session.is_over() { Err(session.error("revoke")) } else { Ok(revoked) }
+        let directory = &self.sessions.config.directory(name)?;
+        let revoke = |session: Arc<Session>| async move {
+            let revoked = session.revoke(directory, attempt).await?;
+            // Another client's node does not go with our session.
+            if session.is_over() { Err(session.error("revoke")) } else { Ok(revoked) }
+        };
+        self.ask(revoke).await
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.any_session().await?.token_floor().await
+        self.ask(|session| async move { session.token_floor().await }).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        let session = self.any_session().await?;
-        session.raise_floor(above).await?;
-        session.token_floor().await
+        self.ask(|session| async move { session.raise_floor(above).await }).await?;
+        self.token_floor().await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        self.any_session().await?.before_floor().await
+        self.ask(|session| async move { session.before_floor().await }).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -31,7 +31,7 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
         Ok(exchange.data(&format!("{directory}/{name}")).await)
     });
     let mut notes = try_join_all(notes).await?.into_iter();
-    let above = session.above().await?;
+    let above = session.above("inspect")?;
     let mut entries = Vec::with_capacity(names.len());
     let mut last = None;
     for name in &names {
@@ -78,7 +78,7 @@ pub(crate) async fn diagnose(
         let exchange = session.begin_in_turn(Turn::Look).await?;
         // Only the first entry can differ from its name: a writer that shares the lock by now.
         if let Ok((note, stat)) = exchange.data(&format!("{directory}/{name}")).await {
-            *entry = listing::read(name, &note, &stat, session.above().await?);
+            *entry = listing::read(name, &note, &stat, session.above("inspect")?);
         }
     }
     Entry::judge(&mut entries);

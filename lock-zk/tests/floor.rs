@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Error, FencingToken, LockGuard, Locks};
+use lock_core::{Error, FencingToken, LockGuard, Locks, LossReason};
 use lock_lab::{Lent, Proxy, ZooKeeper};
 use lock_zk::client::{Acl, Acls, AuthId, CreateMode, Permission};
 
@@ -62,12 +62,12 @@ impl Scene {
         floor
     }
 
-    /// Raises the floor while `work` has one entry whose creation is not answered.
+    /// Raises the floor while `work` has one entry whose creation is not answered, and another
+    /// client stands behind it.
     async fn overtake<T: Send + 'static>(
         &self,
         answer: Answer,
         work: impl Future<Output = T> + Send + 'static,
-        mut behind: impl FnMut() -> tokio::task::JoinHandle<()>,
     ) -> (FencingToken, T) {
         let entries = self.operator.inspect("x").await.unwrap().len();
         // Long enough to see the entry before its answer arrives, on most machines. Earlier
@@ -77,7 +77,7 @@ impl Scene {
         self.entries(entries + 1).await;
         self.proxy.half_open();
         self.proxy.delay(Duration::ZERO);
-        let behind = behind();
+        let behind = tokio::spawn(self.passer(&self.other));
         self.entries(entries + 2).await;
         let floor = self.raise().await;
         if let Answer::Never = answer {
@@ -91,8 +91,8 @@ impl Scene {
 
     /// Takes the lock in a task, and gives it back.
     fn passer(&self, client: &Locks) -> impl Future<Output = ()> + Send + use<> {
-        let (acquire, granted) = (client.lock("x").unwrap().acquire(), self.granted.clone());
-        async move { pass(acquire.await.unwrap(), &granted).await }
+        let (lock, granted) = (client.lock("x").unwrap(), self.granted.clone());
+        async move { while !pass(lock.acquire().await, &granted).await {} }
     }
 
     fn granted(&self) -> Vec<FencingToken> {
@@ -100,26 +100,33 @@ impl Scene {
     }
 }
 
-async fn pass(guard: LockGuard, granted: &Mutex<Vec<FencingToken>>) {
-    assert!(guard.is_valid());
-    granted.lock().unwrap().push(guard.token());
-    guard.release().await.unwrap();
+/// Gives a lock back. Returns whether the raise has not ended it, nor the wait for it.
+async fn pass(acquired: lock_core::Result<LockGuard>, granted: &Mutex<Vec<FencingToken>>) -> bool {
+    match acquired {
+        Ok(guard) => {
+            granted.lock().unwrap().push(guard.token());
+            guard.release().await.inspect_err(|error| assert!(error.is_lost(), "{error}")).is_ok()
+        }
+        Err(error) => {
+            assert!(lost_its_place(&error), "{error}");
+            false
+        }
+    }
 }
 
-/// The client may also learn of the first entry before it learns of the raise.
-fn assert_rising(granted: &[FencingToken]) {
-    assert!(granted.len() == 2 && granted[0] < granted[1], "{granted:?}");
+fn assert_rising(granted: &[FencingToken], floor: FencingToken) {
+    assert!(granted.windows(2).all(|two| two[0] < two[1]), "{granted:?}");
+    assert!(granted.last() > Some(&floor), "{granted:?}, above {floor}");
 }
 
 async fn overtaken(answer: Answer) {
     let scene = Scene::new().await;
-    let work = scene.passer(&scene.late);
-    let behind = || tokio::spawn(scene.passer(&scene.other));
-    let (floor, ()) = scene.overtake(answer, work, behind).await;
+    let (floor, ()) = scene.overtake(answer, scene.passer(&scene.late)).await;
     let granted = scene.granted();
-    assert_rising(&granted);
+    assert_rising(&granted, floor);
+    // The client may learn of its entry before it learns of the raise, if that is answered.
     if let Answer::Never = answer {
-        assert!(granted[1] > floor, "{granted:?}, above {floor}");
+        assert!(granted.len() == 2 && granted[0] > floor, "{granted:?}, above {floor}");
     }
 }
 
@@ -145,31 +152,37 @@ async fn a_waiter_behind_an_overtaken_entry_of_its_client_gets_the_lock() {
         };
         tokio::join!(first, second);
     };
-    let entries = scene.operator.inspect("x").await.unwrap().len();
     scene.proxy.half_open();
     let work = tokio::spawn(work);
-    scene.entries(entries + 2).await;
-    scene.raise().await;
+    scene.entries(2).await;
+    let floor = scene.raise().await;
     scene.proxy.heal();
     soon("both had it", work).await.unwrap();
-    assert_rising(&scene.granted());
+    assert_rising(&scene.granted(), floor);
 }
 
-/// One request makes the nodes of a set, so all of them are too old.
+/// One request makes the nodes of a set, so all of them count from the same floor.
 async fn set(answer: Answer) {
     let scene = Scene::new().await;
     let (set, granted) = (scene.late.all(["x", "y"]).unwrap(), scene.granted.clone());
     let work = async move {
-        let guard = set.acquire().await.unwrap();
-        assert!(guard.is_valid());
-        granted.lock().unwrap().push(guard.get("x").unwrap().token());
-        let tokens = ["x", "y"].map(|name| guard.get(name).unwrap().token());
-        guard.release().await.unwrap();
-        tokens
+        loop {
+            let guard = match set.acquire().await {
+                Ok(guard) => guard,
+                Err(error) => {
+                    assert!(lost_its_place(&error), "{error}");
+                    continue;
+                }
+            };
+            let tokens = ["x", "y"].map(|name| guard.get(name).unwrap().token());
+            granted.lock().unwrap().push(tokens[0]);
+            if guard.release().await.is_ok() {
+                return tokens;
+            }
+        }
     };
-    let behind = || tokio::spawn(scene.passer(&scene.other));
-    let (floor, [x, y]) = scene.overtake(answer, work, behind).await;
-    assert_rising(&scene.granted());
+    let (floor, [x, y]) = scene.overtake(answer, work).await;
+    assert_rising(&scene.granted(), floor);
     assert_eq!(x > floor, y > floor, "both count from the same floor");
     assert!(scene.operator.names("").await.unwrap().is_empty());
 }
@@ -185,43 +198,71 @@ async fn all_names_of_a_set_are_entered_anew_after_a_lost_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_that_is_overtaken_changes_nothing() {
+async fn an_upgrade_that_is_overtaken_ends_with_its_grant() {
     let scene = Scene::new().await;
     let mut guard = scene.late.shared("x").unwrap().acquire().await.unwrap();
-    let (token, granted) = (guard.token(), scene.granted.clone());
+    scene.granted.lock().unwrap().push(guard.token());
     let work = async move {
-        let upgraded = guard.try_upgrade().await.unwrap();
-        let token = guard.token();
-        pass(guard, &granted).await;
-        (upgraded, token)
+        let upgraded = guard.try_upgrade().await;
+        // It is upgraded only if it was answered before the floor was raised.
+        assert!(
+            upgraded.as_ref().is_ok_and(|upgraded| *upgraded)
+                || upgraded.is_err_and(|e| e.is_lost())
+        );
+        (guard.token(), guard.lost().await)
     };
-    let behind = || tokio::spawn(scene.passer(&scene.other));
-    let (floor, (upgraded, kept)) = scene.overtake(Answer::Late, work, behind).await;
-    // It is upgraded only if it was answered before the floor was raised.
-    assert!(kept < floor && upgraded == (kept > token), "{upgraded}: {kept} after {token}");
-    assert_rising(&scene.granted());
+    let (floor, (kept, lost)) = scene.overtake(Answer::Late, work).await;
+    assert!(kept < floor && lost == LossReason::EntryGone, "{kept}, {lost:?}");
+    assert_rising(&scene.granted(), floor);
 }
 
-/// A holder from an earlier floor is not shown with a token that it does not have.
+/// The record alone tells every client that is in reach, whether the raise gets further or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_holder_from_before_a_raise_is_not_shown_with_a_later_token() {
+async fn the_record_ends_what_is_older() {
     let scene = Scene::new().await;
-    let mut leads = scene.late.election("x").unwrap().campaign("first").await.unwrap();
+    let leads = scene.late.election("x").unwrap().campaign("first").await.unwrap();
+    let waits = queue_up(&scene.operator, scene.other.lock("x").unwrap(), "x", 1).await;
     let mut observer = scene.other.election("x").unwrap().observe().await.unwrap();
     let seen = soon("the leader is seen", observer.next()).await.unwrap().unwrap();
     assert_eq!(seen.unwrap().token, leads.token());
     let floor = scene.raise().await;
+    assert_eq!(soon("the leader is told", leads.lost()).await, LossReason::EntryGone);
+    let told = soon("the waiter is told", waits).await.unwrap().unwrap_err();
+    assert!(lost_its_place(&told), "{told}");
+    let next = scene.late.election("x").unwrap().campaign("second").await.unwrap();
+    assert!(next.token() > floor);
+    loop {
+        let seen = soon("the next leader is seen", observer.next()).await.unwrap().unwrap();
+        if let Some(seen) = seen.filter(|seen| &seen.value[..] == b"second") {
+            assert_eq!(seen.token, next.token());
+            break;
+        }
+    }
+    // The second step has nothing to end, not even what came between the two.
+    scene.operator.raise_token_floor(floor).await.unwrap();
+    assert!(next.is_valid() && scene.operator.inspect("x").await.unwrap().len() == 1);
+    next.resign().await.unwrap();
+}
+
+/// The raise deletes its entries. It learns of the raise before it is told of an entry that it
+/// asked for before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_is_cut_off_during_a_raise_counts_from_the_new_floor() {
+    let scene = Scene::new().await;
+    let leads = scene.late.election("x").unwrap().campaign("first").await.unwrap();
+    scene.proxy.cut();
+    // Its request arrives after the raise.
+    let acquire = tokio::spawn(scene.late.lock("y").unwrap().acquire());
+    let floor = scene.raise().await;
     let shown = scene.operator.inspect("x").await.unwrap();
     assert!(shown[0].holds && shown[0].holder.token.is_none_or(|token| token == leads.token()));
-    leads.proclaim("second").await.unwrap();
-    let seen = soon("the value is seen", observer.next()).await.unwrap().unwrap().unwrap();
-    assert_eq!((seen.token, &*seen.value), (leads.token(), &b"second"[..]));
-    // The second step ends it.
     scene.operator.raise_token_floor(floor).await.unwrap();
-    soon("it is told", leads.lost()).await;
-    let next = scene.late.election("x").unwrap().campaign("third").await.unwrap();
-    assert!(next.token() > floor);
-    tokio::time::timeout(Duration::from_secs(30), next.resign()).await.unwrap().unwrap();
+    assert!(scene.operator.inspect("x").await.unwrap().is_empty());
+    scene.proxy.heal();
+    assert_eq!(soon("it is told", leads.lost()).await, LossReason::EntryGone);
+    let guard = soon("the lock", acquire).await.unwrap().unwrap();
+    assert!(guard.token() > floor, "{}, above {floor}", guard.token());
+    guard.release().await.unwrap();
 }
 
 /// A name below the floor's node, or like one of its nodes, is no lock's.

@@ -53,11 +53,7 @@ impl Acquire {
         if !self.is_alone(&ahead, old) {
             return Ok(false);
         }
-        let (node, children) = match self.enter().await {
-            // The token floor was raised: the old attempt is older still, and is about to be ended.
-            Err(_) if self.attempt.was_overtaken() => return Ok(false),
-            entered => entered?,
-        };
+        let (node, children) = self.enter().await?;
         if !ahead.see(children, node.name(), node.sequence) || !self.is_alone(&ahead, old) {
             return Ok(false);
         }

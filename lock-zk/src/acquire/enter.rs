@@ -31,9 +31,7 @@ impl Acquire {
             let (created, listed) = tokio::join!(create, list);
             drop(exchange);
             let node = match created {
-                Ok((stat, sequence)) => {
-                    self.session.own(&self.attempt, format!("{stem}{sequence}"), &stat).await?
-                }
+                Ok((stat, sequence)) => self.session.own(format!("{stem}{sequence}"), &stat)?,
                 Err(ZkError::NoNode) => {
                     let missing = Missing::one(&self.directory);
                     let entered = Box::pin(enter_all(&[self], self.turn(), missing)).await?;
@@ -60,7 +58,7 @@ impl Acquire {
         }
         let path = format!("{directory}/{name}");
         let Some(stat) = session.stat(&path).await? else { return Ok(None) };
-        session.own(&self.attempt, path, &stat).await
+        session.own(path, &stat)
     }
 
     /// The path of the node, without the sequence, and its data.
@@ -76,7 +74,7 @@ impl Acquire {
         node: Node,
         listed: Result<Vec<String>, ZkError>,
     ) -> Result<(&Node, Vec<String>)> {
-        let node = self.attempt.created(node).ok_or_else(vanished)?;
+        let node = self.attempt.created(node);
         self.session.unwatched.add(&self.attempt);
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
@@ -147,9 +145,8 @@ async fn own_all(all: &[&Acquire], created: Vec<(String, Stat)>) -> Result<Vec<N
         true => session.stat(path).await?.ok_or_else(vanished)?,
         false => *stat,
     };
-    let nodes = all.iter().zip(created);
-    let nodes = nodes.map(|(acquire, (path, _))| session.own(&acquire.attempt, path, &stat));
-    try_join_all(nodes).await?.into_iter().collect::<Option<_>>().ok_or_else(vanished)
+    let nodes = created.into_iter().map(|(path, _)| session.own(path, &stat)?.ok_or_else(vanished));
+    nodes.collect()
 }
 
 /// Finds the nodes that an unanswered creation may have left: all or none, unless one was deleted

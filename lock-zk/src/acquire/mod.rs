@@ -67,20 +67,19 @@ impl Acquire {
         result.map_err(|error| self.session.told(error))
     }
 
-    /// Whether the same attempt may begin again, since it had no place in the queue to lose: the
-    /// token floor was raised, or the session ended unnoticed. An attempt that has waited for half
-    /// of the TTL returns the outage instead.
+    /// Whether the same attempt may begin again in the next session, since it had no place in the
+    /// queue to lose: the token floor was raised, or the session ended unnoticed. An attempt that
+    /// has waited for half of the TTL returns the outage instead.
     pub(crate) fn may_begin_again(&self) -> bool {
-        let ended_before = match self.session.end() {
-            Some(End::Ended) => true,
+        let may = match self.session.end() {
+            Some(End::Ended | End::Raised) => true,
             Some(End::Silent) => Clock::Boot.now().since(self.began) < self.session.ttl() / 2,
-            Some(End::Closed) => false,
-            None => self.attempt.was_overtaken(),
+            Some(End::Closed) | None => false,
         };
-        ended_before && self.attempt.node().is_none()
+        may && self.attempt.node().is_none()
     }
 
-    /// Makes the same attempt anew. A waiter behind the old node knows that it is gone.
+    /// Makes the same attempt anew.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
         let again = Self::new(session, self.directory, self.attempt.request.clone(), self.caller);
         again.attempt.begin_again();
@@ -219,7 +218,7 @@ impl Acquire {
         if !self.attempt.hold(validity.clone()) {
             return Err(vanished());
         }
-        if self.session.end().is_some() {
+        if self.session.is_over() {
             // It may have ended before it could tell this grant of its end.
             return Err(self.session.error("acquire"));
         }

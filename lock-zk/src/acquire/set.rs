@@ -50,9 +50,7 @@ impl AcquireSet {
 
     /// Same as [`Acquire::may_begin_again`], for all attempts.
     pub(crate) fn may_begin_again(&self) -> bool {
-        // One request makes all nodes: if one of them is older than the token floor, all are.
-        self.all.iter().any(Acquire::may_begin_again)
-            && self.all.iter().all(|acquire| acquire.attempt.node().is_none())
+        self.all.iter().all(Acquire::may_begin_again)
     }
 
     /// Makes the same attempts anew: see [`Acquire::again`].

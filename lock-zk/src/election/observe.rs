@@ -109,7 +109,10 @@ impl Observer {
     async fn look_again(&mut self, known: Option<String>) -> Result<Sight> {
         loop {
             match self.look_once(known.clone()).await {
-                Err(Error::Unavailable { .. }) => Clock::Boot.sleep(PAUSE).await,
+                // Or the token floor was raised: the next session looks.
+                Err(Error::Unavailable { .. } | Error::PlaceLost { .. }) => {
+                    Clock::Boot.sleep(PAUSE).await;
+                }
                 looked => return looked,
             }
         }
@@ -155,7 +158,7 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
     let watch = |exchange: Arc<Exchange>| async move { exchange.watch_data(path).await };
     match session.once("observe", Turn::Look, watch).await? {
         Break(Some(((data, stat), watch))) => {
-            let leader = leader(&name, &data, &stat, session.above().await?);
+            let leader = leader(&name, &data, &stat, session.above("observe")?);
             Ok(Some(Sight { first: Some(name), leader, watch }))
         }
         _ => Ok(None),

@@ -19,10 +19,12 @@ use crate::{
 };
 
 impl Session {
-    /// Returns the current record, if there is one.
+    /// Returns the newest record, if there is one. What is read after it is not older.
     async fn record(&self) -> Result<Option<(Above, Stat)>> {
         let path = &path::floor(&self.config.prefix);
-        let data = |exchange: Arc<Exchange>| async move { exchange.data(path).await };
+        let data = |exchange: Arc<Exchange>| async move {
+            exchange.after_sync(path, || exchange.data(path)).await
+        };
         let found = self.read("token floor", Turn::First, data).await?;
         found.map(|(data, stat)| Ok((Above::read(path, &data, &stat)?, stat))).transpose()
     }
@@ -91,7 +93,8 @@ impl Session {
     }
 
     /// Raises the floor, unless it is as high already. Of two clients that raise it at once, the
-    /// second one finds the first one's record.
+    /// second one finds the first one's record. Ends all sessions that count from the record
+    /// before, this one among them.
     pub(crate) async fn raise_floor(&self, to: FencingToken) -> Result<()> {
         let (path, data) = (&path::floor(&self.config.prefix), to.to_string());
         let options = CreateMode::Persistent.with_acls(self.config.access.acls());
@@ -112,9 +115,10 @@ impl Session {
                 None => exchange.create(path, data.as_bytes(), &options).await.map(drop),
             };
             match (written, record) {
+                (Ok(()), _) => return Ok(()),
                 (Err(ZkError::NoNode), None) => self.make_prefix().await?,
                 // In each of these cases the next look at the record tells the result.
-                (Ok(()) | Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
+                (Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
                 (Err(error), _) => self.again("raise the token floor", error).await?,
             }
         }
@@ -125,7 +129,8 @@ impl Session {
         self.make_directory(op, prefix, CreateMode::Persistent, Turn::First).await
     }
 
-    /// Returns the attempts with nodes that were made before the last raise of the floor.
+    /// Returns the attempts with nodes that were made before the last raise of the floor: those of
+    /// clients that have not heard of it yet.
     pub(crate) async fn before_floor(&self) -> Result<Vec<(LockName, Uuid)>> {
         let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
         let mut found = Vec::new();

@@ -26,8 +26,7 @@ pub(crate) struct Attempt {
     /// The attempt whose grant this one takes over.
     upgraded: Option<Uuid>,
     since: u64,
-    /// `None` inside if the node must not be used, since it is older than the token floor.
-    node: OnceLock<Option<Node>>,
+    node: OnceLock<Node>,
     validity: OnceLock<Validity>,
     state: Mutex<State>,
     changed: Notify,
@@ -157,16 +156,7 @@ impl Attempt {
         self.stage() != Stage::New
     }
 
-    /// Remembers that its node is older than the token floor, and must not be used.
-    pub(crate) fn overtake(&self) {
-        self.node.get_or_init(|| None);
-    }
-
-    pub(crate) fn was_overtaken(&self) -> bool {
-        matches!(self.node.get(), Some(None))
-    }
-
-    /// Remembers that the same caller's attempt has had a node before.
+    /// Remembers that the same caller's attempt may have had a node in an earlier session.
     pub(crate) fn begin_again(&self) {
         self.state().again = true;
     }
@@ -180,12 +170,12 @@ impl Attempt {
 
     /// The node, once its creation is confirmed.
     pub(crate) fn node(&self) -> Option<&Node> {
-        self.node.get()?.as_ref()
+        self.node.get()
     }
 
-    /// Records the confirmed node; the first one counts. Returns `None` if it must not be used.
-    pub(crate) fn created(&self, node: Node) -> Option<&Node> {
-        self.node.get_or_init(|| Some(node)).as_ref()
+    /// Records the confirmed node; the first one counts.
+    pub(crate) fn created(&self, node: Node) -> &Node {
+        self.node.get_or_init(|| node)
     }
 
     /// The grant's validity, once there is a grant.

@@ -7,10 +7,9 @@ use std::{
 };
 
 use lock_core::{
-    Clock,
+    Clock, Error,
     keep::{leftovers::Leftovers, pool::WeakPool},
 };
-use zookeeper_client::Error as ZkError;
 
 use crate::session::{End, Session, leftover::Leftover};
 
@@ -23,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// the end of a session removes all of its nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
-    pool: WeakPool<Session, ZkError>,
+    pool: WeakPool<Session, Arc<Error>>,
     left: Arc<Leftovers<Leftover>>,
 ) {
     loop {
@@ -46,7 +45,7 @@ pub(crate) async fn work(
 
 /// Ends a session that has lost many locks and has no others: one request removes all nodes.
 /// Returns whether it is over.
-fn end_if_lost(session: &Weak<Session>, pool: &WeakPool<Session, ZkError>) -> bool {
+fn end_if_lost(session: &Weak<Session>, pool: &WeakPool<Session, Arc<Error>>) -> bool {
     let Some(alive) = session.upgrade() else { return true };
     if alive.left.count() <= AT_ONCE || alive.is_used() {
         return false;

@@ -18,11 +18,10 @@ mod unwatched;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
 use lock_core::{
     Clock, Effect, Error, Instant, LossReason, Result,
     deadline::jitter,
@@ -32,11 +31,11 @@ use lock_core::{
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use zookeeper_client::{Client, Error as ZkError, WatchedEvent};
+use zookeeper_client::{Client, Error as ZkError, EventType};
 
 use crate::{
     config::ZkConfig,
-    error::{self, Meaning, STORE},
+    error::{self, Meaning, STORE, vanished},
     layout::{child, floor::Above},
     session::{
         attempt::Attempt, deadline::Deadline, leftover::Leftover, newest::Newest,
@@ -46,7 +45,7 @@ use crate::{
         requests::Exchange,
         route::Route,
         turns::{Turn, Turns},
-        watches::Watches,
+        watches::{Told, Watches},
     },
 };
 
@@ -66,8 +65,8 @@ pub(crate) struct Session {
     /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
     watches: Watches,
-    /// The token floor's record, and the end of its watch.
-    floor: tokio::sync::Mutex<Option<(Above, BoxFuture<'static, WatchedEvent>)>>,
+    /// The token floor's record, from which all tokens of this session count, and its watch.
+    floor: OnceLock<(Above, Told)>,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
@@ -84,6 +83,8 @@ pub(crate) enum End {
     Closed,
     /// The server ended it, or all of its locks were lost.
     Ended,
+    /// The token floor was raised.
+    Raised,
     /// No answer came for one TTL: every holder has been told by its deadline, so nothing is left
     /// to save.
     Silent,
@@ -110,7 +111,7 @@ impl Session {
             attempts: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
-            floor: tokio::sync::Mutex::default(),
+            floor: OnceLock::new(),
             client: Mutex::new(Some(client)),
             route,
             newest: tokio::sync::Mutex::new(Newest::of(login)),
@@ -206,6 +207,8 @@ impl Session {
         let reason = match end {
             End::Closed => LossReason::Closed,
             End::Ended | End::Silent => LossReason::SessionEnded,
+            // As for the entries that the client that raises the floor deletes.
+            End::Raised => LossReason::EntryGone,
         };
         for attempt in lock(&self.attempts).drain().map(|(_, attempt)| attempt) {
             if let Some(validity) = attempt.validity() {
@@ -223,8 +226,37 @@ impl Session {
         }
     }
 
+    /// Whether it is over for us. The watch on the token floor's record ends it here, in whichever
+    /// task asks first.
     pub(crate) fn is_over(&self) -> bool {
+        let event = self.floor.get().and_then(|(_, changed)| changed.clone().now());
+        // The end of the session is an event of each watch, too.
+        if event.is_some_and(|event| event != EventType::Session) {
+            self.finish(End::Raised);
+        }
         self.over.is_cancelled()
+    }
+
+    /// Waits until the token floor is raised, and ends the session.
+    pub(crate) async fn end_when_raised(session: Weak<Self>, changed: Told) {
+        changed.event().await;
+        let _ = session.upgrade().map(|session| session.is_over());
+    }
+
+    /// Returns the token floor's record for nodes that earlier answers have told of.
+    ///
+    /// A server applies transactions in order, and tells a session of a change before it answers
+    /// with anything later, also after a reconnect. So if the session is not over here, no raise is
+    /// older than these answers.
+    ///
+    /// # Errors
+    ///
+    /// If the session is over.
+    pub(crate) fn above(&self, op: &'static str) -> Result<Above> {
+        match self.floor.get() {
+            Some((above, _)) if !self.is_over() => Ok(*above),
+            _ => Err(self.error(op)),
+        }
     }
 
     pub(crate) fn end(&self) -> Option<End> {
@@ -235,6 +267,7 @@ impl Session {
     pub(crate) fn error(&self, op: &'static str) -> Error {
         match self.end() {
             Some(End::Closed) => Error::closed(STORE),
+            Some(End::Raised) => vanished(),
             Some(End::Silent) => {
                 let why = format!("no answer for {}; the session is given up", shown(self.ttl()));
                 error::unavailable(op, Effect::None, self.route.with_failure(&why))

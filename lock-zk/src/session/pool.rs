@@ -5,7 +5,10 @@ use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use lock_core::{
     Clock, Effect, Error, Result,
     duration::shown,
-    keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
+    keep::{
+        errors::again,
+        pool::{Found, Maker, Pool, Pooled, other_ttl},
+    },
 };
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
@@ -28,7 +31,7 @@ pub(crate) struct Sessions {
     pub(crate) route: Arc<Route>,
     tick: Duration,
     pub(crate) runtime: Handle,
-    pool: Pool<Session, ZkError>,
+    pool: Pool<Session, Arc<Error>>,
     /// Cancelled when the client is closed or dropped, for background tasks.
     pub(crate) closed: CancellationToken,
 }
@@ -77,13 +80,9 @@ impl Sessions {
         match told.outcome().await {
             Some(Ok(session)) if session.ttl() != ttl => Err(other_ttl(ttl, session.ttl())),
             Some(Ok(session)) => Ok(session),
+            Some(Err(error)) => Err(again(&error)),
             // The client is closed, or dropped, or its runtime is gone.
             None => Err(Error::closed(STORE)),
-            Some(Err(ZkError::Timeout)) => {
-                let source = format!("no server opened a session within {}", shown(ttl));
-                Err(error::unavailable("connect", Effect::None, self.route.with_failure(&source)))
-            }
-            Some(Err(error)) => Err(error::read_failed("connect", error)),
         }
     }
 
@@ -110,23 +109,29 @@ impl Sessions {
     }
 
     /// Opens a session in a task of its own: the caller that asked first may leave.
-    fn open(self: &Arc<Self>, ttl: Duration, maker: Maker<Session, ZkError>) {
+    fn open(self: &Arc<Self>, ttl: Duration, maker: Maker<Session, Arc<Error>>) {
         let client = connect(self.route.clone(), ttl);
         let weak = Arc::downgrade(self);
         self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
-            let opened = Clock::Boot.timeout(ttl, client).await;
+            let client = Clock::Boot.timeout(ttl, client).await.unwrap_or(Err(ZkError::Timeout));
             let Some(sessions) = weak.upgrade() else { return };
-            let opened = match opened.unwrap_or(Err(ZkError::Timeout)) {
-                Ok(client) => Ok(sessions.start(client, sent).await),
-                Err(error) => Err(error),
+            let opened = match client {
+                Ok(client) => sessions.start(client, sent).await,
+                Err(ZkError::Timeout) => Err(sessions.silent(ttl)),
+                Err(error) => Err(error::read_failed("connect", error)),
             };
             if opened.is_ok() {
                 sessions.route.reach.works();
             }
             // A session that the pool does not take ends when its waiters have seen it.
-            maker.done(opened);
+            maker.done(opened.map_err(Arc::new));
         });
+    }
+
+    fn silent(&self, ttl: Duration) -> Error {
+        let source = format!("no server opened a session within {}", shown(ttl));
+        error::unavailable("connect", Effect::None, self.route.with_failure(&source))
     }
 
     /// Starts the tasks of a session. They hold it weakly and end with it.
@@ -134,7 +139,7 @@ impl Sessions {
         self: &Arc<Self>,
         (client, login): (Client, Option<String>),
         sent: lock_core::Instant,
-    ) -> Arc<Session> {
+    ) -> Result<Arc<Session>> {
         nodelay::set(&self.route.hosts).await;
         let states = client.state_watcher();
         let (config, route) = (self.config.clone(), self.route.clone());
@@ -148,9 +153,11 @@ impl Sessions {
         self.spawn(&session, own_nodes::watch(weak.clone(), session.unwatched.first.clone()));
         self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
         // `renewal::follow` below is told of a break meanwhile.
-        deployment::ask_deployment(weak.clone()).await;
-        // So that the first acquire need not read it. If this fails, that acquire reads it.
-        drop(Clock::Boot.timeout(session.ttl() / 4, session.above()).await);
+        let asking = deployment::ask_deployment(weak.clone());
+        let asked = async { tokio::join!(asking, session.read_floor()).1 };
+        let floor = session.over.run_until_cancelled(asked).await;
+        let changed = floor.unwrap_or_else(|| Err(session.error("connect")))?;
+        self.spawn(&session, Session::end_when_raised(weak.clone(), changed));
         self.runtime.spawn(renewal::follow(
             weak,
             states,
@@ -158,7 +165,7 @@ impl Sessions {
             reconnected,
             self.route.clone(),
         ));
-        session
+        Ok(session)
     }
 
     /// Starts a task that ends with a session.

@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::Fuse};
-use lock_core::{Clock, keep::pool::WeakPool, trace};
+use lock_core::{Clock, Error, keep::pool::WeakPool, trace};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Renews the locks of a session until the session is dropped.
 pub(crate) async fn renew(
     session: Weak<Session>,
-    pool: WeakPool<Session, ZkError>,
+    pool: WeakPool<Session, Arc<Error>>,
     reconnected: Arc<Notify>,
 ) {
     while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {

@@ -8,13 +8,12 @@ use std::{
     time::Duration,
 };
 
-use futures_util::FutureExt;
 use lock_core::{Clock, Effect, Error, Result, keep::errors::rejected};
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error as ZkError, Stat};
 
 use crate::{
-    error::{self, Meaning, STORE, vanished},
+    error::{self, Meaning, STORE},
     layout::{child, floor::Above, listing, path},
     session::{
         Session,
@@ -24,6 +23,7 @@ use crate::{
     wire::{
         requests::{Answer, Exchange},
         turns::Turn,
+        watches::Told,
     },
 };
 
@@ -76,12 +76,7 @@ impl Session {
     /// that is broken by now: the `sync` overtakes none of them on its way through the leader.
     pub(crate) async fn list_after_sync(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
         let list = |exchange: Arc<Exchange>| async move {
-            match tokio::join!(exchange.sync(directory), exchange.list(directory)) {
-                // Also the answer after the end of the client's runtime, so it must not be tried
-                // again at once.
-                (Err(error), _) if error::is_unanswered(&error) => Err(error),
-                (_, listed) => listed,
-            }
+            exchange.after_sync(directory, || exchange.list(directory)).await
         };
         Ok(self.read("list", turn, list).await?.unwrap_or_default())
     }
@@ -110,26 +105,16 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the attempt is
-    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as the nodes
-    /// behind it do: with the new floor its token would be above theirs. [`Error::Rejected`] if the
-    /// numbers of the directory come to an end.
-    pub(crate) async fn own(
-        &self,
-        attempt: &Attempt,
-        path: String,
-        stat: &Stat,
-    ) -> Result<Option<Node>> {
+    /// If the session is over, such as by a raise of the token floor before the node was made. And
+    /// [`Error::Rejected`] if the numbers of the directory come to an end.
+    pub(crate) fn own(&self, path: String, stat: &Stat) -> Result<Option<Node>> {
+        let above = self.above("acquire")?;
         if stat.ephemeral_owner != self.id {
             return Ok(None);
         }
         let Some(sequence) = child::sequence(&path) else { return Ok(None) };
         self.check_sequence(&path, sequence)?;
-        let Some(token) = self.above().await?.token(stat) else {
-            attempt.overtake();
-            return Err(vanished());
-        };
-        Ok(Some(Node { path, sequence, token }))
+        Ok(Some(Node { path, sequence, token: above.token_of(stat.czxid) }))
     }
 
     /// Refuses a node whose number is one of the last, and tells early that they come to an end.
@@ -154,46 +139,32 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the token floor's record for nodes that earlier answers have told of. It is at least
-    /// as new as the one that counts for each of them. Only the first call sends a request, and the
-    /// first after a raise.
+    /// Reads the token floor's record, and watches it: see [`above`](Self::above).
     ///
-    /// The record is the data of one node, which each session watches. A server applies
-    /// transactions in order, and tells a session of a change before any later answer. So a session
-    /// that gets an answer about a node from after a raise has been told of the raise: that costs
-    /// no request.
-    ///
-    /// # Errors
-    ///
-    /// If the session is over, or may not read the record.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves nothing.
-    pub(crate) async fn above(&self) -> Result<Above> {
-        let mut seen = self.floor.lock().await;
-        if let Some((above, changed)) = &mut *seen
-            && changed.now_or_never().is_none()
-        {
-            return Ok(*above);
-        }
-        *seen = None;
+    /// The `sync` makes it the newest one: after a raise, a server that lags would give the old
+    /// floor to the session that follows the one that the raise has ended.
+    pub(crate) async fn read_floor(&self) -> Result<Told> {
         let path = &path::floor(&self.config.prefix);
         loop {
             let exchange = self.begin()?;
-            // In this order, so that the watch tells of each change after the read.
-            let (watched, data) = tokio::join!(exchange.watch_always(path), exchange.data(path));
-            let above = match data {
-                Ok((data, stat)) => Ok(Above::read(path, &data, &stat)?),
-                Err(ZkError::NoNode) => Ok(Above::default()),
-                Err(error) => Err(error),
-            };
-            match (watched, above) {
-                (Ok((_, watcher)), Ok(above)) => {
-                    *seen = Some((above, Box::pin(watcher.changed())));
-                    return Ok(above);
+            let read = || async {
+                // In this order, so that the watch tells of each change after the read.
+                let (watch, data) = (exchange.watch_always(path), exchange.data(path));
+                let (watch, data) = tokio::join!(watch, data);
+                match data {
+                    Err(ZkError::NoNode) => Ok((watch?, None)),
+                    data => Ok((watch?, Some(data?))),
                 }
-                (Err(error), _) | (_, Err(error)) => self.again("token floor", error).await?,
+            };
+            match exchange.after_sync(path, read).await {
+                Ok((changed, data)) => {
+                    let above = data.map(|(data, stat)| Above::read(path, &data, &stat));
+                    let above = above.transpose()?.unwrap_or_default();
+                    // It is read once.
+                    let _ = self.floor.set((above, changed.clone()));
+                    return Ok(changed);
+                }
+                Err(error) => self.again("token floor", error).await?,
             }
         }
     }

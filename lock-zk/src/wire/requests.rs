@@ -8,13 +8,13 @@ use lock_core::Instant;
 use tokio::sync::OwnedSemaphorePermit;
 use zookeeper_client::{
     Client, CreateOptions, CreateSequence, Error as ZkError, MultiWriteError, MultiWriteResult,
-    MultiWriter, OneshotWatcher, Stat,
+    MultiWriter, Stat,
 };
 
 use crate::{
     error,
     session::deadline::Deadline,
-    wire::watches::{Watch, Watches, Whose},
+    wire::watches::{Told, Watch, Watches, Whose},
 };
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
@@ -71,6 +71,22 @@ impl Exchange {
     /// not counted as an answer.
     pub(crate) fn sync(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
         self.client.sync(path)
+    }
+
+    /// Sends a `sync`, and a read right behind it, which sees every write that was sent before.
+    pub(crate) async fn after_sync<T, F: Future<Output = Answer<T>>>(
+        &self,
+        path: &str,
+        read: impl FnOnce() -> F,
+    ) -> Answer<T> {
+        // The read may be sent when it is called.
+        let synced = self.sync(path);
+        match tokio::join!(synced, read()) {
+            // Also the answer after the end of the client's runtime, so it must not be tried again
+            // at once.
+            (Err(error), _) if error::may_succeed_later(&error) => Err(error),
+            (_, read) => read,
+        }
     }
 
     pub(crate) fn stat(&self, path: &str) -> impl Future<Output = Answer<Option<Stat>>> + Send {
@@ -136,17 +152,17 @@ impl Exchange {
         let Some(room) = self.watches.take(path, Whose::Other) else {
             return Ok((self.stat(path).await?, Watch(None)));
         };
-        let (stat, watcher) = self.watch_always(path).await?;
+        let (stat, watcher) = self.read(self.client.check_and_watch_stat(path)).await?;
         Ok((stat, Watch(Some((watcher, room)))))
     }
 
-    /// Same as [`watch_stat`](Self::watch_stat), for a node that is watched as long as the session
-    /// lives, and so also without room.
-    pub(crate) fn watch_always(
-        &self,
-        path: &str,
-    ) -> impl Future<Output = Answer<(Option<Stat>, OneshotWatcher)>> {
-        self.read(self.client.check_and_watch_stat(path))
+    /// Watches a node, which may not exist, as long as the session lives: also without room.
+    pub(crate) fn watch_always(&self, path: &str) -> impl Future<Output = Answer<Told>> + Send {
+        let watched = self.read(self.client.check_and_watch_stat(path));
+        async move {
+            let (_, watcher) = watched.await?;
+            Ok(Told::new(async move { watcher.changed().await.event_type }))
+        }
     }
 
     pub(crate) fn create<'f>(

@@ -78,6 +78,10 @@ impl Watches {
 }
 
 impl Told {
+    pub(super) fn new(event: impl Future<Output = EventType> + Send + 'static) -> Self {
+        Self { event: event.boxed().shared(), one_asks: Arc::default() }
+    }
+
     /// Waits for the event.
     pub(crate) async fn event(mut self) -> EventType {
         poll_fn(|cx| {
@@ -103,7 +107,7 @@ impl std::fmt::Debug for Told {
 impl Watch {
     /// Lets several tasks see the event.
     pub(crate) fn told(self) -> Told {
-        Told { event: self.changed().boxed().shared(), one_asks: Arc::default() }
+        Told::new(self.changed())
     }
 
     /// Whether there was room.
