@@ -15,7 +15,7 @@ use zookeeper_client::Error as ZkError;
 
 use crate::{
     error,
-    layout::{note::Became, values::Values},
+    layout::note::Became,
     session::{Session, attempt::Attempt, leftover::Leftover},
 };
 
@@ -25,15 +25,15 @@ pub struct ZkLease {
     /// An upgrade replaces it.
     attempt: Mutex<Arc<Attempt>>,
     validity: Validity,
-    /// The values that were said last. Its guard also lets one change of the grant happen at a
-    /// time, since each change is for the current attempt.
-    said: tokio::sync::Mutex<Values>,
+    /// The value that was published last, if any. Its guard also lets one change of the grant
+    /// happen at a time, since each change is for the current attempt.
+    published: tokio::sync::Mutex<Option<Arc<[u8]>>>,
 }
 
 impl ZkLease {
     pub(crate) fn new(session: Arc<Session>, attempt: Arc<Attempt>, validity: Validity) -> Self {
-        let said = tokio::sync::Mutex::new(Values::new(attempt.request.value.clone()));
-        Self { session, attempt: Mutex::new(attempt), validity, said }
+        let published = tokio::sync::Mutex::new(attempt.request.value.clone());
+        Self { session, attempt: Mutex::new(attempt), validity, published }
     }
 
     /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no
@@ -125,18 +125,18 @@ impl Lease for ZkLease {
     }
 
     async fn downgrade(&self) -> Result<()> {
-        let said = self.said.lock().await;
+        let published = self.published.lock().await;
         let attempt = self.attempt();
         if attempt.is_shared() {
             return Ok(());
         }
-        self.write(&attempt, &attempt.note(Some(Became::Shared), &said)).await?;
+        self.write(&attempt, &attempt.note(Some(Became::Shared), published.as_deref())).await?;
         attempt.downgrade();
         Ok(())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let mut said = self.said.lock().await;
+        let mut published = self.published.lock().await;
         let old = self.attempt();
         if !old.is_shared() {
             return Ok(true);
@@ -148,7 +148,7 @@ impl Lease for ZkLease {
         }
         match (upgraded, self.validity.loss()) {
             (Ok(true), _) => {
-                *said = Values::new(acquire.attempt.request.value.clone());
+                *published = acquire.attempt.request.value.clone();
                 *lock(&self.attempt) = acquire.attempt;
                 Ok(true)
             }
@@ -158,13 +158,13 @@ impl Lease for ZkLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        let mut said = self.said.lock().await;
-        let (attempt, all) = (self.attempt(), said.with(value));
+        let mut published = self.published.lock().await;
+        let attempt = self.attempt();
         let became = attempt.is_shared().then_some(Became::Shared);
-        let written = self.write(&attempt, &attempt.note(became, &all)).await;
-        // Without an answer an observer may have seen it: the next value has another number.
+        let written = self.write(&attempt, &attempt.note(became, Some(value))).await;
+        // Without an answer an observer may have seen it: no later write takes it back.
         if matches!(written, Ok(()) | Err(Error::Unavailable { .. })) {
-            *said = all;
+            *published = Some(value.into());
         }
         written
     }
@@ -183,7 +183,7 @@ impl Lease for ZkLease {
                     return if held { Ok(()) } else { Err(self.lost(reason())) };
                 }
                 Err(ZkError::NoNode) => {
-                    let _said = self.said.lock().await;
+                    let _alone = self.published.lock().await;
                     // Unless an upgrade has moved the grant to another node meanwhile.
                     if Arc::ptr_eq(&attempt, &self.attempt()) {
                         attempt.gone();
@@ -204,7 +204,7 @@ impl Lease for ZkLease {
             return Ok(());
         }
         self.let_the_holder_stop().await;
-        let _said = self.said.lock().await;
+        let _alone = self.published.lock().await;
         let attempt = self.attempt();
         // A waiter right behind in this process need not wait for the server.
         attempt.pass();

@@ -265,8 +265,8 @@ impl DistributedLock for ZkLock {
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        let directory = self.sessions.config.directory(name)?;
-        observe(&self.sessions, self.guarantees.default_ttl, directory).await
+        let directory = &self.sessions.config.directory(name)?;
+        self.ask(|session| observe(&self.sessions, session, directory)).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {

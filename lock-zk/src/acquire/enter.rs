@@ -7,7 +7,7 @@ use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteError, MultiWrite
 use crate::{
     acquire::{Acquire, directories::Missing},
     error::{self, vanished},
-    layout::{child, values::Values},
+    layout::child,
     session::attempt::Node,
     wire::{requests::Answer, turns::Turn},
 };
@@ -64,7 +64,7 @@ impl Acquire {
     /// The path of the node, without the sequence, and its data.
     pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
         let stem = child::stem(self.caller.id(), self.attempt.request.kind);
-        let note = self.attempt.note(None, &Values::new(self.attempt.request.value.clone()));
+        let note = self.attempt.note(None, self.attempt.request.value.as_deref());
         (format!("{}/{stem}", self.directory), note)
     }
 

@@ -17,10 +17,7 @@ use lock_core::{
 
 use crate::{
     error::{cancelled, vanished},
-    layout::{
-        note::{Became, Note},
-        values::Values,
-    },
+    layout::note::{Became, Note},
     lease::ZkLease,
     queue::view::{Ahead, Duty, Next},
     session::{
@@ -185,7 +182,7 @@ impl Acquire {
         }
         let (session, attempt) = (self.session.clone(), self.attempt.clone());
         tokio::spawn(async move {
-            let note = attempt.note(Some(Became::Admitted), &Values::new(None));
+            let note = attempt.note(Some(Became::Admitted), None);
             if let Err(error) = session.write(&attempt, &note).await
                 && !session.is_over()
             {

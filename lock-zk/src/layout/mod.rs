@@ -5,4 +5,3 @@ pub(crate) mod floor;
 pub(crate) mod listing;
 pub(crate) mod note;
 pub(crate) mod path;
-pub(crate) mod values;

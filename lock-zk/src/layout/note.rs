@@ -1,9 +1,10 @@
-//! The data of an entry's node: which client made the node, and what the entry became since.
+//! The data of an entry's node: which client made the node, what the entry became since, and the
+//! leader's newest value.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The data of a node, up to the first newline. The data of Curator's and kazoo's nodes does not
+/// The data of a node, up to the first newline; a leader's value is behind that. The data of Curator's and kazoo's nodes does not
 /// read like this.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Note<S = String> {
@@ -16,12 +17,6 @@ pub(crate) struct Note<S = String> {
     /// upgrade's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) attempt: Option<Uuid>,
-    /// The number of the first value behind the note.
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    pub(crate) first: u64,
-    /// The lengths of the values.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) values: Vec<usize>,
 }
 
 /// A change of an entry that keeps its name, and so its place. Never taken back.
@@ -45,14 +40,26 @@ impl Note {
     }
 }
 
-fn is_nothing(number: &u64) -> bool {
-    *number == 0
+/// Returns what the leader with this data says: nothing if it holds a plain lock, and the data as a
+/// whole if it is not ours.
+pub(crate) fn value(data: &[u8]) -> &[u8] {
+    match (Note::read(data), data.iter().position(|byte| *byte == b'\n')) {
+        (None, _) => data,
+        (Some(_), Some(end)) => &data[end + 1..],
+        (Some(_), None) => &[],
+    }
 }
 
 impl Note<&str> {
-    pub(crate) fn write(&self) -> Vec<u8> {
+    /// Returns the data of a node with this note, and with the value of a leader.
+    pub(crate) fn write(&self, value: Option<&[u8]>) -> Vec<u8> {
         // Texts and a number always have a JSON form; a node without a note is still an entry.
-        serde_json::to_vec(self).unwrap_or_default()
+        let mut data = serde_json::to_vec(self).unwrap_or_default();
+        if let Some(value) = value {
+            data.push(b'\n');
+            data.extend_from_slice(value);
+        }
+        data
     }
 }
 
@@ -66,23 +73,31 @@ mod tests {
 
     #[test]
     fn a_written_note_is_read_back() {
-        assert_eq!(note(None).write(), br#"{"holder":"the \"importer\"","since":7}"#);
+        assert_eq!(note(None).write(None), br#"{"holder":"the \"importer\"","since":7}"#);
         for became in [Became::Shared, Became::Admitted] {
-            let mut data = note(Some(became)).write();
-            data.extend(b"\nvalue\n");
+            let data = note(Some(became)).write(Some(b"value\n"));
             let read = Note::read(&data).unwrap();
             assert_eq!((read.holder.as_str(), read.since), (note(None).holder, 7));
             assert_eq!(Note::became(&data), Some(became));
         }
         let attempt = Some(Uuid::new_v4());
-        let data = Note { attempt, ..note(None) }.write();
+        let data = Note { attempt, ..note(None) }.write(None);
         assert_eq!(Note::read(&data).unwrap().attempt, attempt);
     }
 
     #[test]
+    fn a_value_is_read_as_it_was_written() {
+        for said in [&b"a\nb"[..], b"", b"\0{}", b"\n"] {
+            assert_eq!(value(&note(None).write(Some(said))), said);
+        }
+        assert_eq!(value(&note(None).write(None)), b"");
+    }
+
+    #[test]
     fn data_of_other_clients_is_no_note() {
-        for data in [&b"10.0.0.1"[..], b"", b"{}", b"\xff"] {
+        for data in [&b"10.0.0.1"[..], b"", b"{}", b"\xff", b"x\ny"] {
             assert!(Note::read(data).is_none());
+            assert_eq!(value(data), data);
         }
     }
 }

@@ -10,10 +10,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::{
-    layout::{
-        note::{Became, Note},
-        values::Values,
-    },
+    layout::note::{Became, Note},
     wire::watches::Told,
 };
 
@@ -128,9 +125,9 @@ impl Attempt {
     }
 
     /// The data of the node.
-    pub(crate) fn note(&self, became: Option<Became>, values: &Values) -> Vec<u8> {
+    pub(crate) fn note(&self, became: Option<Became>, value: Option<&[u8]>) -> Vec<u8> {
         let (holder, since, attempt) = (&*self.request.holder, self.since, self.upgraded);
-        values.after(Note { holder, since, became, attempt, ..Note::default() })
+        Note { holder, since, became, attempt }.write(value)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
