@@ -166,6 +166,26 @@ async fn a_waiter_of_a_client_with_many_locks_has_a_watch() {
     soon("its turn", waiter).await.unwrap().unwrap().release().await.unwrap();
 }
 
+/// Nor do its observers.
+#[tokio::test]
+async fn a_waiter_of_a_client_with_many_observers_has_a_watch() {
+    let server = calm_server().await;
+    let (locks, raw) = (open_calm(&server).await, raw(&server).await);
+    let long = |number: usize| format!("{number:0>130}");
+    let mut observers = Vec::new();
+    for number in 0..450 {
+        observers.push(locks.election(long(number)).unwrap().observe().await.unwrap());
+    }
+    let watched = watches(&server).await;
+    assert!((100..450).contains(&watched), "{watched} watches");
+    let busy = long(1000);
+    let theirs = foreign(&raw, &format!("/locks/{busy}"), "_c_theirs-lock-").await;
+    let waiter = queue_up(&locks, locks.lock(&busy).unwrap(), &busy, 1).await;
+    eventually("the waiter watches the holder", async || watches(&server).await > watched).await;
+    raw.delete(&theirs, None).await.unwrap();
+    soon("its turn", waiter).await.unwrap().unwrap().release().await.unwrap();
+}
+
 async fn watches(server: &lock_lab::ZooKeeper) -> u64 {
     server.counters().await.unwrap().get("watches")
 }

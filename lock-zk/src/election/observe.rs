@@ -28,7 +28,11 @@ use crate::{
     error::STORE,
     layout::{floor::Above, listing, note},
     session::{Session, pool::Sessions},
-    wire::{requests::Exchange, turns::Turn, watches::Watch},
+    wire::{
+        requests::Exchange,
+        turns::Turn,
+        watches::{Watch, Watched},
+    },
 };
 
 /// The pause before another try to reach the store.
@@ -154,7 +158,8 @@ fn first_of(children: Vec<String>) -> Option<String> {
 /// Reads and watches the first entry; returns `None` if its node is gone.
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
     let path = &format!("{directory}/{name}");
-    let watch = |exchange: Arc<Exchange>| async move { exchange.watch_data(path).await };
+    let watch =
+        |exchange: Arc<Exchange>| async move { exchange.watch_data(path, Watched::Leader).await };
     match session.once("observe", Turn::Look, watch).await? {
         Break(Some(((data, stat), watch))) => {
             let leader = leader(&name, &data, &stat, session.above("observe")?);
@@ -167,10 +172,10 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
 /// Watches an empty directory; returns `None` if it has an entry by now.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
     let watch = |exchange: Arc<Exchange>| async move {
-        match exchange.watch_children(directory).await {
+        match exchange.watch_children(directory, Watched::Leader).await {
             Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
             Err(ZkError::NoNode) => {
-                let asked = exchange.watch_stat(directory).await;
+                let asked = exchange.watch_stat(directory, Watched::Leader).await;
                 asked.map(|(stat, watch)| (stat.is_none(), watch))
             }
             Err(error) => Err(error),

@@ -21,7 +21,7 @@ use crate::{
     session::attempt::{Ending, News},
     wire::{
         requests::Exchange,
-        watches::{Watch, Whose},
+        watches::{Watch, Watched},
     },
 };
 
@@ -130,11 +130,11 @@ impl Acquire {
         // Not `exists`: that would leave a watch behind on a node that is gone already.
         let arm = |exchange: Arc<Exchange>| async move {
             match wanted {
-                Some(_) => exchange.watch_data(path).await.map(|((data, _), watch)| (data, watch)),
-                None => {
-                    let watch = exchange.watch_end(path, Whose::Other).await?;
-                    Ok((Vec::new(), watch))
+                Some(_) => {
+                    let ((data, _), watch) = exchange.watch_data(path, Watched::Ahead).await?;
+                    Ok((data, watch))
                 }
+                None => Ok((Vec::new(), exchange.watch_end(path, Watched::Ahead).await?)),
             }
         };
         loop {
@@ -193,8 +193,9 @@ impl Acquire {
 
     /// Sets a watch on the directory and takes in its entries.
     async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
-        let arm =
-            |exchange: Arc<Exchange>| async move { exchange.watch_children(&self.directory).await };
+        let arm = |exchange: Arc<Exchange>| async move {
+            exchange.watch_children(&self.directory, Watched::Ahead).await
+        };
         match self.session.once("watch", self.turn(), arm).await? {
             Break(Some((children, watch))) => {
                 let node = self.attempt.node();

@@ -9,6 +9,7 @@ pub(crate) mod leftover;
 mod login;
 mod newest;
 mod own_nodes;
+mod pause;
 pub(crate) mod pool;
 mod proof;
 mod renewal;
@@ -38,7 +39,7 @@ use crate::{
     error::{self, Meaning, STORE, vanished},
     layout::{child, floor::Above},
     session::{
-        attempt::Attempt, deadline::Deadline, leftover::Leftover, newest::Newest,
+        attempt::Attempt, deadline::Deadline, leftover::Leftover, newest::Newest, pause::Pauses,
         unwatched::Unwatched,
     },
     wire::{
@@ -67,6 +68,7 @@ pub(crate) struct Session {
     watches: Watches,
     /// The token floor's record, from which all tokens of this session count, and its watch.
     floor: OnceLock<(Above, Told)>,
+    pauses: Pauses,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
@@ -112,6 +114,7 @@ impl Session {
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
             floor: OnceLock::new(),
+            pauses: Pauses::new(),
             client: Mutex::new(Some(client)),
             route,
             newest: tokio::sync::Mutex::new(Newest::of(login)),

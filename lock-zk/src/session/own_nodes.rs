@@ -19,8 +19,8 @@ use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     error,
-    session::{Session, attempt::Attempt, unwatched::STEP},
-    wire::watches::{LOOK, Watch, Whose},
+    session::{Session, attempt::Attempt},
+    wire::watches::{LOOK, Watch, Watched},
 };
 
 /// Looks for the nodes that got no watch, with one request for all of them. A server before 3.6
@@ -101,7 +101,11 @@ async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
             }
             Err(ZkError::NoNode) => return alive.gone(),
             // Same as in `Session::again`: a loop without a pause might hold up a shutdown.
-            Err(error) if error::may_succeed_later(&error) => Clock::Boot.sleep(STEP).await,
+            Err(error) if error::may_succeed_later(&error) => {
+                let pause = |alive: Arc<Session>| alive.pauses.after(&error, Clock::Boot.now());
+                let Some(pause) = session.upgrade().map(pause) else { return };
+                Clock::Boot.sleep(pause).await;
+            }
             Ok(None) => return,
             Err(error) => {
                 tracing::warn!(target: "distlock", %error, "a revoke of a lock will not be noticed");
@@ -118,5 +122,5 @@ async fn arm(session: &Weak<Session>, attempt: &Attempt) -> Result<Option<Watch>
     if attempt.has_ended() {
         return Ok(None);
     }
-    Ok(Some(exchange.watch_end(&node.path, Whose::Own).await?))
+    Ok(Some(exchange.watch_end(&node.path, Watched::Own).await?))
 }

@@ -13,7 +13,11 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::Fuse};
-use lock_core::{Clock, Error, keep::pool::WeakPool, trace};
+use lock_core::{
+    Clock, Error,
+    keep::{backoff::Backoff, pool::WeakPool},
+    trace,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
@@ -33,6 +37,7 @@ pub(crate) async fn renew(
     pool: WeakPool<Session, Arc<Error>>,
     reconnected: Arc<Notify>,
 ) {
+    let mut pauses = None;
     while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write).await } else { None };
@@ -48,8 +53,10 @@ pub(crate) async fn renew(
             Some(Err(error)) => {
                 alive.route.reach.renewal_failed(STORE, &error);
                 alive.hear_of_end(&error);
-                // A request that is sent while the connection is down waits for the next one.
-                pause = alive.ttl() / 100;
+                // A request that is sent while the connection is down waits for the next one. One
+                // that a busy server refuses is sent a few times before the next is due.
+                let growing = Backoff::new(alive.ttl() / 100, alive.deadline.pace() / 2);
+                pause = pauses.get_or_insert(growing).take();
                 false
             }
             Some(Ok(())) => true,
@@ -57,6 +64,7 @@ pub(crate) async fn renew(
         };
         let renewed = alive.renew_all();
         if is_answered {
+            pauses = None;
             alive.route.reach.renewed(STORE, renewed);
         }
         if alive.has_expired() && !alive.is_used() {

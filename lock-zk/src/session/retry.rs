@@ -5,10 +5,9 @@
 use std::{
     ops::ControlFlow::{self, Break, Continue},
     sync::Arc,
-    time::Duration,
 };
 
-use lock_core::{Clock, Effect, Error, Result, keep::errors::rejected};
+use lock_core::{Effect, Error, Result, keep::errors::rejected};
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error as ZkError, Stat};
 
@@ -26,9 +25,6 @@ use crate::{
         watches::Told,
     },
 };
-
-/// The pause before a request is repeated.
-const PAUSE: Duration = Duration::from_millis(50);
 
 impl Session {
     /// Sends a request when it is its turn. Breaks with the answer, or with `None` if there is no
@@ -255,7 +251,7 @@ impl Session {
         self.hear_of_end(&error);
         match error::meaning(&error) {
             Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
-                Clock::Boot.sleep(PAUSE).await;
+                self.pauses.wait(&error).await;
                 Ok(())
             }
             Meaning::Denied if self.log_in_anew().await => Ok(()),

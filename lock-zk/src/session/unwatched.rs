@@ -14,7 +14,7 @@ use super::attempt::Attempt;
 /// How old a node gets before it is watched.
 const YOUTH: Duration = Duration::from_millis(100);
 /// The shortest time between two looks of the task.
-pub(super) const STEP: Duration = Duration::from_millis(50);
+const STEP: Duration = Duration::from_millis(50);
 
 /// Attempts in order of age, each of which waits equally long; and attempts that found no room.
 #[derive(Debug, Default)]

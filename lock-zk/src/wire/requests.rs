@@ -14,7 +14,7 @@ use zookeeper_client::{
 use crate::{
     error,
     session::deadline::Deadline,
-    wire::watches::{Told, Watch, Watches, Whose},
+    wire::watches::{Told, Watch, Watched, Watches},
 };
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
@@ -113,8 +113,8 @@ impl Exchange {
     /// # Errors
     ///
     /// [`ZkError::NoNode`] if it has ended.
-    pub(crate) async fn watch_end(&self, path: &str, whose: Whose) -> Answer<Watch> {
-        let Some(room) = self.watches.take(path, whose) else {
+    pub(crate) async fn watch_end(&self, path: &str, watched: Watched) -> Answer<Watch> {
+        let Some(room) = self.watches.take(path, watched) else {
             return self.stat(path).await?.map(|_| Watch(None)).ok_or(ZkError::NoNode);
         };
         let (_, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
@@ -126,8 +126,12 @@ impl Exchange {
     /// # Errors
     ///
     /// [`ZkError::NoNode`] if it has ended.
-    pub(crate) async fn watch_data(&self, path: &str) -> Answer<((Vec<u8>, Stat), Watch)> {
-        let Some(room) = self.watches.take(path, Whose::Other) else {
+    pub(crate) async fn watch_data(
+        &self,
+        path: &str,
+        watched: Watched,
+    ) -> Answer<((Vec<u8>, Stat), Watch)> {
+        let Some(room) = self.watches.take(path, watched) else {
             return Ok((self.data(path).await?, Watch(None)));
         };
         let (data, stat, watcher) = self.read(self.client.get_and_watch_data(path)).await?;
@@ -139,8 +143,12 @@ impl Exchange {
     /// # Errors
     ///
     /// [`ZkError::NoNode`] if there is none.
-    pub(crate) async fn watch_children(&self, path: &str) -> Answer<(Vec<String>, Watch)> {
-        let Some(room) = self.watches.take(path, Whose::Other) else {
+    pub(crate) async fn watch_children(
+        &self,
+        path: &str,
+        watched: Watched,
+    ) -> Answer<(Vec<String>, Watch)> {
+        let Some(room) = self.watches.take(path, watched) else {
             return Ok((self.list(path).await?, Watch(None)));
         };
         let (children, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
@@ -148,8 +156,12 @@ impl Exchange {
     }
 
     /// Looks whether a node exists, and watches its creation or end.
-    pub(crate) async fn watch_stat(&self, path: &str) -> Answer<(Option<Stat>, Watch)> {
-        let Some(room) = self.watches.take(path, Whose::Other) else {
+    pub(crate) async fn watch_stat(
+        &self,
+        path: &str,
+        watched: Watched,
+    ) -> Answer<(Option<Stat>, Watch)> {
+        let Some(room) = self.watches.take(path, watched) else {
             return Ok((self.stat(path).await?, Watch(None)));
         };
         let (stat, watcher) = self.read(self.client.check_and_watch_stat(path)).await?;

@@ -5,8 +5,9 @@
 //! is answered it breaks the connection, and so after every reconnect, until the session is dead.
 //! (It also repeats the watches on children in each frame, until a server refuses it.) So only as
 //! many watches exist in a session as fit into one frame. All other nodes are looked at now and
-//! then. One request looks at all own nodes together, but each waiter looks by itself. So own nodes
-//! get half of the room: however many locks a session holds, its waiters find some.
+//! then: one request looks at all own nodes together, but each waiter and each observer looks by
+//! itself. Each of the three has a share of its own: however many locks a session holds, and
+//! however many elections it observes, its waiters find room.
 
 use std::{
     future::poll_fn,
@@ -22,26 +23,30 @@ use lock_core::{Clock, keep::poison::lock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{EventType, OneshotWatcher};
 
-/// The most bytes of all watched paths of a session together. The client crate's limit is 128 KiB.
-const MOST_BYTES: usize = 112 * 1024;
-/// The most of them for own nodes.
-const MOST_OWN_BYTES: usize = MOST_BYTES / 2;
+/// The most bytes of the watched paths of a session. Together they are less than the client crate's
+/// limit of 128 KiB.
+const OWN_BYTES: usize = 52 * 1024;
+const AHEAD_BYTES: usize = 44 * 1024;
+const LEADER_BYTES: usize = 16 * 1024;
 /// How often a node without a watch is looked at.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// The watches of a session, as many as there is room for.
 #[derive(Clone, Debug)]
 pub(crate) struct Watches {
-    own: Arc<Semaphore>,
-    others: Arc<Semaphore>,
+    shares: [Arc<Semaphore>; 3],
     chroot: usize,
 }
 
-/// Whose node is watched.
+/// What is watched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Whose {
+pub(crate) enum Watched {
+    /// The node of an attempt of this session.
     Own,
-    Other,
+    /// What a waiter follows.
+    Ahead,
+    /// What an observer of an election follows.
+    Leader,
 }
 
 /// A watch and its room, or none where there is no room.
@@ -61,19 +66,21 @@ impl Watches {
     /// Makes the watches of a session; all room is free. The server's paths are longer by the
     /// chroot.
     pub(crate) fn new(chroot: &str) -> Self {
-        let room = |bytes| Arc::new(Semaphore::new(bytes));
-        let (own, others) = (room(MOST_OWN_BYTES), room(MOST_BYTES - MOST_OWN_BYTES));
-        Self { own, others, chroot: chroot.len() }
+        let shares = [OWN_BYTES, AHEAD_BYTES, LEADER_BYTES];
+        let shares = shares.map(|bytes| Arc::new(Semaphore::new(bytes)));
+        Self { shares, chroot: chroot.len() }
     }
 
     /// Takes room for a path, if there is enough.
-    pub(super) fn take(&self, path: &str, whose: Whose) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn take(&self, path: &str, watched: Watched) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(self.chroot + path.len()).ok()?;
-        let room = match whose {
-            Whose::Own => &self.own,
-            Whose::Other => &self.others,
+        let [own, ahead, leader] = &self.shares;
+        let share = match watched {
+            Watched::Own => own,
+            Watched::Ahead => ahead,
+            Watched::Leader => leader,
         };
-        room.clone().try_acquire_many_owned(bytes).ok()
+        share.clone().try_acquire_many_owned(bytes).ok()
     }
 }
 
