@@ -224,10 +224,6 @@ impl ZkConfig {
     }
 
     /// Checks the fields, which need not come from a URL, and gives each host its port.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names the field.
     pub(crate) fn checked(mut self) -> Result<Self> {
         for (option, path) in [("prefix", &self.prefix), ("chroot", &self.chroot)] {
             if option != "chroot" || !path.is_empty() {

@@ -5,10 +5,6 @@ use lock_core::{Error, Layout, LockName, Result};
 use crate::layout::child;
 
 /// Returns the directory of a lock, as a path without the chroot.
-///
-/// # Errors
-///
-/// [`Error::InvalidName`] if ZooKeeper forbids the name, or if it would collide with other nodes.
 pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result<String> {
     let path = match layout {
         Layout::Escaped => name.escaped(),

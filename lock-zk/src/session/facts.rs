@@ -37,10 +37,6 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Asks all servers, after a session was opened: that is a write.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves nothing.
     pub(crate) async fn ask(route: &Route) -> Self {
         let (modes, settings, numbers) = tokio::join!(
             probe::ask_all(route, b"srvr"),

@@ -22,10 +22,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 impl Session {
     /// Reads the login anew after the server has refused a request, and logs in if it is another
     /// one. Returns whether the request may succeed now; then it may also have paused.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves at most a login that the session did not have.
     pub(crate) async fn log_in_anew(&self) -> bool {
         let Some(login) = &self.route.login else { return false };
         let asked = Clock::Boot.now();

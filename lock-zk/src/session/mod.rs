@@ -130,20 +130,12 @@ impl Session {
     }
 
     /// Starts an exchange at once, for a renewal, a release or a revoke.
-    ///
-    /// # Errors
-    ///
-    /// If the session is over.
     pub(crate) fn begin(&self) -> Result<Exchange> {
         self.exchange(None)
     }
 
     /// Starts an exchange when it is its turn. So a burst of acquires or looks waits in this
     /// process, and the requests of holders do not wait behind it.
-    ///
-    /// # Errors
-    ///
-    /// If the session is over.
     pub(crate) async fn begin_in_turn(&self, turn: Turn) -> Result<Exchange> {
         self.exchange(self.turns.take(turn).await)
     }
@@ -251,10 +243,6 @@ impl Session {
     /// A server applies transactions in order, and tells a session of a change before it answers
     /// with anything later, also after a reconnect. So if the session is not over here, no raise is
     /// older than these answers.
-    ///
-    /// # Errors
-    ///
-    /// If the session is over.
     pub(crate) fn above(&self, op: &'static str) -> Result<Above> {
         match self.floor.get() {
             Some((above, _)) if !self.is_over() => Ok(*above),
@@ -291,10 +279,6 @@ impl Session {
     }
 
     /// Ends the session and waits until the server has confirmed it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] if it did not within 4 s.
     pub(crate) async fn close(&self) -> Result<()> {
         self.finish(End::Closed);
         let ended = Clock::Boot.timeout(limits::CLOSE, self.terminated.cancelled()).await;

@@ -61,11 +61,6 @@ impl Sessions {
     }
 
     /// Returns the live session of a TTL; opens one if there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] if none could be opened within one TTL, [`Error::InvalidOption`] if
-    /// the server does not grant the TTL, [`Error::Closed`].
     pub(crate) async fn get(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
         // The server counts in milliseconds.
         let ttl = Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
@@ -88,19 +83,11 @@ impl Sessions {
 
     /// Returns any live session, for requests that hold nothing; opens one of this TTL if there is
     /// none.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`get`](Self::get).
     pub(crate) async fn any(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
         if let Some(session) = self.pool.any() { Ok(session) } else { self.get(ttl).await }
     }
 
     /// Ends all sessions, and lets no new ones begin.
-    ///
-    /// # Errors
-    ///
-    /// The error of the first session whose end the server did not confirm.
     pub(crate) async fn close(&self) -> Result<()> {
         self.closed.cancel();
         let open = self.pool.close();
@@ -181,10 +168,6 @@ impl Drop for Sessions {
 }
 
 /// Checks that a client may use a TTL.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`] with the range.
 pub(crate) fn checked_ttl(ttl: Duration, range: &RangeInclusive<Duration>) -> Result<Duration> {
     if range.contains(&ttl) {
         return Ok(ttl);

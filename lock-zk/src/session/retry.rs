@@ -28,11 +28,7 @@ use crate::{
 
 impl Session {
     /// Sends a request when it is its turn. Breaks with the answer, or with `None` if there is no
-    /// such node. Continues after a pause if the request is to be repeated.
-    ///
-    /// # Errors
-    ///
-    /// If it is useless to repeat the request.
+    /// such node. Continues after a pause if the request is to be repeated. Fails if that is useless.
     pub(crate) async fn once<T, F: Future<Output = Answer<T>>>(
         &self,
         op: &'static str,
@@ -97,12 +93,8 @@ impl Session {
     }
 
     /// Returns the attempt's node, if this session owns it. A node of an earlier session counts as
-    /// gone.
-    ///
-    /// # Errors
-    ///
-    /// If the session is over, such as by a raise of the token floor before the node was made. And
-    /// [`Error::Rejected`] if the numbers of the directory come to an end.
+    /// gone. Fails if the session is over, such as by a raise of the token floor before the node was
+    /// made.
     pub(crate) fn own(&self, path: String, stat: &Stat) -> Result<Option<Node>> {
         let above = self.above("acquire")?;
         if stat.ephemeral_owner != self.id {

@@ -38,11 +38,6 @@ pub(crate) struct Dialer {
 
 impl Dialer {
     /// Opens connections as this says.
-    ///
-    /// # Errors
-    ///
-    /// [`lock_core::Error::InvalidOption`] for a mode that ZooKeeper does not know, or a file that
-    /// holds no certificate or key.
     pub(crate) fn new(tls: &Tls, limit: Duration) -> lock_core::Result<Self> {
         if tls.mode == Encryption::Off {
             return Ok(Self { tls: None, limit });
@@ -59,10 +54,6 @@ impl Dialer {
     }
 
     /// Connects to one of a host's addresses.
-    ///
-    /// # Errors
-    ///
-    /// Why the last one did not answer, or why its certificate is not trusted.
     pub(crate) async fn host(&self, host: &str) -> io::Result<Box<dyn Stream>> {
         self.within(async { self.open(host, TcpStream::connect(host).await?).await }).await
     }
@@ -73,10 +64,6 @@ impl Dialer {
     }
 
     /// Connects to one address of a host.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`host`](Self::host).
     pub(crate) async fn address(
         &self,
         host: &str,

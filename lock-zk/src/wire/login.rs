@@ -20,10 +20,6 @@ pub(crate) struct Login {
 
 impl Login {
     /// Reads user and password for the first time.
-    ///
-    /// # Errors
-    ///
-    /// If one of them cannot be read.
     pub(crate) fn new(user: User, secret: Secret) -> Result<Self> {
         let login = Self { user, secret, known: Mutex::default() };
         login.read()?;
@@ -31,10 +27,6 @@ impl Login {
     }
 
     /// Reads both anew, and returns the login as ZooKeeper takes it.
-    ///
-    /// # Errors
-    ///
-    /// If one of them cannot be read.
     pub(crate) fn read(&self) -> Result<String> {
         let now = format!("{}:{}", self.user.read()?, self.secret.read()?);
         let mut known = lock(&self.known);

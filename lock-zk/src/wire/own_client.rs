@@ -17,10 +17,6 @@ const UNFIT: [(&str, &str); 3] = [
 ];
 
 /// Returns the hosts, each with a port and perhaps [`TLS`] before it, and the chroot or nothing.
-///
-/// # Errors
-///
-/// [`Error::InvalidUrl`] that names the mistake.
 pub(crate) fn parse(cluster: &str) -> Result<(Vec<String>, String)> {
     let wrong = |reason: String| Error::InvalidUrl { url: cluster.to_owned(), reason };
     let (first, last) = cluster.rsplit_once(',').map_or((None, cluster), |(f, l)| (Some(f), l));
@@ -57,10 +53,6 @@ pub(crate) fn host_of(host: &str) -> Result<String, String> {
 }
 
 /// Refuses a connector whose sessions cannot keep locks.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`] with the reason.
 pub(crate) fn check(connector: &Connector) -> Result<()> {
     let shown = format!("{connector:?}");
     match UNFIT.iter().find(|(what, _)| shown.contains(what)) {

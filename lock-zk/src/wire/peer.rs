@@ -6,10 +6,6 @@
 use std::{io, net::SocketAddr};
 
 /// Checks that this system tells.
-///
-/// # Errors
-///
-/// [`io::ErrorKind::Unsupported`] with what to do instead.
 pub(crate) fn check() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     let readable = std::fs::metadata("/proc/self/fd").is_ok();

@@ -85,12 +85,8 @@ impl Timing {
     }
 }
 
-/// Asks one host after the other, until one answers.
-///
-/// # Errors
-///
-/// Why the last host did not answer. It says that a certificate is not accepted only if that is so
-/// with all of them.
+/// Asks one host after the other, until one answers. The error is that of the last one; it says that
+/// a certificate is not accepted only if that is so with all of them.
 pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timing> {
     let share = dialer.limit / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
     let limit = share.max(HOST_LIMIT);

@@ -108,11 +108,7 @@ impl Exchange {
     }
 
     /// Watches the end of an ephemeral node. Such a node has no children, so a watch on them tells
-    /// of nothing else.
-    ///
-    /// # Errors
-    ///
-    /// [`ZkError::NoNode`] if it has ended.
+    /// of nothing else. [`ZkError::NoNode`] if it has ended.
     pub(crate) async fn watch_end(&self, path: &str, watched: Watched) -> Answer<Watch> {
         let Some(room) = self.watches.take(path, watched) else {
             return self.stat(path).await?.map(|_| Watch(None)).ok_or(ZkError::NoNode);
@@ -121,11 +117,7 @@ impl Exchange {
         Ok(Watch(Some((watcher, room))))
     }
 
-    /// Reads a node, and watches its data and its end.
-    ///
-    /// # Errors
-    ///
-    /// [`ZkError::NoNode`] if it has ended.
+    /// Reads a node, and watches its data and its end. [`ZkError::NoNode`] if it has ended.
     pub(crate) async fn watch_data(
         &self,
         path: &str,
@@ -139,10 +131,6 @@ impl Exchange {
     }
 
     /// Lists a directory, and watches which entries come and go.
-    ///
-    /// # Errors
-    ///
-    /// [`ZkError::NoNode`] if there is none.
     pub(crate) async fn watch_children(
         &self,
         path: &str,

@@ -38,10 +38,6 @@ pub(crate) struct Route {
 impl Route {
     /// Opens the way, and reads the login and the certificates. Its tasks run in the current
     /// runtime.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be read, or if this system allows no tunnels.
     pub(crate) async fn open(config: &ZkConfig) -> Result<Self> {
         let login = match (&config.user, &config.password) {
             (Some(user), Some(secret)) => Some(Login::new(user.clone(), secret.clone())?),

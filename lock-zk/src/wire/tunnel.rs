@@ -68,10 +68,6 @@ struct Strangers(Mutex<(u64, Option<Instant>)>);
 
 impl Tunnel {
     /// Opens a tunnel; its tasks run in the current runtime.
-    ///
-    /// # Errors
-    ///
-    /// If there is no port, or if this system does not tell whose a connection is.
     pub(crate) async fn open(host: String, dialer: Dialer) -> io::Result<Self> {
         peer::check()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
