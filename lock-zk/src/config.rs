@@ -96,7 +96,6 @@ impl ZkConfig {
         let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
         let layout = options.choice("layout", Layout::CHOICES)?.unwrap_or_default();
         let (ttl, tick) = (options.duration("ttl")?, options.duration("tick")?);
-        check_tick(tick)?;
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
         let user = User::from_url(url, &mut options)?;
@@ -104,26 +103,11 @@ impl ZkConfig {
         let tls = Tls::from_options(&mut options, Encryption::Off)?;
         let timeouts = Timeouts::from_options(&mut options)?;
         options.finish()?;
-        path::check_path(&prefix).map_err(|reason| url.error(format!("prefix: {reason}")))?;
         let chroot = match url.path() {
             "" => String::new(),
             path => format!("/{path}"),
         };
-        if !chroot.is_empty() {
-            path::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
-        }
-        if user.is_some() != password.is_some() {
-            return Err(url.error(
-                "a login is user:password@, or user@, user_file or user_env for the user and \
-                 password_file or password_env for the password",
-            ));
-        }
-        if access == Access::Creator && user.is_none() {
-            return Err(
-                url.error("acl=creator needs a login, such as user:password@ in front of the host")
-            );
-        }
-        Ok(Self {
+        let config = Self {
             hosts: url.hosts(DEFAULT_PORT),
             chroot,
             user,
@@ -136,7 +120,8 @@ impl ZkConfig {
             access,
             tick,
             given: None,
-        })
+        };
+        config.checked()
     }
 
     /// A configuration for these servers, `host` or `host:port`; everything else by default.
@@ -232,12 +217,17 @@ impl ZkConfig {
             }
         }
         if self.user.is_some() != self.password.is_some() {
-            return Err(invalid("login", "half of it", "a user and a password"));
+            let allowed = "user:password@, or user@, user_file or user_env for the user and \
+                           password_file or password_env for the password";
+            return Err(invalid("login", "half of it", allowed));
         }
         if self.access == Access::Creator && self.user.is_none() && self.given.is_none() {
-            return Err(invalid("access", "creator", "open, without a user and a password"));
+            let allowed = "open, or a login such as user:password@ in front of the host";
+            return Err(invalid("acl", "creator", allowed));
         }
-        check_tick(self.tick)?;
+        if let Some(tick) = self.tick.filter(|tick| tick.is_zero() || *tick > LONGEST_TICK) {
+            return Err(invalid("tick", shown(tick).to_string(), "more than 0, up to 1m"));
+        }
         self.tls.check()?;
         self.timeouts.check()?;
         for host in &mut self.hosts {
@@ -250,13 +240,6 @@ impl ZkConfig {
             true => Err(invalid("hosts", "none", "at least one")),
             false => Ok(self),
         }
-    }
-}
-
-fn check_tick(tick: Option<Duration>) -> Result<()> {
-    match tick.filter(|tick| tick.is_zero() || *tick > LONGEST_TICK) {
-        Some(tick) => Err(invalid("tick", shown(tick).to_string(), "more than 0, up to 1m")),
-        None => Ok(()),
     }
 }
 
@@ -348,7 +331,7 @@ mod tests {
             ("zookeeper://h?ttl=soon", "ttl"),
             ("zookeeper://h?prefix=locks", "prefix"),
             ("zookeeper://h?prefix=/a//b", "prefix"),
-            ("zookeeper://h/a/", "path"),
+            ("zookeeper://h/a/", "chroot"),
             ("zookeeper://h?layout=own", "layout"),
             ("zookeeper://h?acl=all", "acl"),
             ("zookeeper://h?tick=61s", "up to 1m"),
