@@ -173,7 +173,7 @@ impl Lease for ZkLease {
         loop {
             let attempt = self.attempt();
             let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
-            let asked = exchange.confirm(path(&attempt));
+            let asked = exchange.ask_leader(path(&attempt));
             let asked = self.session.over.run_until_cancelled(asked).await;
             match asked.ok_or_else(|| self.ended())? {
                 Ok(()) => {

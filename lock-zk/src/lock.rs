@@ -8,7 +8,7 @@ use lock_core::{
     FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
     Reach, Request, Result, TokenFloor, Wake, Wish,
     duration::shown,
-    keep::{errors::denied, limits::DEFAULT_TTL},
+    keep::{cancel::unless_cancelled, errors::denied, limits::DEFAULT_TTL},
     only_exclusive,
 };
 use tokio::sync::mpsc;
@@ -32,7 +32,7 @@ use crate::{
         pool::{Sessions, checked_ttl},
     },
     wire::{
-        probe::{self, Timing},
+        questions::{self, Timing},
         route::Route,
         tls_error::is_certificate_refused,
     },
@@ -103,11 +103,8 @@ impl ZkLock {
     }
 
     async fn session(&self, ttl: Duration, attempt: &Attempt) -> Result<Arc<Session>> {
-        tokio::select! {
-            biased;
-            session = self.sessions.get(ttl) => session,
-            () = attempt.cancelled() => Err(cancelled()),
-        }
+        let session = unless_cancelled(Some(attempt), self.sessions.get(ttl)).await;
+        session.unwrap_or_else(|| Err(cancelled()))
     }
 
     /// Asks in any session, for requests that hold nothing; in the next one if a raise of the token
@@ -147,7 +144,7 @@ async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
             Err(invalid("tick", "none", allowed))
         }
         (plain, _) => {
-            let told = probe::timing(plain, &route.dialer).await;
+            let told = questions::timing(plain, &route.dialer).await;
             told.map_err(|error| match is_certificate_refused(&error) {
                 true => denied(STORE, "connect", error),
                 false => error::unavailable("connect", Effect::None, error),

@@ -13,7 +13,7 @@ use crate::{
     error,
     layout::{child, listing, note::Note},
     session::Session,
-    wire::turns::Turn,
+    wire::lanes::Lane,
 };
 
 /// How many entries of a queue are read. Of the later ones only the attempts are told.
@@ -25,9 +25,9 @@ const AT_ONCE: usize = 64;
 /// a node lives as long as its session, and ZooKeeper tells no client how long another client's
 /// session still lives.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
-    let names = listing::in_order(session.list(directory, Turn::Look).await?);
+    let names = listing::in_order(session.list(directory, Lane::Look).await?);
     let notes = names.iter().take(MOST_NOTES).map(|name| async move {
-        let exchange = session.begin_in_turn(Turn::Look).await?;
+        let exchange = session.begin_in(Lane::Look).await?;
         Ok(exchange.data(&format!("{directory}/{name}")).await)
     });
     let mut notes = try_join_all(notes).await?.into_iter();
@@ -58,7 +58,7 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
 /// Whether no attempt has come or gone since the only entry was made, so that it was granted at
 /// once. ZooKeeper has no history, and does not record when a node was deleted.
 async fn came_last(session: &Session, directory: &str, only: &Stat) -> Result<bool> {
-    let exchange = session.begin_in_turn(Turn::Look).await?;
+    let exchange = session.begin_in(Lane::Look).await?;
     match exchange.stat(directory).await {
         Ok(stat) => Ok(stat.is_some_and(|stat| stat.pzxid == only.czxid)),
         Err(error) => Err(error::read_failed("inspect", error)),
@@ -72,10 +72,10 @@ pub(crate) async fn diagnose(
     directory: &str,
     attempts: &[Uuid],
 ) -> Result<Diagnosis> {
-    let names = listing::in_order(session.list(directory, Turn::Look).await?);
+    let names = listing::in_order(session.list(directory, Lane::Look).await?);
     let mut entries: Vec<_> = names.iter().map(|name| listing::unread(name)).collect();
     if let (Some(name), Some(entry)) = (names.first(), entries.first_mut()) {
-        let exchange = session.begin_in_turn(Turn::Look).await?;
+        let exchange = session.begin_in(Lane::Look).await?;
         // Only the first entry can differ from its name: a writer that shares the lock by now.
         if let Ok((note, stat)) = exchange.data(&format!("{directory}/{name}")).await {
             *entry = listing::read(name, &note, &stat, session.above("inspect")?);
@@ -105,12 +105,12 @@ pub(crate) async fn names(session: &Session, prefix: &str) -> Result<Vec<LockNam
 /// Returns the directories of locks whose names may start with `prefix`, level by level.
 async fn directories(session: &Session, prefix: &str) -> Result<Vec<Vec<Directory>>> {
     let config = &session.config;
-    let (mut levels, mut level) = (Vec::new(), session.list(&config.prefix, Turn::Look).await?);
+    let (mut levels, mut level) = (Vec::new(), session.list(&config.prefix, Lane::Look).await?);
     while !level.is_empty() {
         let wanted = level.into_iter().filter_map(|path| lock_at(config, &path, prefix));
         let mut listed = stream::iter(wanted)
             .map(|(name, path)| async move {
-                session.list(&path, Turn::Look).await.map(|children| (name, path, children))
+                session.list(&path, Lane::Look).await.map(|children| (name, path, children))
             })
             .buffer_unordered(AT_ONCE);
         let mut found = Vec::new();
@@ -144,7 +144,7 @@ impl Session {
     /// Deletes the entry of any client's attempt. Returns whether there was one.
     pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
         loop {
-            let queue = listing::in_order(self.list_after_sync(directory, Turn::First).await?);
+            let queue = listing::in_order(self.list_after_sync(directory, Lane::First).await?);
             let (mut found, mut moved) = (false, false);
             for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
                 let removed = self.remove(&format!("{directory}/{name}")).await?;
@@ -169,7 +169,7 @@ impl Session {
     ) -> Result<bool> {
         for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
             let path = format!("{directory}/{name}");
-            let data = self.data(&path, Turn::First).await?.unwrap_or_default();
+            let data = self.data(&path, Lane::First).await?.unwrap_or_default();
             let upgraded = Note::read(&data).and_then(|note| note.attempt);
             if upgraded == Some(attempt) && self.remove(&path).await? {
                 return Ok(true);

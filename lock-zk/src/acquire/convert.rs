@@ -45,10 +45,10 @@ impl Acquire {
         let mut ahead = Ahead::new(self.attempt.request.kind);
         // Other attempts would wait for a node of ours, so it makes none while any of them is
         // there.
-        ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
+        ahead.see_all(self.session.list(&self.directory, self.lane()).await?);
         if !self.is_alone(&ahead, old) && !self.session.deadline.is_standalone() {
             // This server may not know yet that the others have left: see `look`.
-            ahead.see_all(self.session.list_after_sync(&self.directory, self.turn()).await?);
+            ahead.see_all(self.session.list_after_sync(&self.directory, self.lane()).await?);
         }
         if !self.is_alone(&ahead, old) {
             return Ok(false);

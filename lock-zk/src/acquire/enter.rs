@@ -9,7 +9,7 @@ use crate::{
     error::{self, vanished},
     layout::child,
     session::attempt::Node,
-    wire::{requests::Answer, turns::Turn},
+    wire::{lanes::Lane, requests::Answer},
 };
 
 /// The answers to one flight: the paths and stats of the nodes, or why there are none; and the
@@ -23,18 +23,18 @@ impl Acquire {
         let (stem, note) = self.wanted();
         let options = CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
         loop {
-            let exchange = self.session.begin_in_turn(self.turn()).await?;
-            // Not before its turn: a caller that leaves until then has nothing to clean up.
+            let exchange = self.session.begin_in(self.lane()).await?;
+            // Not before it has its slot: a caller that leaves until then has nothing to clean up.
             self.attempt.ask();
             let create = exchange.create(&stem, &note, &options);
             let list = exchange.list(&self.directory);
             let (created, listed) = tokio::join!(create, list);
             drop(exchange);
             let node = match created {
-                Ok((stat, sequence)) => self.session.own(format!("{stem}{sequence}"), &stat)?,
+                Ok((stat, sequence)) => self.session.node_of(format!("{stem}{sequence}"), &stat)?,
                 Err(ZkError::NoNode) => {
                     let missing = Missing::one(&self.directory);
-                    let entered = Box::pin(enter_all(&[self], self.turn(), missing)).await?;
+                    let entered = Box::pin(enter_all(&[self], self.lane(), missing)).await?;
                     return entered.into_iter().next().ok_or_else(vanished);
                 }
                 Err(error) => {
@@ -58,7 +58,7 @@ impl Acquire {
         }
         let path = format!("{directory}/{name}");
         let Some(stat) = session.stat(&path).await? else { return Ok(None) };
-        session.own(path, &stat)
+        session.node_of(path, &stat)
     }
 
     /// The path of the node, without the sequence, and its data.
@@ -78,7 +78,7 @@ impl Acquire {
         self.session.unwatched.add(&self.attempt);
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
-            _ => Ok((node, self.session.list(&self.directory, self.turn()).await?)),
+            _ => Ok((node, self.session.list(&self.directory, self.lane()).await?)),
         }
     }
 }
@@ -87,17 +87,17 @@ impl Acquire {
 /// directories that are missing: containers, which the server deletes when they have become empty.
 pub(crate) async fn enter_all<'a>(
     all: &[&'a Acquire],
-    turn: Turn,
+    lane: Lane,
     mut missing: Missing,
 ) -> Result<Vec<(&'a Node, Vec<String>)>> {
     let Some(Acquire { session, .. }) = all.first() else { return Ok(Vec::new()) };
     loop {
-        let (created, lists) = create_all(all, turn, &missing).await?;
+        let (created, lists) = create_all(all, lane, &missing).await?;
         let not_found = all.iter().zip(&lists);
         let not_found = not_found.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
         let not_found = not_found.map(|(acquire, _)| acquire.directory.as_str());
         let nodes = match created {
-            Ok(created) => own_all(all, created).await?,
+            Ok(created) => nodes_of_all(all, created).await?,
             Err(error) if missing.learn(&error, not_found) => continue,
             Err(error) => {
                 session.again("create", error.into()).await?;
@@ -112,10 +112,10 @@ pub(crate) async fn enter_all<'a>(
 }
 
 /// Creates all nodes with one request, and lists their directories in the same flight.
-async fn create_all(all: &[&Acquire], turn: Turn, missing: &Missing) -> Result<Flight> {
+async fn create_all(all: &[&Acquire], lane: Lane, missing: &Missing) -> Result<Flight> {
     let session = &all[0].session;
     let acls = session.config.access.acls();
-    let exchange = &session.begin_in_turn(turn).await?;
+    let exchange = &session.begin_in(lane).await?;
     let mut multi = exchange.transaction();
     let mut added = missing.add_to(&mut multi, &CreateMode::Container.with_acls(acls));
     let options = CreateMode::EphemeralSequential.with_acls(acls);
@@ -138,14 +138,15 @@ async fn create_all(all: &[&Acquire], turn: Turn, missing: &Missing) -> Result<F
 
 /// Returns the nodes that one transaction has created. The stat of one holds for all. Servers
 /// before 3.9 send none in their answer (ZOOKEEPER-4026), so it is read then.
-async fn own_all(all: &[&Acquire], created: Vec<(String, Stat)>) -> Result<Vec<Node>> {
+async fn nodes_of_all(all: &[&Acquire], created: Vec<(String, Stat)>) -> Result<Vec<Node>> {
     let session = &all[0].session;
     let (path, stat) = created.first().ok_or_else(vanished)?;
     let stat = match stat.is_invalid() {
         true => session.stat(path).await?.ok_or_else(vanished)?,
         false => *stat,
     };
-    let nodes = created.into_iter().map(|(path, _)| session.own(path, &stat)?.ok_or_else(vanished));
+    let nodes =
+        created.into_iter().map(|(path, _)| session.node_of(path, &stat)?.ok_or_else(vanished));
     nodes.collect()
 }
 

@@ -1,4 +1,38 @@
 //! One attempt to get a lock.
+//!
+//! ```text
+//! run        line_up, until the session is over or the caller has left; after an error: leave
+//!
+//! line_up    a try looks first, and is refused where it would have to wait
+//!            enter; wait for what `duty` says, and list again after Look; at Hold: hold
+//!
+//! enter      create the node and list the directory, in one flight
+//!              no directory           enter_all makes it and the node with one transaction
+//!              no answer              find: list behind a sync, which overtakes no earlier create
+//!                the node is there      it is the attempt's
+//!                it is not there        create it again
+//!
+//! wait       follow the entry that `duty` names: in memory if it is this session's, else by watch
+//!              it ends                the view without it may say Hold, if the own node is there
+//!              the own node ends      PlaceLost: an operator has deleted it
+//!              no event in a TTL      look_now_and_then asks for the entry
+//!              no answer              asked again
+//!
+//! hold       is_there asks the leader until the session is sure to live for a third of the TTL
+//!              no answer              asked again
+//!              no node                PlaceLost
+//!
+//! release    (in lease.rs) `pass` lets in a waiter of this session; `remove` deletes the node
+//!              no answer              deleted again; it may be gone by then
+//!              refused                the session's janitor deletes it later
+//!
+//! leave      delete the node, or after a create without an answer what a list behind a sync shows
+//!              no answer, refused     as for a release
+//!
+//! All of these end with the session, which takes its nodes along: when the server, a TTL without
+//! answers, or a raise of the token floor ends it. Holders are told, and waiters get an error. An
+//! attempt without a node begins again in the next session: may_begin_again.
+//! ```
 
 mod convert;
 mod directories;
@@ -25,8 +59,11 @@ use crate::{
         attempt::{Attempt, Node},
         leftover::Leftover,
     },
-    wire::{requests::Exchange, turns::Turn},
+    wire::{lanes::Lane, requests::Exchange},
 };
+
+/// A grant gets at least this part of the TTL.
+const LEAST_PART: u32 = 3;
 
 /// One attempt in one session.
 pub(crate) struct Acquire {
@@ -35,6 +72,21 @@ pub(crate) struct Acquire {
     pub(crate) caller: lock_core::Attempt,
     pub(crate) attempt: Arc<Attempt>,
     began: Instant,
+}
+
+/// Works until it is done, the session is over, or the caller has left.
+async fn attend<T>(
+    session: &Session,
+    caller: &lock_core::Attempt,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let result = tokio::select! {
+        biased;
+        result = work => result,
+        () = session.over.cancelled() => Err(session.error("acquire")),
+        () = caller.cancelled() => Err(cancelled()),
+    };
+    result.map_err(|error| session.ending(error))
 }
 
 impl Acquire {
@@ -52,16 +104,11 @@ impl Acquire {
     /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
     pub(crate) async fn run(&self) -> Result<Box<dyn Lease>> {
         self.session.add(&self.attempt);
-        let result = tokio::select! {
-            biased;
-            result = self.line_up() => result,
-            () = self.session.over.cancelled() => Err(self.session.error("acquire")),
-            () = self.caller.cancelled() => Err(cancelled()),
-        };
+        let result = attend(&self.session, &self.caller, self.line_up()).await;
         if result.is_err() {
             self.leave().await;
         }
-        result.map_err(|error| self.session.told(error))
+        result
     }
 
     /// Whether the same attempt may begin again in the next session, since it had no place in the
@@ -83,11 +130,11 @@ impl Acquire {
         again
     }
 
-    /// Which turn its requests take.
-    pub(crate) fn turn(&self) -> Turn {
+    /// Which lane its requests take.
+    pub(crate) fn lane(&self) -> Lane {
         match self.attempt.request.wait {
-            Wait::Try => Turn::Try,
-            _ => Turn::Acquire,
+            Wait::Try => Lane::Try,
+            _ => Lane::Acquire,
         }
     }
 
@@ -121,7 +168,7 @@ impl Acquire {
                     break;
                 }
             }
-            children = self.session.list(&self.directory, self.turn()).await?;
+            children = self.session.list(&self.directory, self.lane()).await?;
         }
     }
 
@@ -129,12 +176,12 @@ impl Acquire {
     /// makes one. A server of an ensemble may not know yet of a release, so nothing is refused by
     /// its first answer.
     pub(crate) async fn look(&self) -> Result<Ahead> {
-        let children = self.session.list(&self.directory, self.turn()).await?;
+        let children = self.session.list(&self.directory, self.lane()).await?;
         match self.check_list(children).await {
             Err(Error::Contended { .. } | Error::InvalidOption { .. })
                 if !self.session.deadline.is_standalone() =>
             {
-                let children = self.session.list_after_sync(&self.directory, self.turn()).await?;
+                let children = self.session.list_after_sync(&self.directory, self.lane()).await?;
                 self.check_list(children).await
             }
             result => result,
@@ -157,7 +204,7 @@ impl Acquire {
                 // The first entry may share the lock by now, which its name does not tell.
                 Duty::After(0) if self.attempt.request.kind == Kind::Shared => {
                     let path = format!("{}/{}", self.directory, ahead.names()[0]);
-                    let data = self.session.data(&path, self.turn()).await?.unwrap_or_default();
+                    let data = self.session.data(&path, self.lane()).await?.unwrap_or_default();
                     if Note::became(&data) != Some(Became::Shared) {
                         return Err(self.contended());
                     }
@@ -198,7 +245,7 @@ impl Acquire {
         let deadline = &self.session.deadline;
         let patience = Clock::Boot.now() + deadline.ttl;
         let granted = || match Clock::Boot.now() < patience {
-            true => deadline.of_grant(deadline.ttl / 3),
+            true => deadline.of_grant(deadline.ttl / LEAST_PART),
             false => deadline.of_grant(deadline.pace() * 2),
         };
         let until = loop {
@@ -225,8 +272,8 @@ impl Acquire {
 
     /// Asks the leader whether the node is there; `false` if there was no answer.
     async fn is_there(&self, node: &Node) -> Result<bool> {
-        let confirm = |exchange: Arc<Exchange>| async move { exchange.confirm(&node.path).await };
-        match self.session.once("exists", Turn::First, confirm).await? {
+        let ask = |exchange: Arc<Exchange>| async move { exchange.ask_leader(&node.path).await };
+        match self.session.once("exists", Lane::First, ask).await? {
             Break(Some(())) => Ok(true),
             Break(None) => Err(vanished()),
             Continue(()) => Ok(false),

@@ -6,11 +6,11 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Error, Lease, Result};
 
 use crate::{
-    acquire::{Acquire, directories::Missing, enter::enter_all},
-    error::{STORE, cancelled, vanished},
+    acquire::{Acquire, attend, directories::Missing, enter::enter_all},
+    error::{STORE, vanished},
     queue::view::Ahead,
     session::{Session, attempt::Node},
-    wire::turns::Turn,
+    wire::lanes::Lane,
 };
 
 /// With the longest names this makes a request of about 100 KiB, a tenth of what a server takes.
@@ -32,19 +32,13 @@ impl AcquireSet {
     /// nothing in the store.
     pub(crate) async fn run(&self) -> Result<Option<Vec<Box<dyn Lease>>>> {
         self.all.iter().for_each(|acquire| self.session.add(&acquire.attempt));
-        let result = tokio::select! {
-            biased;
-            result = self.take() => result,
-            () = self.session.over.cancelled() => Err(self.session.error("acquire")),
-            () = self.caller.cancelled() => Err(cancelled()),
-        };
+        let result = attend(&self.session, &self.caller, self.take()).await;
         if result.is_err() {
             self.leave().await;
         }
         match result {
-            Ok(leases) => Ok(Some(leases)),
             Err(Error::Contended { .. }) => Ok(None),
-            Err(error) => Err(self.session.told(error)),
+            result => result.map(Some),
         }
     }
 
@@ -63,7 +57,7 @@ impl AcquireSet {
         self.check_size()?;
         try_join_all(self.all.iter().map(Acquire::look)).await?;
         let all: Vec<_> = self.all.iter().collect();
-        let entered = enter_all(&all, Turn::Try, Missing::default()).await?;
+        let entered = enter_all(&all, Lane::Try, Missing::default()).await?;
         let (nodes, lists): (Vec<_>, Vec<_>) = entered.into_iter().unzip();
         let checks = self.all.iter().zip(&nodes).zip(lists);
         let checks = checks.map(|((acquire, node), list)| acquire.check_place(node, list));

@@ -29,8 +29,8 @@ use crate::{
     layout::{floor::Above, listing, note},
     session::{Session, pool::Sessions},
     wire::{
+        lanes::Lane,
         requests::Exchange,
-        turns::Turn,
         watches::{Watch, Watched},
     },
 };
@@ -118,7 +118,7 @@ impl Observer {
     async fn look_once(&mut self, known: Option<String>) -> Result<Sight> {
         if let Some(session) = self.session.upgrade().filter(|session| !session.is_over()) {
             let first = match known {
-                None => first_of(session.list(&self.directory, Turn::Look).await?),
+                None => first_of(session.list(&self.directory, Lane::Look).await?),
                 known => known,
             };
             return look(&session, &self.directory, first).await;
@@ -133,7 +133,7 @@ impl Observer {
 /// The first look of a session, which is not older than the call, whichever server this session
 /// talks to.
 async fn first_look(session: &Session, directory: &str) -> Result<Sight> {
-    let first = first_of(session.list_after_sync(directory, Turn::Look).await?);
+    let first = first_of(session.list_after_sync(directory, Lane::Look).await?);
     look(session, directory, first).await
 }
 
@@ -146,7 +146,7 @@ async fn look(session: &Session, directory: &str, mut first: Option<String>) -> 
         };
         match sight {
             Some(sight) => return Ok(sight),
-            None => first = first_of(session.list(directory, Turn::Look).await?),
+            None => first = first_of(session.list(directory, Lane::Look).await?),
         }
     }
 }
@@ -160,7 +160,7 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
     let path = &format!("{directory}/{name}");
     let watch =
         |exchange: Arc<Exchange>| async move { exchange.watch_data(path, Watched::Leader).await };
-    match session.once("observe", Turn::Look, watch).await? {
+    match session.once("observe", Lane::Look, watch).await? {
         Break(Some(((data, stat), watch))) => {
             let leader = leader(&name, &data, &stat, session.above("observe")?);
             Ok(Some(Sight { first: Some(name), leader, watch }))
@@ -181,7 +181,7 @@ async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sigh
             Err(error) => Err(error),
         }
     };
-    match session.once("observe", Turn::Look, watch).await? {
+    match session.once("observe", Lane::Look, watch).await? {
         Break(Some((true, watch))) => Ok(Some(Sight { first: None, leader: None, watch })),
         _ => Ok(None),
     }

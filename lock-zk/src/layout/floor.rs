@@ -30,7 +30,7 @@ impl Above {
         FencingToken::new(self.number.saturating_add(id.unsigned_abs()))
     }
 
-    /// Reads the record from its node. One that was made without data and never written has none yet.
+    /// Reads the record from its node. One that was made without data, and never written, has none.
     pub(crate) fn read(path: &str, data: &[u8], stat: &Stat) -> Result<Self> {
         if data.is_empty() && stat.version == 0 {
             return Ok(Self::default());

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The data of a node, up to the first newline; a leader's value is behind that. The data of Curator's and kazoo's nodes does not
-/// read like this.
+/// The data of a node, up to the first newline; a leader's value is behind that. The data of
+/// Curator's and kazoo's nodes does not read like this.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Note<S = String> {
     pub(crate) holder: S,

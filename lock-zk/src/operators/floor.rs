@@ -15,7 +15,7 @@ use crate::{
     },
     operators::{AT_ONCE, directories, names},
     session::Session,
-    wire::{requests::Exchange, turns::Turn},
+    wire::{lanes::Lane, requests::Exchange},
 };
 
 impl Session {
@@ -25,7 +25,7 @@ impl Session {
         let data = |exchange: Arc<Exchange>| async move {
             exchange.after_sync(path, || exchange.data(path)).await
         };
-        let found = self.read("token floor", Turn::First, data).await?;
+        let found = self.read("token floor", Lane::First, data).await?;
         found.map(|(data, stat)| Ok((Above::read(path, &data, &stat)?, stat))).transpose()
     }
 
@@ -126,7 +126,7 @@ impl Session {
 
     async fn make_prefix(&self) -> Result<()> {
         let (op, prefix) = ("create the locks' directory", &self.config.prefix);
-        self.make_directory(op, prefix, CreateMode::Persistent, Turn::First).await
+        self.make_directory(op, prefix, CreateMode::Persistent, Lane::First).await
     }
 
     /// Returns the attempts with nodes that were made before the last raise of the floor: those of
@@ -136,8 +136,8 @@ impl Session {
         let mut found = Vec::new();
         for name in names(self, "").await? {
             let directory = self.config.directory(&name)?;
-            for child in listing::in_order(self.list(&directory, Turn::Look).await?) {
-                let exchange = self.begin_in_turn(Turn::Look).await?;
+            for child in listing::in_order(self.list(&directory, Lane::Look).await?) {
+                let exchange = self.begin_in(Lane::Look).await?;
                 match exchange.data(&format!("{directory}/{child}")).await {
                     Ok((note, stat)) if above.is_after(&stat) => {
                         let attempt = listing::read(&child, &note, &stat, above).attempt;

@@ -32,7 +32,7 @@ pub(crate) enum Duty {
     /// It waits to become the first waiter for permits: until the entry at this index, which is
     /// right before it and waits too, holds its permits or is gone. So a release wakes one waiter
     /// for permits, and not all.
-    Turn(usize),
+    AfterAdmission(usize),
     /// It is the first waiter, and any departure before it may give it enough permits.
     AfterAny,
 }
@@ -117,7 +117,7 @@ impl Ahead {
         let all_hold = admitted(self.kinds.iter().copied()) == self.kinds.len();
         match all_hold || self.admitted.as_ref() == self.names.last() {
             true => Duty::AfterAny,
-            false => Duty::Turn(self.names.len() - 1),
+            false => Duty::AfterAdmission(self.names.len() - 1),
         }
     }
 

@@ -97,7 +97,7 @@ fn a_departure_wakes_each_entry_that_it_admits() {
                 Duty::After(index) => gone == index,
                 Duty::AfterAny => true,
                 // By the entry before, which is admitted, too, and says so.
-                Duty::Turn(index) => gone == index || without(index + 1) == Duty::Hold,
+                Duty::AfterAdmission(index) => gone == index || without(index + 1) == Duty::Hold,
                 Duty::Hold => false,
             };
             assert!(woken || !admitted, "{kinds:?} without {gone}: {duty:?}");
@@ -169,7 +169,7 @@ fn only_the_first_waiter_for_permits_follows_all_holders() {
     let queue = queue(&[permit(2), permit(1), permit(1), permit(1)]);
     assert_eq!(last_of(&queue[..3]).duty(), Duty::AfterAny);
     let mut ahead = last_of(&queue);
-    assert_eq!(ahead.duty(), Duty::Turn(2));
+    assert_eq!(ahead.duty(), Duty::AfterAdmission(2));
     ahead.became(2, Became::Admitted);
     assert_eq!(ahead.duty(), Duty::AfterAny);
     // Also if the list is older than the news.

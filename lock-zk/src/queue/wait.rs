@@ -32,18 +32,20 @@ impl Acquire {
     /// Waits as the duty says, or until it is time to look again.
     pub(crate) async fn wait(&self, ahead: &mut Ahead, duty: Duty) -> Result<Next> {
         let shared = (self.attempt.request.kind == Kind::Shared).then_some(Became::Shared);
-        let turn = async {
+        let step = async {
             match duty {
                 Duty::Hold => Ok(Next::Judge),
                 Duty::After(index) => self.follow(ahead, index, shared).await,
-                Duty::Turn(index) => self.follow(ahead, index, Some(Became::Admitted)).await,
+                Duty::AfterAdmission(index) => {
+                    self.follow(ahead, index, Some(Became::Admitted)).await
+                }
                 Duty::AfterAny => self.follow_all(ahead).await,
             }
         };
         tokio::select! {
             biased;
             _ = self.attempt.ended() => Err(vanished()),
-            next = turn => next,
+            next = step => next,
         }
     }
 
@@ -118,7 +120,7 @@ impl Acquire {
 
     /// Asks whether an entry is gone, or has become `wanted`.
     async fn read(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
-        match self.session.data(path, self.turn()).await? {
+        match self.session.data(path, self.lane()).await? {
             Some(data) => Ok(news_in(&data, wanted)),
             None => Ok(GONE),
         }
@@ -138,7 +140,7 @@ impl Acquire {
             }
         };
         loop {
-            let (data, watch) = match self.session.once("watch", self.turn(), arm).await? {
+            let (data, watch) = match self.session.once("watch", self.lane(), arm).await? {
                 Break(Some(armed)) => armed,
                 Break(None) => return Ok(GONE),
                 Continue(()) => return Ok(None),
@@ -196,7 +198,7 @@ impl Acquire {
         let arm = |exchange: Arc<Exchange>| async move {
             exchange.watch_children(&self.directory, Watched::Ahead).await
         };
-        match self.session.once("watch", self.turn(), arm).await? {
+        match self.session.once("watch", self.lane(), arm).await? {
             Break(Some((children, watch))) => {
                 let node = self.attempt.node();
                 let found = node.is_some_and(|n| ahead.see(children, n.name(), n.sequence));

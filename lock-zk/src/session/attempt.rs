@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     layout::note::{Became, Note},
-    wire::watches::Told,
+    wire::watches::Event,
 };
 
 /// One attempt. The session keeps it from before the request for its node until the node's deletion
@@ -61,7 +61,7 @@ enum Watching {
     /// A task has begun to look after the node.
     Begun,
     /// The server has confirmed its watch.
-    Server(Told),
+    Server(Event),
 }
 
 /// The node that the server created for the attempt.
@@ -145,7 +145,7 @@ impl Attempt {
 
     /// Remembers that a node may exist from now on.
     pub(crate) fn ask(&self) {
-        self.turn(&[Stage::New], Stage::Asked);
+        self.advance(&[Stage::New], Stage::Asked);
     }
 
     /// Whether a node may exist.
@@ -198,11 +198,11 @@ impl Attempt {
         true
     }
 
-    /// Turns the waiting attempt into the holder; returns `false` if it is gone.
+    /// Makes the waiting attempt the holder; returns `false` if it is gone.
     pub(crate) fn hold(&self, validity: Validity) -> bool {
         // An attempt is granted once; setting it twice cannot happen.
         let _ = self.validity.set(validity);
-        let holds = self.turn(&[Stage::New, Stage::Asked], Stage::Held).is_some();
+        let holds = self.advance(&[Stage::New, Stage::Asked], Stage::Held).is_some();
         if let Kind::Permit { .. } = self.state().kind {
             self.changed.notify_waiters();
         }
@@ -211,7 +211,7 @@ impl Attempt {
 
     /// Gives the lock up; returns `false` if the grant has ended before.
     pub(crate) fn pass(&self) -> bool {
-        let passed = self.turn(&[Stage::Held], Stage::Passed).is_some();
+        let passed = self.advance(&[Stage::Held], Stage::Passed).is_some();
         if passed {
             self.changed.notify_waiters();
         }
@@ -225,15 +225,15 @@ impl Attempt {
     }
 
     /// Moves on to a stage if the current one is in `from`. Returns the stage before.
-    fn turn(&self, from: &[Stage], to: Stage) -> Option<Stage> {
+    fn advance(&self, from: &[Stage], to: Stage) -> Option<Stage> {
         let mut state = self.state();
-        let turns = from.contains(&state.stage);
-        turns.then(|| std::mem::replace(&mut state.stage, to))
+        let moves = from.contains(&state.stage);
+        moves.then(|| std::mem::replace(&mut state.stage, to))
     }
 
     /// Records that the node is gone without a release. A holder is told.
     pub(crate) fn gone(&self) {
-        let before = self.turn(&[Stage::New, Stage::Asked, Stage::Held], Stage::Gone);
+        let before = self.advance(&[Stage::New, Stage::Asked, Stage::Held], Stage::Gone);
         if before == Some(Stage::Held)
             && let Some(validity) = self.validity.get()
         {
@@ -265,8 +265,8 @@ impl Attempt {
     }
 
     /// Records the watch that the server has confirmed.
-    pub(crate) fn watch(&self, told: Told) {
-        self.state().watching = Watching::Server(told);
+    pub(crate) fn watch(&self, event: Event) {
+        self.state().watching = Watching::Server(event);
     }
 
     /// Whether the server would have told of the node's end.
@@ -277,12 +277,12 @@ impl Attempt {
     /// Whether the server would have told of the node's end, and did not: neither to this attempt
     /// nor to the task that waits for the event, which may not have run since.
     pub(crate) fn is_known_to_be_there(&self) -> bool {
-        self.watch_of_server().is_some_and(|told| told.now().is_none()) && !self.has_ended()
+        self.watch_of_server().is_some_and(|event| event.now().is_none()) && !self.has_ended()
     }
 
-    fn watch_of_server(&self) -> Option<Told> {
+    fn watch_of_server(&self) -> Option<Event> {
         match &self.state().watching {
-            Watching::Server(told) => Some(told.clone()),
+            Watching::Server(event) => Some(event.clone()),
             Watching::Nobody | Watching::Begun => None,
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Deadline {
 struct State {
     evidence: Evidence,
     /// The newest proof: the leader counted the session as alive then, or later.
-    confirmed: Instant,
+    proven: Instant,
     /// When the newest answered request was sent.
     heard: Instant,
     /// When the newest answered write was sent.
@@ -38,8 +38,8 @@ impl Deadline {
     /// The life of a session whose handshake began at `sent`. The servers have this tick.
     pub(crate) fn new(ttl: Duration, tick: Duration, sent: Instant) -> Self {
         let (evidence, proof) = Evidence::of_handshake(tick, sent);
-        let confirmed = proof.since();
-        let state = State { evidence, confirmed, heard: sent, wrote: sent, used: None };
+        let proven = proof.since();
+        let state = State { evidence, proven, heard: sent, wrote: sent, used: None };
         Self { ttl, tick, state: Mutex::new(state) }
     }
 
@@ -83,7 +83,7 @@ impl Deadline {
 
     /// Until when the holders of this session may work.
     pub(crate) fn safe_until(&self) -> Instant {
-        safe_until(self.state().confirmed, self.ttl)
+        safe_until(self.state().proven, self.ttl)
     }
 
     /// Until when a new holder may work, if at least so much is left.
@@ -104,7 +104,7 @@ impl Deadline {
 
     fn last_moment(&self) -> Instant {
         let state = self.state();
-        let of_used = |used: Instant| used.max(state.confirmed).max(state.wrote);
+        let of_used = |used: Instant| used.max(state.proven).max(state.wrote);
         state.used.map_or(state.heard, of_used) + self.ttl
     }
 
@@ -120,7 +120,7 @@ impl Deadline {
         };
         state.heard = state.heard.max(sent);
         // Nothing else moves the deadline.
-        state.confirmed = proof.map_or(state.confirmed, |proof| state.confirmed.max(proof.since()));
+        state.proven = proof.map_or(state.proven, |proof| state.proven.max(proof.since()));
     }
 }
 

@@ -9,7 +9,7 @@ use zookeeper_client::{CreateMode, Error as ZkError};
 use crate::{
     error::{self, Meaning, STORE},
     session::Session,
-    wire::probe,
+    wire::questions,
 };
 
 /// A version that no node has.
@@ -99,7 +99,7 @@ pub(crate) async fn ask_deployment(session: Weak<Session>) {
     let members = Clock::Boot.timeout(deadline.ttl / 2, exchange.config()).await;
     if let Some(Ok((members, _))) = members
         && members.is_empty()
-        && probe::stands_alone(&route).await
+        && questions::stands_alone(&route).await
     {
         deadline.set_standalone(true);
         // Only now the answer is known to prove something. After an outage there may be no time for

@@ -5,7 +5,7 @@ use std::{io, ops::RangeInclusive, time::Duration};
 use lock_core::duration::shown;
 
 use crate::wire::{
-    probe::{self, Timing},
+    questions::{self, Timing},
     route::Route,
 };
 
@@ -39,9 +39,9 @@ impl Facts {
     /// Asks all servers, after a session was opened: that is a write.
     pub(crate) async fn ask(route: &Route) -> Self {
         let (modes, settings, numbers) = tokio::join!(
-            probe::ask_all(route, b"srvr"),
-            probe::ask_all(route, b"conf"),
-            probe::ask_all(route, b"mntr"),
+            questions::ask_all(route, b"srvr"),
+            questions::ask_all(route, b"conf"),
+            questions::ask_all(route, b"mntr"),
         );
         Self::of(&modes, &settings, &numbers)
     }
@@ -51,9 +51,9 @@ impl Facts {
         settings: &[io::Result<String>],
         numbers: &[io::Result<String>],
     ) -> Self {
-        let timing = |answer: &String| probe::parse_conf(answer);
+        let timing = |answer: &String| questions::parse_conf(answer);
         Self {
-            alone: probe::says_alone(modes),
+            alone: questions::says_alone(modes),
             versions: modes.iter().flatten().filter_map(|answer| version(answer)).collect(),
             timings: settings.iter().flatten().filter_map(timing).collect(),
             writes: numbers.iter().flatten().filter_map(|answer| writes(answer)).collect(),

@@ -10,8 +10,8 @@ use lock_core::Clock;
 
 use crate::{
     error::{self, Meaning},
-    session::{Session, newest::Newest},
-    wire::login::SCHEME,
+    session::Session,
+    wire::login::{Newest, SCHEME},
 };
 
 /// A request that was refused this long after a new login may have been sent before it.

@@ -7,7 +7,6 @@ pub(crate) mod facts;
 mod janitor;
 pub(crate) mod leftover;
 mod login;
-mod newest;
 mod own_nodes;
 mod pause;
 pub(crate) mod pool;
@@ -39,14 +38,15 @@ use crate::{
     error::{self, Meaning, STORE, vanished},
     layout::{child, floor::Above},
     session::{
-        attempt::Attempt, deadline::Deadline, leftover::Leftover, newest::Newest, pause::Pauses,
+        attempt::Attempt, deadline::Deadline, leftover::Leftover, pause::Pauses,
         unwatched::Unwatched,
     },
     wire::{
+        lanes::{Lane, Lanes},
+        login::Newest,
         requests::Exchange,
         route::Route,
-        turns::{Turn, Turns},
-        watches::{Told, Watches},
+        watches::{Event, Watches},
     },
 };
 
@@ -61,13 +61,13 @@ pub(crate) struct Session {
     client: Mutex<Option<Client>>,
     pub(crate) route: Arc<Route>,
     newest: tokio::sync::Mutex<Newest>,
-    turns: Turns,
+    lanes: Lanes,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
     /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
     watches: Watches,
     /// The token floor's record, from which all tokens of this session count, and its watch.
-    floor: OnceLock<(Above, Told)>,
+    floor: OnceLock<(Above, Event)>,
     pauses: Pauses,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
@@ -109,7 +109,7 @@ impl Session {
             id: client.session_id().0,
             config,
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
-            turns: Turns::new(),
+            lanes: Lanes::new(),
             attempts: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
@@ -117,7 +117,7 @@ impl Session {
             pauses: Pauses::new(),
             client: Mutex::new(Some(client)),
             route,
-            newest: tokio::sync::Mutex::new(Newest::of(login)),
+            newest: tokio::sync::Mutex::new(Newest { login, since: None }),
             unwatched: Unwatched::default(),
             end: OnceLock::new(),
             over: CancellationToken::new(),
@@ -134,17 +134,17 @@ impl Session {
         self.exchange(None)
     }
 
-    /// Starts an exchange when it is its turn. So a burst of acquires or looks waits in this
-    /// process, and the requests of holders do not wait behind it.
-    pub(crate) async fn begin_in_turn(&self, turn: Turn) -> Result<Exchange> {
-        self.exchange(self.turns.take(turn).await)
+    /// Starts an exchange when its lane has a free slot. So a burst of acquires or looks waits in
+    /// this process, and the requests of holders do not wait behind it.
+    pub(crate) async fn begin_in(&self, lane: Lane) -> Result<Exchange> {
+        self.exchange(self.lanes.enter(lane).await)
     }
 
-    fn exchange(&self, turn: Option<OwnedSemaphorePermit>) -> Result<Exchange> {
+    fn exchange(&self, slot: Option<OwnedSemaphorePermit>) -> Result<Exchange> {
         // Taken before the sending: a request must not count as younger than it is.
         let sent = Clock::Boot.now();
         let client = self.client().ok_or_else(|| self.error("acquire"))?;
-        Ok(Exchange::new(self.deadline.clone(), client, sent, self.watches.clone(), turn))
+        Ok(Exchange::new(self.deadline.clone(), client, sent, self.watches.clone(), slot))
     }
 
     fn client(&self) -> Option<Client> {
@@ -233,8 +233,8 @@ impl Session {
     }
 
     /// Waits until the token floor is raised, and ends the session.
-    pub(crate) async fn end_when_raised(session: Weak<Self>, changed: Told) {
-        changed.event().await;
+    pub(crate) async fn end_when_raised(session: Weak<Self>, changed: Event) {
+        changed.wait().await;
         let _ = session.upgrade().map(|session| session.is_over());
     }
 
@@ -271,7 +271,7 @@ impl Session {
 
     /// What ends an attempt: a close counts before what it does to the attempt's node, whichever the
     /// attempt sees first.
-    pub(crate) fn told(&self, error: Error) -> Error {
+    pub(crate) fn ending(&self, error: Error) -> Error {
         match (&error, self.end()) {
             (Error::PlaceLost { .. }, Some(End::Closed)) => self.error("acquire"),
             _ => error,

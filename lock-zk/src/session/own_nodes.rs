@@ -87,10 +87,10 @@ async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
                 return session.unwatched.leave_out(&alive);
             }
             Ok(Some(watch)) => {
-                let told = watch.told();
-                alive.watch(told.clone());
+                let event = watch.into_event();
+                alive.watch(event.clone());
                 drop(alive);
-                match told.event().await {
+                match event.wait().await {
                     EventType::NodeDeleted => {
                         let _ = weak.upgrade().inspect(|attempt| attempt.gone());
                         return;

@@ -131,16 +131,19 @@ impl Evidence {
     }
 }
 
-/// Returns how long after a write the next one is due in a session that holds or waits: 8 to 16 per
-/// TTL if the TTL is short, so that what a write proves is not much older than a tick.
+/// How many renewals there are per TTL, at least; up to twice as many if the TTL is short.
+const RENEWALS_PER_TTL: u32 = 8;
+
+/// Returns how long after a write the next one is due in a session that holds or waits: so that
+/// what a write proves is not much older than a tick.
 pub(crate) fn pace(ttl: Duration, tick: Duration) -> Duration {
-    let (eighth, lag) = (ttl / 8, tick + tick / 10);
-    if lag <= eighth || eighth.is_zero() {
-        return eighth;
+    let (longest, lag) = (ttl / RENEWALS_PER_TTL, tick + tick / 10);
+    if lag <= longest || longest.is_zero() {
+        return longest;
     }
     // As many steps as fit into a tick and a bit: the write of so many steps ago is then old
     // enough.
-    let steps = lag.as_nanos().div_ceil(eighth.as_nanos());
+    let steps = lag.as_nanos().div_ceil(longest.as_nanos());
     lag / u32::try_from(steps).unwrap_or(u32::MAX)
 }
 

@@ -28,6 +28,8 @@ use crate::{
     wire::{nodelay, route::Route},
 };
 
+/// How many tries that fail fit into a TTL, at first.
+const TRIES_PER_TTL: u32 = 100;
 /// The pause before a server is asked again whether it stands alone.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -55,7 +57,7 @@ pub(crate) async fn renew(
                 alive.hear_of_end(&error);
                 // A request that is sent while the connection is down waits for the next one. One
                 // that a busy server refuses is sent a few times before the next is due.
-                let growing = Backoff::new(alive.ttl() / 100, alive.deadline.pace() / 2);
+                let growing = Backoff::new(alive.ttl() / TRIES_PER_TTL, alive.deadline.pace() / 2);
                 pause = pauses.get_or_insert(growing).take();
                 false
             }
@@ -90,7 +92,7 @@ async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>
     drop(alive);
     let answer = async {
         match write {
-            true => exchange.confirm(&config.prefix).await,
+            true => exchange.ask_leader(&config.prefix).await,
             false => exchange.stat(&config.prefix).await.map(drop),
         }
     };

@@ -20,23 +20,24 @@ use crate::{
         leftover::Leftover,
     },
     wire::{
+        lanes::Lane,
         requests::{Answer, Exchange},
-        turns::Turn,
-        watches::Told,
+        watches::Event,
     },
 };
 
 impl Session {
-    /// Sends a request when it is its turn. Breaks with the answer, or with `None` if there is no
-    /// such node. Continues after a pause if the request is to be repeated. Fails if that is useless.
+    /// Sends a request when its lane has a free slot. Breaks with the answer, or with `None` if there
+    /// is no such node. Continues after a pause if the request is to be repeated. Fails if that is
+    /// useless.
     pub(crate) async fn once<T, F: Future<Output = Answer<T>>>(
         &self,
         op: &'static str,
-        turn: Turn,
+        lane: Lane,
         request: impl FnOnce(Arc<Exchange>) -> F,
     ) -> Result<ControlFlow<Option<T>>> {
-        // It keeps its turn for the pause, too: a server that is busy must not get the next ones.
-        let exchange = Arc::new(self.begin_in_turn(turn).await?);
+        // It keeps its slot for the pause, too: a server that is busy must not get the next ones.
+        let exchange = Arc::new(self.begin_in(lane).await?);
         match request(exchange.clone()).await {
             Ok(answer) => Ok(Break(Some(answer))),
             Err(ZkError::NoNode) => Ok(Break(None)),
@@ -48,29 +49,29 @@ impl Session {
     pub(crate) async fn read<T, F: Future<Output = Answer<T>>>(
         &self,
         op: &'static str,
-        turn: Turn,
+        lane: Lane,
         read: impl Fn(Arc<Exchange>) -> F,
     ) -> Result<Option<T>> {
         loop {
-            if let Break(answer) = self.once(op, turn, &read).await? {
+            if let Break(answer) = self.once(op, lane, &read).await? {
                 return Ok(answer);
             }
         }
     }
 
     /// Returns the children of a lock's directory; none if it does not exist.
-    pub(crate) async fn list(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
+    pub(crate) async fn list(&self, directory: &str, lane: Lane) -> Result<Vec<String>> {
         let list = |exchange: Arc<Exchange>| async move { exchange.list(directory).await };
-        Ok(self.read("list", turn, list).await?.unwrap_or_default())
+        Ok(self.read("list", lane, list).await?.unwrap_or_default())
     }
 
     /// Like [`list`](Self::list), but sees every write that was sent before, also over a connection
     /// that is broken by now: the `sync` overtakes none of them on its way through the leader.
-    pub(crate) async fn list_after_sync(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
+    pub(crate) async fn list_after_sync(&self, directory: &str, lane: Lane) -> Result<Vec<String>> {
         let list = |exchange: Arc<Exchange>| async move {
             exchange.after_sync(directory, || exchange.list(directory)).await
         };
-        Ok(self.read("list", turn, list).await?.unwrap_or_default())
+        Ok(self.read("list", lane, list).await?.unwrap_or_default())
     }
 
     /// Deletes the nodes that an attempt may have left.
@@ -87,15 +88,14 @@ impl Session {
 
     /// Returns the names of all nodes of an attempt, first comer first.
     pub(crate) async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
-        let mut children = self.list_after_sync(directory, Turn::First).await?;
+        let mut children = self.list_after_sync(directory, Lane::First).await?;
         children.retain(|child| child::attempt(child) == Some(attempt));
         Ok(listing::in_order(children))
     }
 
     /// Returns the attempt's node, if this session owns it. A node of an earlier session counts as
-    /// gone. Fails if the session is over, such as by a raise of the token floor before the node was
-    /// made.
-    pub(crate) fn own(&self, path: String, stat: &Stat) -> Result<Option<Node>> {
+    /// gone. Fails if the session is over, such as by a raise of the token floor.
+    pub(crate) fn node_of(&self, path: String, stat: &Stat) -> Result<Option<Node>> {
         let above = self.above("acquire")?;
         if stat.ephemeral_owner != self.id {
             return Ok(None);
@@ -131,7 +131,7 @@ impl Session {
     ///
     /// The `sync` makes it the newest one: after a raise, a server that lags would give the old
     /// floor to the session that follows the one that the raise has ended.
-    pub(crate) async fn read_floor(&self) -> Result<Told> {
+    pub(crate) async fn read_floor(&self) -> Result<Event> {
         let path = &path::floor(&self.config.prefix);
         loop {
             let exchange = self.begin()?;
@@ -160,13 +160,13 @@ impl Session {
     /// Returns the state of a node; `None` if it does not exist.
     pub(crate) async fn stat(&self, path: &str) -> Result<Option<Stat>> {
         let stat = |exchange: Arc<Exchange>| async move { exchange.stat(path).await };
-        Ok(self.read("exists", Turn::First, stat).await?.flatten())
+        Ok(self.read("exists", Lane::First, stat).await?.flatten())
     }
 
     /// Returns the data of a node; `None` if it does not exist.
-    pub(crate) async fn data(&self, path: &str, turn: Turn) -> Result<Option<Vec<u8>>> {
+    pub(crate) async fn data(&self, path: &str, lane: Lane) -> Result<Option<Vec<u8>>> {
         let data = |exchange: Arc<Exchange>| async move { Ok(exchange.data(path).await?.0) };
-        self.read("read", turn, data).await
+        self.read("read", lane, data).await
     }
 
     /// Writes a note into an attempt's node. Returns whether the node is still there.
@@ -225,9 +225,9 @@ impl Session {
         op: &'static str,
         path: &str,
         mode: CreateMode,
-        turn: Turn,
+        lane: Lane,
     ) -> Result<()> {
-        let exchange = self.begin_in_turn(turn).await?;
+        let exchange = self.begin_in(lane).await?;
         match exchange.mkdir(path, &mode.with_acls(self.config.access.acls())).await {
             Ok(()) => Ok(()),
             Err(error) => self.again(op, error).await,

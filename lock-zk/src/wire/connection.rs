@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use zookeeper_client::{Client, Error as ZkError};
 
-use crate::wire::{probe, route::Route};
+use crate::wire::{questions, route::Route};
 
 /// Opens a session at any of the hosts.
 ///
@@ -19,7 +19,7 @@ pub(crate) async fn connect(
     route: Arc<Route>,
     ttl: Duration,
 ) -> Result<(Client, Option<String>), ZkError> {
-    let silent = probe::silent(&route).await;
+    let silent = questions::silent(&route).await;
     let (connector, login) = route.connector(ttl, silent.is_none());
     let client = connector.connect(&route.ensemble(ttl, &silent.unwrap_or_default())).await?;
     Ok((client, login))

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Mutex};
 
-use lock_core::{Result, Secret, User, keep::poison::lock};
+use lock_core::{Instant, Result, Secret, User, keep::poison::lock};
 
 /// ZooKeeper's scheme for a user and a password.
 pub(crate) const SCHEME: &str = "digest";
@@ -16,6 +16,12 @@ pub(crate) struct Login {
     secret: Secret,
     /// As ZooKeeper takes them, the newest last.
     known: Mutex<Vec<String>>,
+}
+
+/// The newest login of a session, and when the session logged in anew.
+pub(crate) struct Newest {
+    pub(crate) login: Option<String>,
+    pub(crate) since: Option<Instant>,
 }
 
 impl Login {

@@ -3,14 +3,14 @@
 
 pub(crate) mod connection;
 pub(crate) mod dial;
+pub(crate) mod lanes;
 pub(crate) mod login;
 pub(crate) mod nodelay;
 pub(crate) mod own_client;
-mod peer;
-pub(crate) mod probe;
+pub(crate) mod questions;
 pub(crate) mod requests;
 pub(crate) mod route;
+mod same_process;
 pub(crate) mod tls_error;
 mod tunnel;
-pub(crate) mod turns;
 pub(crate) mod watches;

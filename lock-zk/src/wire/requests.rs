@@ -14,7 +14,7 @@ use zookeeper_client::{
 use crate::{
     error,
     session::deadline::Deadline,
-    wire::watches::{Told, Watch, Watched, Watches},
+    wire::watches::{Event, Watch, Watched, Watches},
 };
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
@@ -25,8 +25,8 @@ pub(crate) struct Exchange {
     /// When the requests are sent, at the earliest.
     pub(crate) sent: Instant,
     watches: Watches,
-    /// The place of an acquire or a look among the requests in flight.
-    _turn: Option<OwnedSemaphorePermit>,
+    /// The slot of an acquire or a look among the requests in flight.
+    _slot: Option<OwnedSemaphorePermit>,
 }
 
 pub(crate) type Answer<T> = Result<T, ZkError>;
@@ -38,9 +38,9 @@ impl Exchange {
         client: Client,
         sent: Instant,
         watches: Watches,
-        turn: Option<OwnedSemaphorePermit>,
+        slot: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        Self { deadline, client, sent, watches, _turn: turn }
+        Self { deadline, client, sent, watches, _slot: slot }
     }
 
     fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
@@ -157,11 +157,11 @@ impl Exchange {
     }
 
     /// Watches a node, which may not exist, as long as the session lives: also without room.
-    pub(crate) fn watch_always(&self, path: &str) -> impl Future<Output = Answer<Told>> + Send {
+    pub(crate) fn watch_always(&self, path: &str) -> impl Future<Output = Answer<Event>> + Send {
         let watched = self.read(self.client.check_and_watch_stat(path));
         async move {
             let (_, watcher) = watched.await?;
-            Ok(Told::new(async move { watcher.changed().await.event_type }))
+            Ok(Event::new(async move { watcher.changed().await.event_type }))
         }
     }
 
@@ -194,7 +194,7 @@ impl Exchange {
     }
 
     /// A write that changes nothing: it asks the leader and a majority whether a node exists.
-    pub(crate) fn confirm(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
+    pub(crate) fn ask_leader(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
         let mut multi = self.client.new_multi_writer();
         let added = multi.add_check_version(path, -1);
         let commit = self.commit(multi);

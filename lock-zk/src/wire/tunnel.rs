@@ -6,9 +6,10 @@
 //!
 //! Other programs on this machine can reach that port, too. The tunnel has the client's
 //! certificate, so it serves this process only: before it dials, it looks for the other end of the
-//! connection among this process's own descriptors (see `peer.rs`). A few of these searches run at a
-//! time, and what comes meanwhile waits unaccepted: a flood of strangers takes no memory. And the port stays taken while
-//! a client of the crate may still dial it: another program that took it would be sent the login.
+//! connection among this process's own descriptors (see `same_process.rs`). A few of these searches
+//! run at a time, and what comes meanwhile waits unaccepted: a flood of strangers takes no memory.
+//! And the port stays taken while a client of the crate may still dial it: another program that took
+//! it would be sent the login.
 
 use std::{
     fmt, io,
@@ -27,7 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::wire::{
     dial::{Dialer, Stream},
-    peer,
+    same_process,
     tls_error::explained,
 };
 
@@ -69,7 +70,7 @@ struct Strangers(Mutex<(u64, Option<Instant>)>);
 impl Tunnel {
     /// Opens a tunnel; its tasks run in the current runtime.
     pub(crate) async fn open(host: String, dialer: Dialer) -> io::Result<Self> {
-        peer::check()?;
+        same_process::check()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let (addr, end) = (listener.local_addr()?, CancellationToken::new());
         let (failure, strangers) = (Mutex::default(), Strangers::default());
@@ -138,7 +139,7 @@ impl Route {
         from: SocketAddr,
         check: OwnedSemaphorePermit,
     ) -> io::Result<()> {
-        let is_own = peer::is_own(from, stream.local_addr()?).await;
+        let is_own = same_process::is_own(from, stream.local_addr()?).await;
         drop(check);
         if !is_own {
             drop(stream);

@@ -56,7 +56,7 @@ pub(crate) struct Watch(pub(super) Option<(OneshotWatcher, OwnedSemaphorePermit)
 /// server's order, but the tasks run in any order: a task that sees one event asks here whether
 /// another one came before it.
 #[derive(Clone)]
-pub(crate) struct Told {
+pub(crate) struct Event {
     event: Shared<BoxFuture<'static, EventType>>,
     /// `Shared` says *not yet* while another task polls it.
     one_asks: Arc<Mutex<()>>,
@@ -84,13 +84,13 @@ impl Watches {
     }
 }
 
-impl Told {
+impl Event {
     pub(super) fn new(event: impl Future<Output = EventType> + Send + 'static) -> Self {
         Self { event: event.boxed().shared(), one_asks: Arc::default() }
     }
 
     /// Waits for the event.
-    pub(crate) async fn event(mut self) -> EventType {
+    pub(crate) async fn wait(mut self) -> EventType {
         poll_fn(|cx| {
             let _alone = lock(&self.one_asks);
             self.event.poll_unpin(cx)
@@ -105,16 +105,16 @@ impl Told {
     }
 }
 
-impl std::fmt::Debug for Told {
+impl std::fmt::Debug for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Told").finish_non_exhaustive()
+        f.debug_struct("Event").finish_non_exhaustive()
     }
 }
 
 impl Watch {
     /// Lets several tasks see the event.
-    pub(crate) fn told(self) -> Told {
-        Told::new(self.changed())
+    pub(crate) fn into_event(self) -> Event {
+        Event::new(self.changed())
     }
 
     /// Whether there was room.

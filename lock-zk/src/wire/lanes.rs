@@ -1,8 +1,8 @@
 //! How many requests of a session are in flight at a time, and which go first.
 //!
 //! A server answers a session in order, so a request waits for all that were sent before. Requests
-//! that can come in bursts take a turn first, in order and in this process. Renewals, releases and
-//! revokes take none.
+//! that can come in bursts wait in a lane first, in order and in this process. Renewals, releases
+//! and revokes do not.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const LOOKS: usize = 64;
 
 /// The purpose of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Turn {
+pub(crate) enum Lane {
     /// Goes before all others.
     First,
     Acquire,
@@ -25,25 +25,25 @@ pub(crate) enum Turn {
     Look,
 }
 
-/// The turns of a session.
+/// The lanes of a session.
 #[derive(Debug)]
-pub(crate) struct Turns([Arc<Semaphore>; 3]);
+pub(crate) struct Lanes([Arc<Semaphore>; 3]);
 
-impl Turns {
+impl Lanes {
     pub(crate) fn new() -> Self {
         Self([ACQUIRES, TRIES, LOOKS].map(|count| Arc::new(Semaphore::new(count))))
     }
 
-    /// Waits for a turn, which lasts until it is dropped. `Turn::First` needs none.
-    pub(crate) async fn take(&self, turn: Turn) -> Option<OwnedSemaphorePermit> {
+    /// Waits for a slot, which is taken until it is dropped. `Lane::First` needs none.
+    pub(crate) async fn enter(&self, lane: Lane) -> Option<OwnedSemaphorePermit> {
         let Self([acquires, tries, looks]) = self;
-        let turns = match turn {
-            Turn::First => return None,
-            Turn::Acquire => acquires,
-            Turn::Try => tries,
-            Turn::Look => looks,
+        let slots = match lane {
+            Lane::First => return None,
+            Lane::Acquire => acquires,
+            Lane::Try => tries,
+            Lane::Look => looks,
         };
         // They are never closed.
-        turns.clone().acquire_owned().await.ok()
+        slots.clone().acquire_owned().await.ok()
     }
 }
