@@ -267,7 +267,7 @@ mod tests {
             ("postgres://h?ttl=1", "ttl"),
             ("postgres://h?tls=no", "off, verify, prefer"),
             ("postgres://h?ca=x", "tls=verify"),
-            ("postgres://h?server_name=i", "it needs tls=verify"),
+            ("postgres://h?tls=verify&server_name=i", "/etc/hosts"),
             ("postgres://h?connect_timeout=1ms", "100ms to 1m"),
             ("oracle://h", "sqlite:PATH"),
         ] {

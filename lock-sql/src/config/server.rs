@@ -122,12 +122,15 @@ impl Server {
     ///
     /// [`Error::InvalidOption`].
     pub(crate) fn check(&self, default_port: u16) -> Result<()> {
-        self.tls.check()?;
-        self.timeouts.check()?;
         let invalid = |option: &str, value: String, allowed: &str| {
             let (option, allowed) = (option.to_owned(), allowed.to_owned());
             Err(Error::InvalidOption { option, value, allowed })
         };
+        if let Some(name) = &self.tls.server_name {
+            return invalid("server_name", name.clone(), HOST_ONLY);
+        }
+        self.tls.check()?;
+        self.timeouts.check()?;
         if self.database.is_none() && self.user.as_ref().is_some_and(User::can_change) {
             return invalid("database", "none".to_owned(), NAMED);
         }
@@ -135,22 +138,7 @@ impl Server {
         if addresses.is_empty() || addresses.len() > 1 && self.failover.is_none() {
             return invalid("hosts", self.hosts.join(","), MANAGED);
         }
-        let Some(name) = &self.tls.server_name else { return Ok(()) };
-        #[cfg(any(feature = "mysql", feature = "postgres"))]
-        lock_core::keep::tls::server_name(&self.tls, name)?;
-        match addresses.iter().any(|(host, _)| host.starts_with('/')) {
-            true => invalid("server_name", name.clone(), "none for a directory of sockets"),
-            false => Ok(()),
-        }
-    }
-
-    /// The name that the certificate must have, without the brackets of IPv6, unless it is this
-    /// host.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) fn other_name(&self, host: &str) -> Option<String> {
-        let name = lock_core::keep::tls::server_name(&self.tls, host).ok()?.to_str().into_owned();
-        let is_given = self.tls.server_name.is_some();
-        (is_given && !name.eq_ignore_ascii_case(host)).then_some(name)
+        Ok(())
     }
 
     /// The hosts, without the brackets of IPv6, and their ports.
@@ -176,6 +164,10 @@ const MANAGED: &str = "expected one host. Several hosts need failover=managed: a
 
 const NAMED: &str = "a name: without one the user's own may count, and with user_file or user_env \
      another user would have other locks";
+
+/// The client library checks a certificate for the host that it connects to, and for no other name.
+const HOST_ONLY: &str = "none on PostgreSQL and MySQL: name the host as in the certificate, and let DNS or the hosts \
+     file (/etc/hosts) lead this name to the server";
 
 /// The mode that both servers' own clients have.
 fn prefer() -> Tls {
@@ -237,24 +229,12 @@ mod tests {
         assert_eq!(Server::new("10.0.0.1", 7).open_login(), None, "no password");
     }
 
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     #[test]
-    fn only_another_name_than_the_host_counts_as_one() {
-        let named =
-            |host: &str, name: &str| Server::new(host, 7).tls(Tls::verify().server_name(name));
-        for (host, name, other) in [
-            ("10.0.0.1", "db.example", Some("db.example")),
-            ("::1", "[::2]", Some("::2")),
-            ("::1", "[::1]", None),
-            ("db.example", "DB.example", None),
-        ] {
-            named(host, name).check(7).unwrap();
-            assert_eq!(named(host, name).other_name(host).as_deref(), other, "{host} {name}");
-        }
-        assert_eq!(Server::new("a", 7).tls(Tls::verify()).other_name("a"), None);
-        for (host, name) in [("a", "a b"), ("a", ""), ("/run/pg", "a")] {
-            let error = named("a", name).hosts([host]).check(7).unwrap_err();
-            assert!(error.to_string().contains("server_name"), "{error}");
+    fn another_name_in_the_certificate_is_refused_with_advice() {
+        for tls in [Tls::verify(), Tls::default()] {
+            let server = Server::new("10.0.0.1", 7).tls(tls.server_name("db.example"));
+            let error = server.check(7).unwrap_err().to_string();
+            assert!(error.contains("server_name") && error.contains("/etc/hosts"), "{error}");
         }
     }
 

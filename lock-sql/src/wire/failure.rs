@@ -33,17 +33,6 @@ impl Failure {
         }
     }
 
-    /// Why there are no options to connect with.
-    pub(crate) fn no_options(why: Error) -> Self {
-        match why {
-            Error::Closed { .. } => Self::Closed,
-            Error::Unavailable { source, .. } => {
-                Self::Down(sqlx::Error::Io(io::Error::other(source)))
-            }
-            why => Self::Barred(why),
-        }
-    }
-
     /// There is no server that takes writes; there may be one soon.
     pub(crate) fn down(why: &str) -> Self {
         Self::Down(sqlx::Error::Io(io::Error::other(why.to_owned())))

@@ -15,8 +15,7 @@ use crate::{
         limit::Limit,
         link::Link,
         logins::Logins,
-        own_client::{Route, Way},
-        unseen::Unseen,
+        own_client::Way,
         verdict::Origin,
     },
 };
@@ -26,11 +25,7 @@ pub(crate) struct Host<C: Link> {
     /// Its name and port, for people.
     name: Arc<str>,
     way: Way<C>,
-    /// `None` if connections go straight to the host.
-    route: Option<Route<C>>,
     logins: Arc<Logins<C::Options>>,
-    /// Failures on the route that the client library does not see.
-    unseen: Unseen,
 }
 
 /// A host that takes writes.
@@ -41,31 +36,14 @@ pub(super) struct Probe<C> {
 
 impl<C: Link> Clone for Host<C> {
     fn clone(&self) -> Self {
-        let Self { name, way, route, logins, unseen } = self;
-        let (way, route, unseen) = (way.clone(), route.clone(), unseen.clone());
-        Self { name: name.clone(), way, route, logins: logins.clone(), unseen }
+        let Self { name, way, logins } = self;
+        Self { name: name.clone(), way: way.clone(), logins: logins.clone() }
     }
 }
 
 impl<C: Link> Host<C> {
     pub(crate) fn new(name: &str, way: Way<C>) -> Self {
-        let (logins, unseen) = (Arc::default(), Unseen::default());
-        Self { name: name.into(), way, route: None, logins, unseen }
-    }
-
-    /// Leads connections along a route, on which the client library does not see these failures.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(super) fn along(mut self, route: Route<C>, unseen: Unseen) -> Self {
-        (self.route, self.unseen) = (Some(route), unseen);
-        self
-    }
-
-    /// The options of a connection along the route.
-    fn routed(&self, options: &C::Options) -> Result<C::Options, Failure> {
-        match &self.route {
-            Some(route) => route(options.clone()).map_err(Failure::no_options),
-            None => Ok(options.clone()),
-        }
+        Self { name: name.into(), way, logins: Arc::default() }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -100,25 +78,23 @@ impl<C: Link> Host<C> {
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::no_options)?;
+        let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::Barred)?;
         let refused = |why| Failure::Barred(refused_before(C::DIALECT, why));
         let list = login.options().map_err(refused)?;
         let leaves_time = matches!(list.as_slice(), [first, _, _] if login.is_current(first));
         let mut part = leaves_time.then(|| limit.half());
         let mut last = Failure::down("no login to try");
         for options in list {
-            let before = self.unseen.count();
-            let routed = self.routed(&options)?;
             let connected = match part.take() {
-                Some(part) => Clock::Boot.timeout(part, connect(routed)).await,
-                None => Some(connect(routed).await),
+                Some(part) => Clock::Boot.timeout(part, connect(options.clone())).await,
+                None => Some(connect(options.clone()).await),
             };
             last = match connected {
                 Some(Ok(connected)) => {
                     login.accepted(&options);
                     return Ok(connected);
                 }
-                Some(Err(failure)) => self.unseen.cause(before, failure),
+                Some(Err(failure)) => failure,
                 None => {
                     login.unanswered(limit.whole());
                     continue;
@@ -145,14 +121,10 @@ impl<C: Link> Host<C> {
         self.login(limit, |options| async move { C::make(&options).await }).await
     }
 
-    /// The options that the host accepted last, for a connection along the route.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`login`](Self::login), if there is no route now.
+    /// The options that the host accepted last.
     #[cfg(feature = "postgres")]
-    pub(super) fn accepted(&self) -> Result<Option<C::Options>, Failure> {
-        self.logins.last_accepted().map(|options| self.routed(&options)).transpose()
+    pub(super) fn accepted(&self) -> Option<C::Options> {
+        self.logins.last_accepted()
     }
 
     /// Makes a connection and ends it. Returns the options that the host accepts.

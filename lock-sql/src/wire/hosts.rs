@@ -136,7 +136,7 @@ impl<C: Link> Hosts<C> {
                 self.primary().ok_or_else(|| Failure::down("no host takes writes"))?
             }
         };
-        if first && let Some(options) = host.accepted()? {
+        if first && let Some(options) = host.accepted() {
             return Ok((options, moves));
         }
         let options = host.check(self.connect_limit(limit)).await;

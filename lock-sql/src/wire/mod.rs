@@ -19,8 +19,6 @@ pub(crate) mod own_client;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-mod relay;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod remote;
 mod run;
 pub(crate) mod script;
@@ -31,5 +29,4 @@ pub(crate) mod sqlite;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod tls_error;
 pub(crate) mod turns;
-mod unseen;
 mod verdict;

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, sync::Arc};
 
 use lock_core::{Encryption, Error, Secret, User, keep::errors::denied};
 use sqlx::{
@@ -18,7 +18,7 @@ use crate::{
         hosts::Hosts,
         link::Link,
         own_client,
-        remote::{Relayed, Remote, Texts, hosts, set},
+        remote::{Remote, Texts, hosts, set},
     },
 };
 
@@ -63,7 +63,7 @@ impl MySql {
     /// [`Error::InvalidOption`] for a configuration that cannot work.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
         let database = server.database.as_deref().unwrap_or_default();
-        let hosts = hosts(server, PORT, options, through)?;
+        let hosts = hosts(server, PORT, options)?;
         Ok(Self::by(Some(format!("{}/{database}", server.hosts.join(","))), hosts))
     }
 
@@ -86,7 +86,7 @@ impl MySql {
             Some(socket) => socket.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
-        let hosts = Relayed::none(Hosts::one(own_client::way(pool, of_locks)));
+        let hosts = Arc::new(Hosts::one(own_client::way(pool, of_locks)));
         Ok(Self::by(Some(format!("{server}/{database}")), hosts))
     }
 }
@@ -182,10 +182,6 @@ fn options(server: &Server, host: &str, port: u16) -> Result<MySqlConnectOptions
         _ => MySqlSslMode::VerifyIdentity,
     });
     Ok(options.disable_statement_logging())
-}
-
-fn through(options: MySqlConnectOptions, name: &str, socket: &Path) -> MySqlConnectOptions {
-    options.host(name).socket(socket)
 }
 
 #[cfg(test)]

@@ -11,11 +11,6 @@ use crate::layout::dialect::Dialect;
 /// Fails if the password cannot be read.
 pub(crate) type Way<C> = Arc<dyn Fn() -> Result<<C as Connection>::Options> + Send + Sync>;
 
-/// Changes the options of a new connection to those of the way that it takes to the server. Apart
-/// from [`Way`], since the way is no part of a login.
-pub(crate) type Route<C> =
-    Arc<dyn Fn(<C as Connection>::Options) -> Result<<C as Connection>::Options> + Send + Sync>;
-
 /// A pool of the caller's: a `&sqlx::SqlitePool`, `&MySqlPool` or `&PgPool`. `Debug` does not show
 /// the password.
 ///

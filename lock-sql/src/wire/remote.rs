@@ -1,10 +1,10 @@
 //! A client's connections to a server, of either kind.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lock_core::{Attempt, Encryption, Error, Instant, Pem, Result, Tls, keep::tls::client_config};
-use tokio::{sync::Notify, time::timeout};
+use tokio::sync::Notify;
 
 use crate::{
     config::server::Server,
@@ -14,12 +14,10 @@ use crate::{
         database::{Answer, Database},
         host::Host,
         hosts::Hosts,
-        limit::{GOODBYE, Limit},
+        limit::Limit,
         link::Link,
-        own_client::{Route, Way},
-        relay::Relay,
+        own_client::Way,
         turns::{SEATS, Turn, Turns},
-        unseen::Unseen,
     },
 };
 #[cfg(feature = "postgres")]
@@ -31,20 +29,17 @@ pub(crate) struct Remote<C: Link> {
     address: Option<String>,
     turns: Turns,
     connections: Arc<Connections<C>>,
-    relays: Vec<Arc<Relay>>,
     #[cfg(feature = "postgres")]
     pub(super) pushes: Option<Pushes>,
 }
 
 impl<C: Link> Remote<C> {
     /// Sends nothing yet.
-    pub(super) fn by(address: Option<String>, relayed: Relayed<C>) -> Self {
-        let Relayed { hosts, relays } = relayed;
+    pub(super) fn by(address: Option<String>, hosts: Arc<Hosts<C>>) -> Self {
         Self {
             address,
             turns: Turns::new(SEATS),
             connections: Connections::new(hosts, SEATS),
-            relays,
             #[cfg(feature = "postgres")]
             pushes: None,
         }
@@ -85,7 +80,6 @@ impl<C: Link> Database for Remote<C> {
     fn refuse(&self) {
         self.turns.close();
         self.connections.refuse();
-        self.relays.iter().for_each(|relay| relay.close());
         #[cfg(feature = "postgres")]
         if let Some(task) = self.pushes.as_ref().and_then(|pushes| pushes.task.get()) {
             task.abort();
@@ -94,13 +88,6 @@ impl<C: Link> Database for Remote<C> {
 
     async fn quit(&self) {
         self.connections.quit().await;
-        let passed = async {
-            for relay in &self.relays {
-                relay.ended().await;
-            }
-        };
-        // The last words to the server, if the runtime ends after this.
-        let _ = timeout(GOODBYE, passed).await;
     }
 
     fn known_as(&self) -> Option<&str> {
@@ -127,22 +114,8 @@ impl<C: Link> Drop for Remote<C> {
     }
 }
 
-/// The hosts of a database, and the relays that some of them need.
-pub(super) struct Relayed<C: Link> {
-    pub(super) hosts: Arc<Hosts<C>>,
-    relays: Vec<Arc<Relay>>,
-}
-
-impl<C: Link> Relayed<C> {
-    /// Hosts that need none.
-    pub(super) fn none(hosts: Hosts<C>) -> Self {
-        Self { hosts: Arc::new(hosts), relays: Vec::new() }
-    }
-}
-
 /// The hosts of a server, each with the options that a function makes for it. The function is called
-/// for each connection, since the password and the certificates may be new ones. `through` changes
-/// them to those of a socket, and of a certificate with this name.
+/// for each connection, since the password and the certificates may be new ones.
 ///
 /// # Errors
 ///
@@ -151,29 +124,19 @@ pub(super) fn hosts<C: Link>(
     server: &Server,
     default_port: u16,
     options: fn(&Server, &str, u16) -> Result<C::Options>,
-    through: fn(C::Options, &str, &Path) -> C::Options,
-) -> Result<Relayed<C>> {
+) -> Result<Arc<Hosts<C>>> {
     server.check(default_port)?;
     if server.tls.mode == Encryption::Verify {
         // Says better than the client library what is wrong with the files.
         client_config(&server.tls)?;
     }
-    let mut relays = Vec::new();
     let host = |(name, port): (String, u16)| {
         let (shown, server) = (format!("{name}:{port}"), server.clone());
-        let (other, to) = (server.other_name(&name), name.clone());
         let way: Way<C> = Arc::new(move || options(&server, &name, port));
-        let host = Host::new(&shown, way);
-        let Some(other) = other else { return host };
-        let unseen = Unseen::default();
-        let relay = Arc::new(Relay::new(C::DIALECT, to, port, unseen.clone()));
-        relays.push(relay.clone());
-        let route: Route<C> =
-            Arc::new(move |options| Ok(through(options, &other, &relay.socket()?)));
-        host.along(route, unseen)
+        Host::new(&shown, way)
     };
     let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
-    Ok(Relayed { hosts: Arc::new(Hosts::several(hosts, server.timeouts)), relays })
+    Ok(Arc::new(Hosts::several(hosts, server.timeouts)))
 }
 
 /// The texts of certificates and of a key.

@@ -70,7 +70,8 @@ fn wrong(bad: &Bad) -> &'static str {
             "names no host: it needs a subjectAltName, since its subject does not count"
         }
         Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
-            "is for another host name: name the host as in the certificate, or option server_name"
+            "is for another host name: name the host as in the certificate (DNS or /etc/hosts leads \
+             there)"
         }
         Bad::BadSignature => "is not signed by the authority that it names: option ca",
         Bad::Revoked => "was revoked",

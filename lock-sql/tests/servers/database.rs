@@ -78,12 +78,6 @@ impl Database {
         Server::kill(self);
     }
 
-    /// Stops the server. No other test gets it.
-    pub fn stop(&self) {
-        self.spoil();
-        Server::stop(self);
-    }
-
     /// The lines of the log since the test has the server.
     pub fn log(&self) -> String {
         let log = Server::log(self);

@@ -26,7 +26,6 @@ mod replies;
 mod restored;
 mod rights;
 mod rotation;
-mod server_name;
 mod session;
 mod sizes;
 mod stall;

@@ -5,7 +5,6 @@ mod fitness;
 pub(crate) mod pushes;
 
 use std::{
-    path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -33,7 +32,7 @@ use crate::{
         limit::Limit,
         link::Link,
         own_client,
-        remote::{Relayed, Remote, Texts, hosts, set},
+        remote::{Remote, Texts, hosts, set},
         script::OBSERVERS,
         verdict::Origin,
     },
@@ -62,18 +61,16 @@ impl Postgres {
     ///
     /// [`Error::InvalidOption`] for a configuration that cannot work.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
-        let hosts = hosts(server, PORT, options, through)?;
-        Ok(Self::with_pushes(hosts))
+        Ok(Self::with_pushes(hosts(server, PORT, options)?))
     }
 
     /// Uses a pool's options. Sends nothing yet.
     pub(crate) fn of_pool(pool: &PgPool) -> Self {
-        Self::with_pushes(Relayed::none(Hosts::one(own_client::way(pool, of_locks))))
+        Self::with_pushes(Arc::new(Hosts::one(own_client::way(pool, of_locks))))
     }
 
-    fn with_pushes(relayed: Relayed<PgConnection>) -> Self {
-        let hosts = relayed.hosts.clone();
-        let mut remote = Self::by(None, relayed);
+    fn with_pushes(hosts: Arc<Hosts<PgConnection>>) -> Self {
+        let mut remote = Self::by(None, hosts.clone());
         remote.pushes = Some(Pushes { hosts, broken: Arc::default(), task: OnceLock::new() });
         remote
     }
@@ -148,11 +145,6 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
         _ => PgSslMode::VerifyFull,
     });
     Ok(options.disable_statement_logging())
-}
-
-/// The library adds the name of the file.
-fn through(options: PgConnectOptions, name: &str, socket: &Path) -> PgConnectOptions {
-    options.host(name).socket(socket.parent().unwrap_or(socket))
 }
 
 /// Makes the connection by which pushes come, one per client, and listens to them. `limit` counts
