@@ -38,10 +38,6 @@ pub(crate) enum Refusal {
     NoDatabase,
     /// A table is missing.
     NoTable,
-    /// A column is missing.
-    NoColumn,
-    /// The column is there already.
-    SameColumn,
     Else,
 }
 
@@ -62,8 +58,6 @@ impl Refusal {
             10 => Self::Ended,
             3 | 8 | 14 | 23 => Self::Denied,
             1 if message.contains("no such table") => Self::NoTable,
-            1 if message.contains("no such column") => Self::NoColumn,
-            1 if message.contains("has no column named") => Self::NoColumn,
             _ => Self::Else,
         }
     }
@@ -77,8 +71,6 @@ impl Refusal {
             "3D000" => Self::NoDatabase,
             "3F000" | "42501" => Self::Denied,
             "42P01" => Self::NoTable,
-            "42703" => Self::NoColumn,
-            "42701" => Self::SameColumn,
             code => match code.get(..2) {
                 Some("08") => Self::Ended,
                 Some("28") => Self::Denied,
@@ -100,8 +92,6 @@ impl Refusal {
             1044 | 1130 | 1142 | 1143 | 1227 | 1251 | 1524 => Self::Denied,
             number if MYSQL_LOGINS.contains(&number) => Self::Denied,
             1146 => Self::NoTable,
-            1054 => Self::NoColumn,
-            1060 => Self::SameColumn,
             _ => Self::Else,
         }
     }
@@ -248,22 +238,7 @@ pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(is_passing)
 }
 
-/// Whether the column `granted` is missing, and no other one.
-pub(crate) fn is_undated(dialect: Dialect, error: &sqlx::Error) -> bool {
-    let is_undated = |said: &dyn DatabaseError| {
-        Refusal::of(dialect, said) == Refusal::NoColumn && said.message().contains("granted")
-    };
-    error.as_database_error().is_some_and(is_undated)
-}
-
-/// Whether the connection with this error must not be used again: a new one may lead to another
-/// server, and adds the column that a file lacks.
-pub(crate) fn is_spent(dialect: Dialect, error: &sqlx::Error) -> bool {
-    let lacks = dialect == Dialect::Sqlite && is_undated(dialect, error);
-    lacks || is_read_only(dialect, error)
-}
-
-/// Whether the server takes no writes.
+/// Whether the server takes no writes. A new connection may lead to another one.
 pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
 }
@@ -324,7 +299,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table() {
-        use Refusal::{Denied, Else, Ended, NoColumn, NoDatabase, NoTable, Passing, ReadOnly};
+        use Refusal::{Denied, Else, Ended, NoDatabase, NoTable, Passing, ReadOnly};
         let sqlite: [(&[i32], _); 4] = [
             (&[5, 517, 6, 7, 13, 15], Passing),
             (&[10, 522], Ended),
@@ -337,8 +312,6 @@ mod tests {
                 .for_each(|code| assert_eq!(Refusal::of_sqlite(*code, ""), expected, "{code}"));
         }
         assert_eq!(Refusal::of_sqlite(1, "no such table: x"), NoTable);
-        assert_eq!(Refusal::of_sqlite(1, "no such column: x"), NoColumn);
-        assert_eq!(Refusal::of_sqlite(1, "table x has no column named y"), NoColumn);
         let postgres: [(&[&str], _); 7] = [
             (&["40001", "40P01", "53100", "53200", "53300", "55000", "57P03", "57P05"], Passing),
             (&["25006"], ReadOnly),

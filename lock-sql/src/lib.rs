@@ -161,10 +161,7 @@
 //!
 //! `granted` is when the lock was granted, for operators. A lock that is granted at once has it
 //! from its first request. The client of an attempt that has waited writes it once the lock has
-//! been held for 250 ms, in a request of its own that no caller waits for. A client that finds no
-//! such column goes on without it, and looks for it every 5 to 10 s. It is added on SQLite by the
-//! next connection to the file, on PostgreSQL by a client whose user may, and on MySQL by the
-//! statements of [`schema`] alone.
+//! been held for 250 ms, in a request of its own that no caller waits for.
 //!
 //! Counters are shared, and a name keeps its counter if all its rows are deleted. Expired rows that
 //! were not removed are swept every minute with a renewal of any client. That reads the whole

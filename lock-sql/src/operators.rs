@@ -71,7 +71,8 @@ impl Session {
     async fn is_replica(&self) -> bool {
         self.dialect() == Dialect::MySql
             && self
-                .run(Rank::Ask, Script::replication, LIMIT)
+                .database
+                .run(Rank::Ask, &self.script().replication(), LIMIT)
                 .await
                 .is_ok_and(|(_, rows)| rows.foreign > 0)
     }

@@ -20,7 +20,7 @@ use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Row},
     session::Session,
-    wire::{failure::Failure, script::Script, turns::Rank},
+    wire::{failure::Failure, turns::Rank},
 };
 
 /// How long one look waits for its answer.
@@ -89,8 +89,8 @@ impl Observer {
             let closed = || error::closed(self.dialect);
             let session = self.session.upgrade().ok_or_else(closed)?;
             let Known { token, version, .. } = self.known;
-            let observe = |script: Script| script.observe(&self.name, token, version);
-            let answer = session.run(Rank::Ask, observe, LIMIT).await;
+            let observe = session.script().observe(&self.name, token, version);
+            let answer = session.database.run(Rank::Ask, &observe, LIMIT).await;
             drop(session);
             match answer {
                 Ok((_, rows)) => return Ok(self.known.looked(rows.entries)),

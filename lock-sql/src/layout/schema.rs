@@ -6,14 +6,6 @@ use crate::layout::dialect::Dialect;
 /// it as its counter.
 pub(crate) const FLOOR: i64 = -1;
 
-/// Whether the tables have the column `granted`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Grants {
-    Dated,
-    /// An earlier version made the tables, and they are not altered yet.
-    Undated,
-}
-
 /// Returns the statements that create the locks' tables, for a database whose user may not create
 /// tables. Run them once as a user with that right, and give the locks' user `SELECT`, `INSERT`,
 /// `UPDATE` and `DELETE`. Running them again does nothing.
@@ -25,13 +17,8 @@ pub(crate) enum Grants {
 /// println!("{}", schema(Dialect::Postgres));
 /// ```
 pub fn schema(dialect: Dialect) -> String {
-    tables(dialect) + &granted(dialect)
-}
-
-/// The statements that create missing tables. Clients that find no tables run them at the same
-/// time, also while other clients use the tables already. So no statement locks a whole table that
-/// is there.
-pub(crate) fn tables(dialect: Dialect) -> String {
+    // Clients that find no tables run this at the same time, also while other clients use the
+    // tables already. So no statement locks a whole table that is there.
     let (bytes, text, integer, end) = match dialect {
         Dialect::Sqlite => ("BLOB", "BLOB", "INTEGER", " WITHOUT ROWID"),
         Dialect::MySql => ("VARBINARY(512)", "LONGBLOB", "BIGINT", " ENGINE=InnoDB"),
@@ -79,44 +66,6 @@ CREATE TABLE IF NOT EXISTS distlock_v1_values (
         );
     }
     sql + &fill(dialect)
-}
-
-/// Adds the column `granted` to tables that an earlier version made, unless they have it. SQLite
-/// has no such statement: see [`add_granted`]. It waits only briefly for a long transaction, since
-/// all clients wait behind it meanwhile.
-fn granted(dialect: Dialect) -> String {
-    let add = "ALTER TABLE distlock_v1_entries ADD COLUMN";
-    match dialect {
-        Dialect::Sqlite => String::new(),
-        Dialect::Postgres => format!(
-            "SET lock_timeout = '200ms';\n{add} IF NOT EXISTS granted BIGINT;\nRESET lock_timeout;\n"
-        ),
-        // MariaDB has IF NOT EXISTS here, MySQL has not. MySQL's shortest timeout is 1 s.
-        Dialect::MySql => format!(
-            "SET @distlock_wait = @@lock_wait_timeout;
-SET SESSION lock_wait_timeout = 1;
-SET @distlock = IF(EXISTS (SELECT 1 FROM information_schema.columns
-  WHERE table_schema = DATABASE() AND table_name = 'distlock_v1_entries' AND column_name = 'granted'),
-  'DO 0', '{add} granted BIGINT');
-PREPARE distlock FROM @distlock;
-EXECUTE distlock;
-DEALLOCATE PREPARE distlock;
-SET SESSION lock_wait_timeout = @distlock_wait;
-"
-        ),
-    }
-}
-
-/// Adds the column `granted`, which clients of earlier versions neither read nor write. `None` on
-/// MySQL: all clients would wait, for 1 s at least, behind a statement that waits for a long
-/// transaction.
-pub(crate) fn add_granted(dialect: Dialect) -> Option<String> {
-    let add = "ALTER TABLE distlock_v1_entries ADD COLUMN granted";
-    match dialect {
-        Dialect::Sqlite => Some(format!("{add} INTEGER;")),
-        Dialect::Postgres => Some(format!("SET LOCAL lock_timeout = '200ms'; {add} BIGINT;")),
-        Dialect::MySql => None,
-    }
 }
 
 /// A statement that adds the counters that are missing. They begin above every token that is left:

@@ -14,7 +14,7 @@ use crate::{
     error::is_final,
     layout::{dialect::Dialect, row::Row},
     session::{Session, attempt::Attempt, book::Due},
-    wire::{failure::Failure, script::Script, turns::Rank},
+    wire::{failure::Failure, turns::Rank},
 };
 
 /// Pauses after looks that failed: each may be a new connection that the server refuses.
@@ -39,8 +39,8 @@ impl Session {
         }
         let names: Vec<_> = due.iter().map(|(name, ..)| name.clone()).collect();
         let bury = due.iter().any(|(_, look, _)| look.why == Why::Expiry);
-        let look = |script: Script| script.look(&names, bury);
-        match self.run(Rank::HandOver, look, LIMIT).await {
+        let look = self.script().look(&names, bury);
+        match self.database.run(Rank::HandOver, &look, LIMIT).await {
             Ok((_, rows)) => {
                 *lock(&self.look_pauses) = PAUSES;
                 for (name, _, waiting) in &due {

@@ -20,7 +20,7 @@ use lock_core::{
     Clock, Effect, Error, Instant, Kind, LockName, Reach, Result,
     keep::{
         backoff::Backoff, cancel::unless_cancelled, departures::Departures, errors::unavailable,
-        limits, poison::lock,
+        limits,
     },
 };
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
@@ -35,7 +35,7 @@ use self::{
 };
 use crate::{
     error::{self, is_final, told},
-    layout::{dialect::Dialect, row::Rows, schema::Grants},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
         database::Database,
         failure::{Failure, cancelled},
@@ -67,9 +67,6 @@ pub(crate) struct Session {
     departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
     pub(crate) renewal_due: Arc<Notify>,
-    /// Whether the tables have the column `granted`, as far as this client knows. It may disappear,
-    /// as when an old dump is restored, and come back.
-    column: Mutex<Grants>,
     /// The pauses after looks that fail from now on.
     pub(crate) look_pauses: Mutex<Backoff>,
     undated: Undated,
@@ -85,7 +82,7 @@ impl Session {
     }
 
     pub(crate) fn script(&self) -> Script {
-        Script(self.dialect(), *lock(&self.column))
+        Script(self.dialect())
     }
 
     /// The client's attempts. The guard is never held across an await.
@@ -161,10 +158,9 @@ impl Session {
                 return Err(error::closed(dialect));
             }
             // Written anew each time: it may name the time of day.
-            let writer = self.script();
-            let why = match self.database.run_in(turn, caller, &script(writer), limit).await {
+            let script = script(self.script());
+            let why = match self.database.run_in(turn, caller, &script, limit).await {
                 Ok(answer) => return Ok(answer),
-                Err(failure) if self.column_is_gone(writer, &failure) => continue,
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
                 Err(Failure::Refused(why)) if is_final(dialect, &why) => {
                     return Err(error::after(effect, error::convert(dialect, op, why)));

@@ -88,8 +88,8 @@ impl Session {
     /// Returns how many held locks were renewed.
     async fn renew_chunk(&self, attempts: &[Arc<Attempt>]) -> Result<usize, Failure> {
         let limit = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
-        let renew = |script: Script| script.renew_all(attempts.iter().map(|attempt| attempt.id));
-        let (sent, rows) = self.run(Rank::Renew, renew, limit).await?;
+        let renew = self.script().renew_all(attempts.iter().map(|attempt| attempt.id));
+        let (sent, rows) = self.database.run(Rank::Renew, &renew, limit).await?;
         let alive: HashMap<_, _> = rows.iter().map(|row| (row.attempt, row)).collect();
         let (mut held, mut locked) = (0, 0);
         for attempt in attempts {
@@ -117,9 +117,9 @@ impl Session {
         let held = |attempt: &&Arc<Attempt>| attempt.is_held();
         let attempts: Vec<_> = self.book().attempts.all().filter(held).cloned().collect();
         for attempts in attempts.chunks(CHUNK) {
-            let held = |script: Script| script.held(attempts.iter().map(|attempt| attempt.id));
+            let held = self.script().held(attempts.iter().map(|attempt| attempt.id));
             // If it fails, the next renewal finds out.
-            let answer = self.run(Rank::HandOver, held, Duration::from_secs(2)).await;
+            let answer = self.database.run(Rank::HandOver, &held, Duration::from_secs(2)).await;
             let Ok((_, rows)) = answer else { return };
             let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
             let gone = attempts.iter().filter(|attempt| !there.contains(&attempt.id));

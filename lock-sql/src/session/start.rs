@@ -21,7 +21,7 @@ impl Session {
     ///
     /// If the connection fails.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
-        let (database, grants) = open(config).await?;
+        let database = open(config).await?;
         let id = Uuid::new_v4();
         let session = Arc::new(Self {
             id,
@@ -31,7 +31,6 @@ impl Session {
             busy: Arc::default(),
             departures: Default::default(),
             renewal_due: Arc::default(),
-            column: grants.into(),
             look_pauses: PAUSES.into(),
             undated: Undated::default(),
         });

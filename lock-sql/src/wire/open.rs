@@ -10,7 +10,6 @@ use crate::wire::postgres::Postgres;
 use crate::wire::sqlite::Sqlite;
 use crate::{
     config::{SqlConfig, Target},
-    layout::schema::Grants,
     wire::{
         database::Database,
         own_client::{AnyPool, OwnPool},
@@ -19,13 +18,12 @@ use crate::{
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use crate::{layout::dialect::Dialect, wire::server::prepare};
 
-/// Connects, and creates the tables if there are none. Returns whether they have the column
-/// `granted`.
+/// Connects, and creates the tables if there are none.
 ///
 /// # Errors
 ///
 /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn open(config: &SqlConfig) -> Result<(Box<dyn Database>, Grants)> {
+pub(crate) async fn open(config: &SqlConfig) -> Result<Box<dyn Database>> {
     let database: Box<dyn Database> = match &config.target {
         #[cfg(feature = "sqlite")]
         Target::File { path } => Box::new(Sqlite::open(path.as_deref()).await?),
@@ -49,9 +47,7 @@ pub(crate) async fn open(config: &SqlConfig) -> Result<(Box<dyn Database>, Grant
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     if database.dialect() != Dialect::Sqlite {
         let connect = config.timeouts().connect.unwrap_or_default();
-        let grants = prepare(&*database, connect).await?;
-        return Ok((database, grants));
+        prepare(&*database, connect).await?;
     }
-    // Each connection adds the column: a user that may write a file may alter its tables.
-    Ok((database, Grants::Dated))
+    Ok(database)
 }

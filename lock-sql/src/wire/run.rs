@@ -9,7 +9,7 @@ use lock_core::{Attempt, Clock, keep::cancel::unless_cancelled};
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
-    error::{is_spent, may_have_run, may_lack_right},
+    error::{is_read_only, may_have_run, may_lack_right},
     layout::dialect::stamp,
     wire::{
         connections::{Connections, Made},
@@ -155,7 +155,7 @@ impl<C: Link> Connections<C> {
             busy.discard();
             return Err(Failure::Lost(error));
         }
-        if is_spent(C::DIALECT, &error) {
+        if is_read_only(C::DIALECT, &error) {
             busy.discard();
             return Err(Failure::Refused(error));
         }

@@ -9,7 +9,7 @@ use crate::{
     error::{self, Refusal},
     layout::{
         dialect::Dialect,
-        schema::{self, Grants},
+        schema::{fill, schema},
     },
     wire::{database::Database, failure::Failure, script::Script, turns::Rank},
 };
@@ -20,38 +20,28 @@ const LIMIT: Duration = Duration::from_millis(3500);
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes sure that the tables are there. Returns whether they have the column `granted`.
+/// Makes sure that the tables are there.
 ///
 /// # Errors
 ///
 /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Result<Grants> {
+pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Result<()> {
     // The answer needs time after the connection, too.
     let limit = LIMIT.max(connect * 2);
-    let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
-    let (mut tries, mut grants) = (0, Grants::Dated);
+    let dialect = database.dialect();
+    let (probe, tables, mut tries) = (Script(dialect).probe(), schema(dialect), 0);
     loop {
-        let missing = match database.run(Rank::Ask, &Script(dialect, grants).probe(), limit).await {
+        let missing = match database.run(Rank::Ask, &probe, limit).await {
             Ok((_, rows)) if rows.number(0).is_some_and(|count| count >= dialect.slots()) => {
-                return Ok(grants);
+                return Ok(());
             }
             // Another client has made the tables and not filled them, or not yet.
             Ok(_) => {
-                let filled = database.run(Rank::Ask, &schema::fill(dialect), LIMIT).await;
-                return filled
-                    .map(|_| grants)
-                    .map_err(|failure| failure.unsent(dialect, "connect"));
+                let filled = database.run(Rank::Ask, &fill(dialect), LIMIT).await;
+                return filled.map(drop).map_err(|failure| failure.unsent(dialect, "connect"));
             }
             Err(failure) => failure,
         };
-        if grants == Grants::Dated && refusal(dialect, &missing) == Some(Refusal::NoColumn) {
-            grants = match tries {
-                TRIES => Grants::Undated,
-                _ => add_column(database).await,
-            };
-            tries += 1;
-            continue;
-        }
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
             return Err(missing.unsent(dialect, "connect"));
         }
@@ -65,21 +55,6 @@ pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Resul
             Ok(_) => {}
         }
         tries += 1;
-    }
-}
-
-/// Adds the column to tables that an earlier version made, where no client has to wait long for
-/// that. If it cannot, the client does without the column until it is there.
-async fn add_column(database: &dyn Database) -> Grants {
-    let dialect = database.dialect();
-    let Some(add) = schema::add_granted(dialect) else { return Grants::Undated };
-    match database.run(Rank::Ask, &add, LIMIT).await {
-        Ok(_) => Grants::Dated,
-        Err(failure) => match refusal(dialect, &failure) {
-            // Another client has added it at the same time.
-            Some(Refusal::SameColumn) => Grants::Dated,
-            _ => Grants::Undated,
-        },
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_core::{Error, Holder, LockGuard, Locks};
-use lock_sql::Dialect;
+use lock_core::{Error, Holder, Locks};
 
 use super::eventually;
 
@@ -98,82 +97,4 @@ pub async fn every_kind_granted_at_once_is_dated(a: Locks, b: Locks) {
     let seen = b.election("e").unwrap().leader().await.unwrap().expect("a leader");
     assert!(seen.holder.granted_at.is_some(), "{seen:?}");
     drop((set, readers, permits, leader));
-}
-
-/// A row as a client of the previous version writes it: its table had no column `granted`.
-pub fn old_entry(dialect: Dialect, attempt: &str) -> String {
-    let bytes = |hex: &str| match dialect {
-        Dialect::Postgres => format!("decode('{hex}', 'hex')"),
-        _ => format!("x'{hex}'"),
-    };
-    let (name, attempt, client) = (bytes("61"), bytes(attempt), bytes(&"0c".repeat(16)));
-    let (holder, slot) = (bytes("6f6c64"), if dialect == Dialect::Sqlite { 0 } else { A });
-    format!(
-        "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, expires, \
-         since, holder, value, version) SELECT {name}, token, {attempt}, {client}, 0, 0, 0, 4000000000000000, \
-         4000000000000000, 1700000000000000, {holder}, NULL, 0 FROM distlock_v1_slots WHERE slot = {slot}"
-    )
-}
-
-/// The counter of the name `a`.
-const A: u64 = 140;
-
-/// Drops the column that the previous version did not have.
-pub const OLD: &str = "ALTER TABLE distlock_v1_entries DROP COLUMN granted";
-
-/// A client of the previous version, which holds `a`, is beside this one and leaves.
-pub async fn beside_an_old_client(locks: Locks, leave: impl AsyncFnOnce()) {
-    let old = first(&locks, 1).await;
-    assert_eq!((old.description.as_deref(), old.granted_at), (Some("old"), None));
-    let waiter = tokio::spawn(locks.lock("a").unwrap().acquire());
-    assert_eq!(first(&locks, 2).await.granted_at, None);
-    leave().await;
-    let guard = waiter.await.unwrap().unwrap();
-    let (queued_at, granted_at) = granted(&locks).await;
-    assert!(granted_at >= queued_at);
-    guard.release().await.unwrap();
-}
-
-/// Clients that have the column lose it, as when an old dump is restored: all go on, also waiters.
-pub async fn the_column_may_be_lost(a: Locks, b: Locks, go: impl AsyncFnOnce()) {
-    let ttl = Duration::from_secs(8);
-    let hold = async |name: &str| a.lock(name).unwrap().ttl(ttl).acquire().await;
-    let (held, left) = (hold("a").await.unwrap(), hold("left").await.unwrap());
-    let mut reader = a.shared("r").unwrap().ttl(ttl).acquire().await.unwrap();
-    let mut leader = a.election("e").unwrap().ttl(ttl).campaign("one").await.unwrap();
-    let mut observer = b.election("e").unwrap().observe().await.unwrap();
-    let seen = observer.next().await.unwrap().unwrap().expect("a leader");
-    assert_eq!(seen.value, b"one");
-    let waiter = tokio::spawn(b.lock("a").unwrap().ttl(ttl).acquire());
-    first(&a, 2).await;
-    go().await;
-    // By then, a lock that is not renewed has ended.
-    tokio::time::sleep(ttl + Duration::from_secs(1)).await;
-    held.renew().await.unwrap();
-    assert!(left.is_valid() && reader.is_valid() && leader.is_valid());
-    for locks in [&a, &b] {
-        locks.lock("new").unwrap().acquire().await.unwrap().release().await.unwrap();
-        locks.all(["s/1", "s/2"]).unwrap().acquire().await.unwrap().release().await.unwrap();
-    }
-    assert!(reader.try_upgrade().await.unwrap(), "the only reader");
-    leader.proclaim("two").await.unwrap();
-    let seen = observer.next().await.unwrap().unwrap().expect("a leader");
-    assert_eq!(seen.value, b"two");
-    let ticket = left.detach().await.unwrap();
-    let adopted = b.adopt(&ticket).await.unwrap();
-    held.release().await.unwrap();
-    let next: LockGuard = waiter.await.unwrap().unwrap();
-    next.release().await.unwrap();
-    adopted.release().await.unwrap();
-}
-
-/// Waits until locks that are granted at once are dated again.
-pub async fn dated_again(locks: &Locks) {
-    eventually("a time of a grant", async || {
-        let guard = locks.lock("d").unwrap().acquire().await.unwrap();
-        let granted_at = locks.inspect("d").await.unwrap()[0].holder.granted_at;
-        guard.release().await.unwrap();
-        granted_at.is_some()
-    })
-    .await;
 }

@@ -3,7 +3,7 @@
 use lock_core::{Kind, Request, Wait};
 use uuid::Uuid;
 
-use super::Script;
+use super::{ENTER, Script};
 use crate::layout::row::{self, PERMIT, SHARED};
 
 impl Script {
@@ -18,11 +18,10 @@ impl Script {
         let holder = self.0.bytes(request.holder.as_bytes());
         let value = self.0.maybe_bytes(request.value.as_deref());
         let admitted = admission(request, &name);
-        let (enter, granted) =
-            (self.enter(), self.if_dated(&granted_at_once(request, &name, &wall)));
+        let granted = granted_at_once(request, &name, &wall);
         let enter = format!(
-            "{enter} SELECT {name}, token, {id}, {client}, {kind}, {weight}, {limit}, {ttl}, {now} + {ttl}, \
-             {wall}, {holder}, {value}, 0{granted} FROM distlock_v1_slots WHERE slot = {slot} \
+            "{ENTER} SELECT {name}, token, {id}, {client}, {kind}, {weight}, {limit}, {ttl}, {now} + {ttl}, \
+             {wall}, {holder}, {value}, 0, {granted} FROM distlock_v1_slots WHERE slot = {slot} \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE attempt = {id}) AND {admitted};"
         );
         let take = self.next_token(&request.name) + &self.bury(&name) + &enter;
@@ -35,8 +34,8 @@ impl Script {
 fn granted_at_once(request: &Request, name: &str, wall: &str) -> String {
     match request.wait {
         // It enters only if it is granted at once.
-        Wait::Try => format!(", {wall}"),
-        _ => format!(", CASE WHEN {} THEN {wall} END", room(request.kind, name)),
+        Wait::Try => wall.to_owned(),
+        _ => format!("CASE WHEN {} THEN {wall} END", room(request.kind, name)),
     }
 }
 

@@ -37,7 +37,6 @@ impl Script {
         let (id, bytes) = (self.id(attempt), self.name(name));
         let slot = self.0.slot(name.as_str().as_bytes());
         let wall = self.0.wall();
-        let granted = self.if_dated(&format!(", granted = {wall}"));
         // MySQL can read the table that it changes only through the temporary table that the LIMIT
         // needs.
         let alone = format!(
@@ -45,7 +44,7 @@ impl Script {
              LIMIT 2) AS present) = 1"
         );
         let change = format!(
-            "UPDATE distlock_v1_entries SET kind = {EXCLUSIVE}, since = {wall}{granted}, \
+            "UPDATE distlock_v1_entries SET kind = {EXCLUSIVE}, since = {wall}, granted = {wall}, \
              token = (SELECT token FROM distlock_v1_slots WHERE slot = {slot}) \
              WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone} \
              AND EXISTS (SELECT 1 FROM distlock_v1_slots WHERE slot = {slot});"

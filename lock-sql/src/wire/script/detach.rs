@@ -28,7 +28,7 @@ impl Script {
         });
         let (columns, above) = (self.columns(false), above());
         let granted = granted.map_or(String::new(), |at| {
-            self.if_dated(&format!(", granted = COALESCE(granted, {})", self.time_of_day(at)))
+            format!(", granted = COALESCE(granted, {})", self.time_of_day(at))
         });
         format!(
             "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{told}{granted} \

@@ -1,4 +1,4 @@
-//! When a lock was granted. Tables of earlier versions have no column for it.
+//! When a lock was granted.
 
 use lock_core::{Clock, Instant};
 use uuid::Uuid;

@@ -24,11 +24,15 @@ use uuid::Uuid;
 pub(crate) use self::read::HEAD;
 #[cfg(feature = "postgres")]
 pub(crate) use self::wake::OBSERVERS;
-use crate::layout::{dialect::Dialect, schema::Grants};
+use crate::layout::dialect::Dialect;
 
-/// Writes statements in one dialect, for tables with or without the column `granted`.
+/// The head of the statement that makes entries, with all columns of an entry.
+const ENTER: &str = "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, \
+    lim, ttl, expires, since, holder, value, version, granted)";
+
+/// Writes statements in one dialect.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Script(pub(crate) Dialect, pub(crate) Grants);
+pub(crate) struct Script(pub(crate) Dialect);
 
 impl Script {
     fn name(self, name: &LockName) -> String {
@@ -76,38 +80,13 @@ impl Script {
         format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
     }
 
-    /// The head of the statement that makes entries, with all columns that an entry has at first.
-    fn enter(self) -> String {
-        format!(
-            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
-             expires, since, holder, value, version{})",
-            self.if_dated(", granted")
-        )
-    }
-
-    /// This part of a statement, if the tables have the column `granted`.
-    fn if_dated(self, part: &str) -> String {
-        match self.1 {
-            Grants::Dated => part.to_owned(),
-            Grants::Undated => String::new(),
-        }
-    }
-
-    /// The expression for the time when an entry was granted.
-    fn granted(self) -> &'static str {
-        match self.1 {
-            Grants::Dated => "granted",
-            Grants::Undated => self.0.no_number(),
-        }
-    }
-
     /// The columns of an entry; its holder and value only if `full`.
     fn columns(self, full: bool) -> String {
         let said = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
-        let (now, granted) = (self.0.now(), self.granted());
+        let now = self.0.now();
         format!(
             "name, token, attempt, kind, weight, lim, expires - {now} AS alive, {said}, version, \
-             since, {granted} AS granted"
+             since, granted"
         )
     }
 

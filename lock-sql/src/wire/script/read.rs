@@ -35,11 +35,11 @@ impl Script {
     pub(crate) fn diagnose(self, name: &LockName, attempts: &[Uuid]) -> String {
         let (name, ids, now) = (self.name(name), self.ids(attempts.iter().copied()), self.0.now());
         let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
-        let (nothing, granted) = (self.0.maybe_bytes(None), self.granted());
+        let nothing = self.0.maybe_bytes(None);
         format!(
             "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, \
              CASE WHEN token = (SELECT MIN(token) {queue}) THEN holder END AS holder, \
-             {nothing} AS value, version, since, {granted} AS granted {queue} \
+             {nothing} AS value, version, since, granted {queue} \
              ORDER BY token LIMIT {HEAD}; \
              SELECT attempt, place FROM (SELECT attempt, ROW_NUMBER() OVER (ORDER BY token) AS place \
              {queue} AND token <= (SELECT MAX(token) {queue} AND attempt IN ({ids}))) AS line \

@@ -3,7 +3,7 @@
 use lock_core::{Kind, LockName, Wish};
 use uuid::Uuid;
 
-use super::Script;
+use super::{ENTER, Script};
 use crate::layout::{
     dialect::Dialect,
     row::{self, SHARED},
@@ -28,10 +28,9 @@ impl Script {
         let rows: Vec<_> = wishes.iter().map(|wish| self.wished(wish)).collect();
         let (client, rows) = (self.id(client), rows.join(" UNION ALL "));
         let (now, wall, nothing) = (self.0.now(), self.0.wall(), self.0.maybe_bytes(None));
-        let (enter, granted) = (self.enter(), self.if_dated(&format!(", {wall}")));
         let enter = format!(
-            "{enter} SELECT wished.name, counter.token, wished.attempt, {client}, wished.kind, 0, 0, wished.ttl, \
-             {now} + wished.ttl, {wall}, wished.holder, {nothing}, 0{granted} \
+            "{ENTER} SELECT wished.name, counter.token, wished.attempt, {client}, wished.kind, 0, 0, wished.ttl, \
+             {now} + wished.ttl, {wall}, wished.holder, {nothing}, 0, {wall} \
              FROM ({rows}) AS wished JOIN distlock_v1_slots AS counter ON counter.slot = wished.slot \
              WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE name IN ({names}){beside});"
         );

@@ -1,7 +1,7 @@
 //! The queries for a database's own state.
 
 use super::Script;
-use crate::layout::{dialect::Dialect, schema::Grants};
+use crate::layout::dialect::Dialect;
 
 impl Script {
     /// Returns a number that changes when another connection changes anything at all, and when this
@@ -65,15 +65,10 @@ impl Script {
         self.0.transaction("UPDATE distlock_v1_entries SET version = version WHERE 1 = 0;")
     }
 
-    /// Fails if a table is missing, or the column `granted` if there is to be one. Returns the
-    /// number of counters.
+    /// Fails if a table is missing. Returns the number of counters.
     pub(crate) fn probe(self) -> String {
-        let column = match self.1 {
-            Grants::Dated => "granted",
-            Grants::Undated => "token",
-        };
         format!(
-            "SELECT {column} FROM distlock_v1_entries WHERE name IS NULL; \
+            "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
              SELECT token FROM distlock_v1_values WHERE name IS NULL; {}",
             self.counters()
         )

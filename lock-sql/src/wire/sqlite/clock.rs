@@ -39,13 +39,13 @@ impl Here {
     }
 
     /// The query for the time namespace of a file that is set up, knows this boot, and has no entry
-    /// of an earlier one. Otherwise it returns no rows, or fails because a table or column is
-    /// missing. An entry of the last second does not count: it may have been made meanwhile.
+    /// of an earlier one. Otherwise it returns no rows, or fails because a table is missing. An
+    /// entry of the last second does not count: it may have been made meanwhile.
     pub(super) fn settled(&self) -> String {
         let query = format!(
             "SELECT clock FROM distlock_v1_meta WHERE boot = '{}' \
              AND EXISTS (SELECT 1 FROM distlock_v1_slots WHERE slot = 0) \
-             AND NOT EXISTS (SELECT granted FROM distlock_v1_entries \
+             AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries \
              WHERE expires > {} + ttl + 1000000)",
             self.boot,
             Dialect::Sqlite.now()

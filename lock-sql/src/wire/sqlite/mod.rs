@@ -26,7 +26,7 @@ use tokio::time::sleep;
 
 use crate::{
     error::{self, is_final},
-    layout::{dialect::Dialect, row::Rows, schema},
+    layout::{dialect::Dialect, row::Rows, schema::schema},
     wire::{
         connections::Connections,
         database::{Answer, Database},
@@ -322,25 +322,15 @@ async fn set_up(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<
 }
 
 async fn make_tables(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<String> {
-    let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
+    let make = format!("BEGIN IMMEDIATE; {}", schema(Dialect::Sqlite));
     raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
-    // The tables may be from an earlier version.
-    let columns: i64 = sqlx::query_scalar(
-        "SELECT COUNT(*) FROM pragma_table_info('distlock_v1_entries') WHERE name = 'granted'",
-    )
-    .fetch_one(&mut *connection)
-    .await?;
-    let add = match columns {
-        0 => schema::add_granted(Dialect::Sqlite).unwrap_or_default(),
-        _ => String::new(),
-    };
     let theirs: Option<String> = sqlx::query_scalar(CLOCK).fetch_optional(&mut *connection).await?;
     // By another clock, no entry can be judged.
     let settle = match &theirs {
         Some(theirs) if !here.has(theirs) => String::new(),
         _ => here.settle(),
     };
-    let finish = format!("{add} {settle} COMMIT;");
+    let finish = format!("{settle} COMMIT;");
     raw_sql(AssertSqlSafe(finish)).execute(&mut *connection).await?;
     sqlx::query_scalar(CLOCK).fetch_one(connection).await
 }
