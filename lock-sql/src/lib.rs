@@ -160,8 +160,9 @@
 //! | `distlock_v1_meta` | SQLite: the last hundred boots that have used the file, and the time namespace of its clock |
 //!
 //! `granted` is when the lock was granted, for operators. A lock that is granted at once has it
-//! from its first request. The client of an attempt that has waited writes it once the lock has
-//! been held for 250 ms, in a request of its own that no caller waits for.
+//! from its first request. An attempt that has waited learns of the grant by a read, and its next
+//! renewal writes the time. A shorter hold has none. An observer of an election learns of a leader
+//! sooner, so it sees no such time for a leader that has waited.
 //!
 //! Counters are shared, and a name keeps its counter if all its rows are deleted. Expired rows that
 //! were not removed are swept every minute with a renewal of any client. That reads the whole

@@ -25,7 +25,7 @@ pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> 
     // `close` waits for this, so it leaves a detached row alone.
     let _busy = session.busy()?;
     let to = Uuid::new_v4();
-    let (of, granted) = ((&attempt.name, token), attempt.granted());
+    let (of, granted) = ((&attempt.name, token), attempt.undated());
     let script = |script: Script| script.hand_over(of, (attempt.id, to), None, granted);
     let (deadline, patience) = (Clock::Boot.now() + attempt.ttl / 2, attempt.patience());
     let (_, rows) =

@@ -63,7 +63,6 @@ pub(crate) async fn acquire(
         if queue[at].granted.is_none() {
             // The attempts in the way have left meanwhile.
             attempt.found_granted();
-            session.date(attempt);
         }
         session.entered(attempt);
         return Ok((sent, queue[at].token));
@@ -75,7 +74,6 @@ pub(crate) async fn acquire(
     session.wait(attempt, look, rings);
     session.listen();
     let granted = wait(session, attempt, caller).await?;
-    session.date(attempt);
     session.entered(attempt);
     Ok(granted)
 }

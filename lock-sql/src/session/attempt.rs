@@ -2,16 +2,19 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex},
 };
 
 use lock_core::{
     Clock, Instant, Kind, LossReason, Request,
-    keep::attempt::{Progress, Stage},
+    keep::{
+        attempt::{Progress, Stage},
+        poison::lock,
+    },
 };
 use tokio::sync::OwnedRwLockReadGuard;
 
-use crate::layout::dialect::Dialect;
+use crate::layout::{dialect::Dialect, row::Row};
 
 /// An attempt that this client makes, waits with, or holds a lock by. While it waits, its token is
 /// known: its place among the waiting attempts.
@@ -22,8 +25,10 @@ pub(crate) struct Attempt {
     pub(crate) leads: bool,
     /// The kind with which it entered.
     pub(crate) kind: Kind,
-    /// When the client found it granted, unless its first request recorded the grant.
-    granted: OnceLock<Instant>,
+    /// When the client found it granted, until its row has this time. An attempt that is granted
+    /// at once records it in its first request. One that has waited learns of the grant by a look,
+    /// which writes nothing. So a renewal records it, and no hand-over waits for that.
+    undated: Mutex<Option<Instant>>,
 }
 
 /// Attempts that leave at the same time.
@@ -59,7 +64,7 @@ impl Attempt {
             progress: Progress::new(caller.id(), request, period, ()),
             leads: request.value.is_some(),
             kind: request.kind,
-            granted: OnceLock::new(),
+            undated: Mutex::default(),
         })
     }
 
@@ -103,10 +108,18 @@ impl Attempt {
 
     /// Notes the time of a grant that its row does not record.
     pub(crate) fn found_granted(&self) {
-        self.granted.get_or_init(|| Clock::Boot.now());
+        lock(&self.undated).get_or_insert(Clock::Boot.now());
     }
 
-    pub(crate) fn granted(&self) -> Option<Instant> {
-        self.granted.get().copied()
+    /// When it was granted, if its row does not record that.
+    pub(crate) fn undated(&self) -> Option<Instant> {
+        *lock(&self.undated)
+    }
+
+    /// Notes whether its row records when it was granted.
+    pub(super) fn dated(&self, row: &Row) {
+        if row.granted.is_some() {
+            *lock(&self.undated) = None;
+        }
     }
 }

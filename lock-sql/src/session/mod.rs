@@ -2,13 +2,11 @@
 
 pub(crate) mod attempt;
 pub(crate) mod book;
-mod grants;
 mod janitor;
 mod moves;
 mod neighbours;
 mod renewal;
 mod start;
-mod undated;
 mod waiters;
 
 use std::{
@@ -30,7 +28,6 @@ use self::{
     attempt::{Attempt, Leaving},
     book::Book,
     neighbours::Neighbours,
-    undated::Undated,
     waiters::Waiters,
 };
 use crate::{
@@ -69,7 +66,6 @@ pub(crate) struct Session {
     pub(crate) renewal_due: Arc<Notify>,
     /// The pauses after looks that fail from now on.
     pub(crate) look_pauses: Mutex<Backoff>,
-    undated: Undated,
 }
 
 impl Session {
@@ -252,7 +248,6 @@ impl Session {
         self.waiters.observers.ring_all();
         self.renewal_due.notify_one();
         self.waiters.look_due.notify_one();
-        self.undated.some.notify_one();
         self.wake_moves();
         self.database.quit().await;
         match result {
@@ -267,7 +262,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.renewal_due.notify_one();
         self.waiters.look_due.notify_one();
-        self.undated.some.notify_one();
         self.wake_moves();
     }
 }

@@ -24,10 +24,13 @@ impl Waits for Session {
 
     async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         let deadline = Clock::Boot.now() + attempt.ttl / 2;
-        let renew = |script: Script| script.renew(attempt.id);
+        let renew = |script: Script| script.renew((attempt.id, attempt.undated()));
         let (sent, rows) =
             self.insist(("renew", Rank::Renew), renew, attempt.patience(), deadline, None).await?;
-        Ok((!rows.is_empty()).then_some(sent))
+        Ok(rows.first().map(|row| {
+            attempt.dated(row);
+            sent
+        }))
     }
 
     async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
@@ -88,7 +91,8 @@ impl Session {
     /// Returns how many held locks were renewed.
     async fn renew_chunk(&self, attempts: &[Arc<Attempt>]) -> Result<usize, Failure> {
         let limit = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
-        let renew = self.script().renew_all(attempts.iter().map(|attempt| attempt.id));
+        let own: Vec<_> = attempts.iter().map(|attempt| (attempt.id, attempt.undated())).collect();
+        let renew = self.script().renew_all(&own);
         let (sent, rows) = self.database.run(Rank::Renew, &renew, limit).await?;
         let alive: HashMap<_, _> = rows.iter().map(|row| (row.attempt, row)).collect();
         let (mut held, mut locked) = (0, 0);
@@ -99,6 +103,7 @@ impl Session {
             };
             let confirmed = row.confirmed(sent, attempt.ttl);
             attempt.renewed(confirmed);
+            attempt.dated(row);
             match sent.since(confirmed) < attempt.period / 2 {
                 true => held += usize::from(attempt.is_held()),
                 // Another transaction has locked the row.

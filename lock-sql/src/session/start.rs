@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Clock, Result, keep::due};
 use uuid::Uuid;
 
-use super::{Session, grants, moves, neighbours::Neighbours, undated::Undated, waiters::Waiters};
+use super::{Session, moves, neighbours::Neighbours, waiters::Waiters};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
 use crate::{
@@ -32,11 +32,9 @@ impl Session {
             departures: Default::default(),
             renewal_due: Arc::default(),
             look_pauses: PAUSES.into(),
-            undated: Undated::default(),
         });
         session.join();
         session.work();
-        tokio::spawn(grants::run(Arc::downgrade(&session), session.undated.some.clone()));
         Ok(session)
     }
 

@@ -11,16 +11,16 @@ impl Script {
         format!("{} - {}", self.0.wall(), Clock::Boot.now().since(at).as_micros())
     }
 
-    /// Records when these attempts were granted, unless that is recorded already.
-    pub(crate) fn date(self, granted: &[(Uuid, Instant)]) -> String {
-        let ids = self.ids(granted.iter().map(|(attempt, _)| *attempt));
-        let when = |(attempt, at): &(Uuid, Instant)| {
-            format!(" WHEN {} THEN {}", self.id(*attempt), self.time_of_day(*at))
+    /// Records when these attempts were granted, unless that is recorded already: a part of the
+    /// `UPDATE` of `renewed` entries.
+    pub(super) fn dated(self, attempts: &[(Uuid, Option<Instant>)]) -> String {
+        let when = |(attempt, granted): &(Uuid, Option<Instant>)| {
+            Some(format!(" WHEN {} THEN {}", self.id(*attempt), self.time_of_day((*granted)?)))
         };
-        let when: String = granted.iter().map(when).collect();
-        format!(
-            "UPDATE distlock_v1_entries SET granted = CASE attempt{when} END \
-             WHERE attempt IN ({ids}) AND granted IS NULL;"
-        )
+        let when: String = attempts.iter().filter_map(when).collect();
+        match when.as_str() {
+            "" => String::new(),
+            _ => format!(", granted = COALESCE(renewed.granted, CASE renewed.attempt{when} END)"),
+        }
     }
 }
