@@ -13,7 +13,7 @@ use crate::{
     error,
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{script::Script, turns::Rank},
+    wire::{call::Reply, script::Script, turns::Rank},
 };
 
 /// A lock that is held: its attempt's row is admitted by the queue rule.
@@ -32,10 +32,8 @@ impl SqlLease {
     /// [`Error::Lost`](lock_core::Error::Lost) if the row is gone. Otherwise same as
     /// [`Session::insist`].
     async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
-        let (deadline, patience) =
-            (Clock::Boot.now() + self.attempt.ttl / 2, self.attempt.patience());
-        let (_, rows) =
-            self.session.insist((op, Rank::HandOver), script, patience, deadline, None).await?;
+        let call = self.attempt.call(op, Rank::HandOver);
+        let Reply { rows, .. } = self.session.insist(call, script).await?;
         let row = rows.entries.into_iter().find(|row| !row.left.is_zero());
         let row = row.ok_or_else(|| self.kept.gone())?;
         self.session.changed(&self.attempt.name);

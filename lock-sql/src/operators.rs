@@ -4,7 +4,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Clock, Diagnosis, Entry, FencingToken, Holder, LockName, Result, TokenFloor, queue::admitted,
+    Clock, Diagnosis, Effect, Entry, FencingToken, Holder, LockName, Result, TokenFloor,
+    keep::errors::unavailable, queue::admitted,
 };
 use uuid::Uuid;
 
@@ -15,6 +16,7 @@ use crate::{
     },
     session::Session,
     wire::{
+        call::{Call, Reply},
         doubt::Doubt,
         script::{HEAD, Script},
         turns::Rank,
@@ -77,13 +79,18 @@ impl Session {
                 .is_ok_and(|(_, rows)| rows.foreign > 0)
     }
 
-    /// Removes an entry of any client. Returns whether there was one.
+    /// Removes an entry of any client. Returns whether there was one. Fails if it is gone, and a
+    /// request without an answer may have removed it.
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
-        let op = ("revoke", Rank::HandOver);
-        let (_, rows) = self.insist(op, revoke, LIMIT, Clock::Boot.now() + LIMIT * 2, None).await?;
+        let Reply { rows, earlier, .. } = self.insist(call("revoke", Rank::HandOver), revoke).await?;
         self.changed(name);
-        Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
+        let removed = rows.iter().any(|row| row.name == name.as_str().as_bytes());
+        if !removed && earlier == Effect::Unknown {
+            let why = "the attempt is gone; whether by this call is not known, as an answer was lost";
+            return Err(unavailable(self.dialect().store(), "revoke", earlier, why));
+        }
+        Ok(removed)
     }
 
     /// Returns the token floor, and the greatest token so far.
@@ -105,10 +112,12 @@ impl Session {
     }
 
     async fn ask(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Rows> {
-        let deadline = Clock::Boot.now() + LIMIT * 2;
-        let answer = self.insist((op, Rank::Ask), script, LIMIT, deadline, None).await;
-        answer.map(|(_, rows)| rows)
+        self.insist(call(op, Rank::Ask), script).await.map(|reply| reply.rows)
     }
+}
+
+fn call(op: &'static str, rank: Rank) -> Call<'static> {
+    Call { op, rank, patience: LIMIT, deadline: Clock::Boot.now() + LIMIT * 2, caller: None }
 }
 
 fn diagnosis(rows: &Rows, attempts: &[Uuid]) -> Diagnosis {

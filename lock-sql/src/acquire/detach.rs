@@ -9,10 +9,10 @@ use std::{slice, sync::Arc};
 use lock_core::{Clock, Instant, LossReason, Request, Result, Ticket, keep::ticket::unreadable};
 use uuid::Uuid;
 
-use super::ask;
+use super::{ask, call};
 use crate::{
     session::{Session, attempt::Attempt},
-    wire::{script::Script, turns::Rank},
+    wire::{call::Reply, script::Script, turns::Rank},
 };
 
 /// Gives the row a new attempt's id, which no client renews. Returns the id.
@@ -27,9 +27,8 @@ pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> 
     let to = Uuid::new_v4();
     let (of, granted) = ((&attempt.name, token), attempt.undated());
     let script = |script: Script| script.hand_over(of, (attempt.id, to), None, granted);
-    let (deadline, patience) = (Clock::Boot.now() + attempt.ttl / 2, attempt.patience());
-    let (_, rows) =
-        session.insist(("detach", Rank::HandOver), script, patience, deadline, None).await?;
+    let Reply { rows, .. } =
+        session.insist(attempt.call("detach", Rank::HandOver), script).await?;
     let left = rows.iter().any(|row| row.attempt == to && !row.left.is_zero());
     left.then_some(to).ok_or_else(|| attempt.lost(LossReason::EntryGone))
 }
@@ -55,8 +54,8 @@ pub(crate) async fn adopt(
     let script = |script: Script| script.hand_over(of, (from, to), holder, None);
     let (own, deadline) = (slice::from_ref(attempt), Clock::Boot.now() + attempt.ttl);
     // The row's time is running: like a held lock, it goes before attempts that only wait.
-    let op = ("adopt", Rank::HandOver);
-    let (sent, rows) = ask(session, own, op, script, deadline, caller).await?;
+    let call = call("adopt", Rank::HandOver, own, deadline, caller);
+    let Reply { sent, rows, .. } = ask(session, own, call, script).await?;
     match rows.iter().find(|row| !row.left.is_zero()) {
         Some(row) if row.attempt == to => Ok((row.confirmed(sent, attempt.ttl), token)),
         // The row was not handed over: its token is not above the floor.

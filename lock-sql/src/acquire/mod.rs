@@ -13,13 +13,14 @@ use lock_core::{
 };
 
 use crate::{
-    layout::{
-        row::{Row, Rows},
-        schema,
-    },
+    layout::{row::Row, schema},
     queue::schedule::{blocked_for, next_look},
     session::{Session, attempt::Attempt},
-    wire::{script::Script, turns::Rank},
+    wire::{
+        call::{Call, Reply},
+        script::Script,
+        turns::Rank,
+    },
 };
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
@@ -47,7 +48,8 @@ pub(crate) async fn acquire(
         return Err(Error::Contended { name: attempt.name.clone() });
     }
     let deadline = Clock::Boot.now() + limit;
-    let (sent, queue) = enter(session, attempt, request, deadline, caller).await?;
+    let Reply { sent, rows: queue, .. } =
+        enter(session, attempt, request, deadline, caller).await?;
     if caller.is_cancelled() {
         let own = slice::from_ref(attempt);
         session.remove(own, true, Clock::Boot.now() + attempt.ttl).await?;
@@ -78,28 +80,36 @@ pub(crate) async fn acquire(
     Ok(granted)
 }
 
-/// Enters the queue, and returns when the answered request was sent, and the queue.
-///
-/// # Errors
-///
-/// Same as [`ask`].
+/// Enters the queue, and returns it.
 async fn enter(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
     request: &Request,
     deadline: Instant,
     caller: &lock_core::Attempt,
-) -> Result<(Instant, Rows)> {
-    let (own, op) = (slice::from_ref(attempt), ("acquire", Rank::Ask));
+) -> Result<Reply> {
+    let own = slice::from_ref(attempt);
+    let call = || call("acquire", Rank::Ask, own, deadline, caller);
     let enter = |script: Script| script.acquire(request, attempt.id, session.id);
-    let answer = ask(session, own, op, enter, deadline, caller).await?;
-    if caller.is_cancelled() || !is_left_out(attempt, request, &answer.1) {
-        return Ok(answer);
+    let reply = ask(session, own, call(), enter).await?;
+    if caller.is_cancelled() || !is_left_out(attempt, request, &reply.rows) {
+        return Ok(reply);
     }
     // Its counter is gone, or what was in the way has left meanwhile.
-    let fill = |script: Script| schema::fill(script.0);
-    session.insist(op, fill, attempt.patience(), deadline, Some(caller)).await?;
-    ask(session, own, op, enter, deadline, caller).await
+    session.insist(call(), |script| schema::fill(script.0)).await?;
+    ask(session, own, call(), enter).await
+}
+
+/// A call that gives these attempts their entries.
+fn call<'a>(
+    op: &'static str,
+    rank: Rank,
+    attempts: &[Arc<Attempt>],
+    deadline: Instant,
+    caller: &'a lock_core::Attempt,
+) -> Call<'a> {
+    let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
+    Call { op, rank, patience, deadline, caller: Some(caller) }
 }
 
 /// Sends a request that gives these attempts their entries until the database answers. If it fails,
@@ -107,18 +117,15 @@ async fn enter(
 async fn ask(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
-    op: (&'static str, Rank),
+    call: Call<'_>,
     script: impl Fn(Script) -> String,
-    deadline: Instant,
-    caller: &lock_core::Attempt,
-) -> Result<(Instant, Rows)> {
+) -> Result<Reply> {
     let _busy = session.busy()?;
-    let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
-    let answer = session.insist(op, script, patience, deadline, Some(caller)).await;
-    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
+    let reply = session.insist(call, script).await;
+    if reply.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
         session.remove_later(attempts.to_vec());
     }
-    answer
+    reply
 }
 
 /// Whether the attempt is not in the queue, and nothing there is the reason.

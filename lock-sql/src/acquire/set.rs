@@ -8,11 +8,11 @@ use std::{
 use lock_core::{Clock, Error, Instant, Result, keep::limits};
 use tokio::sync::OwnedMutexGuard;
 
-use super::ask;
+use super::{ask, call};
 use crate::{
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{script::Script, turns::Rank},
+    wire::{call::Reply, script::Script, turns::Rank},
 };
 
 /// Most names in one transaction. With the longest names, its message has about 400 KiB, plus the
@@ -38,9 +38,9 @@ pub(crate) async fn acquire(
     if caller.is_cancelled() {
         return Ok(None);
     }
-    let (deadline, op) = (Clock::Boot.now() + limit, ("acquire", Rank::Ask));
+    let call = call("acquire", Rank::Ask, attempts, Clock::Boot.now() + limit, caller);
     let enter = |script: Script| script.acquire_all(wishes, session.id);
-    let (sent, rows) = ask(session, attempts, op, enter, deadline, caller).await?;
+    let Reply { sent, rows, .. } = ask(session, attempts, call, enter).await?;
     if caller.is_cancelled() {
         let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
         session.remove(attempts, true, Clock::Boot.now() + longest).await?;

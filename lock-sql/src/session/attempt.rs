@@ -14,7 +14,10 @@ use lock_core::{
 };
 use tokio::sync::OwnedRwLockReadGuard;
 
-use crate::layout::{dialect::Dialect, row::Row};
+use crate::{
+    layout::{dialect::Dialect, row::Row},
+    wire::{call::Call, turns::Rank},
+};
 
 /// An attempt that this client makes, waits with, or holds a lock by. While it waits, its token is
 /// known: its place among the waiting attempts.
@@ -66,6 +69,12 @@ impl Attempt {
             kind: request.kind,
             undated: Mutex::default(),
         })
+    }
+
+    /// A call about the lock that it holds.
+    pub(crate) fn call(&self, op: &'static str, rank: Rank) -> Call<'static> {
+        let deadline = Clock::Boot.now() + self.ttl / 2;
+        Call { op, rank, patience: self.patience(), deadline, caller: None }
     }
 
     /// Notes that the attempt is in the queue.

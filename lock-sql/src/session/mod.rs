@@ -2,6 +2,7 @@
 
 pub(crate) mod attempt;
 pub(crate) mod book;
+mod insist;
 mod janitor;
 mod moves;
 mod neighbours;
@@ -15,11 +16,8 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, Kind, LockName, Reach, Result,
-    keep::{
-        backoff::Backoff, cancel::unless_cancelled, departures::Departures, errors::unavailable,
-        limits,
-    },
+    Clock, Error, Instant, Kind, LockName, Reach, Result,
+    keep::{backoff::Backoff, cancel::unless_cancelled, departures::Departures, limits},
 };
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use uuid::Uuid;
@@ -31,9 +29,10 @@ use self::{
     waiters::Waiters,
 };
 use crate::{
-    error::{self, is_final, told},
-    layout::{dialect::Dialect, row::Rows},
+    error,
+    layout::dialect::Dialect,
     wire::{
+        call::Call,
         database::Database,
         failure::{Failure, cancelled},
         script::Script,
@@ -41,8 +40,6 @@ use crate::{
     },
 };
 
-/// Pause between sendings of the same script.
-const BACKOFF: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(250));
 /// How long a removal waits for its answer. The longest is longer than the server's own limit, so
 /// that a server that works has answered.
 const SHORTEST_REMOVAL: Duration = Duration::from_millis(100);
@@ -120,72 +117,6 @@ impl Session {
         }
     }
 
-    /// Sends a script that may run twice, until the database answers. Returns when the answered
-    /// request was sent, and the answer. Waits for its turn as long as the database answers other
-    /// requests; the deadline limits the rest.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] at the deadline, or when the attempt is cancelled; its effect says
-    /// whether the script may have been executed. The database's error if it refuses the script for
-    /// good.
-    pub(crate) async fn insist(
-        &self,
-        (op, rank): (&'static str, Rank),
-        script: impl Fn(Script) -> String,
-        limit: Duration,
-        mut deadline: Instant,
-        caller: Option<&lock_core::Attempt>,
-    ) -> Result<(Instant, Rows)> {
-        let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, BACKOFF);
-        loop {
-            let asked = Clock::Boot.now();
-            let turn = self.database.turn(rank, deadline.since(asked), caller).await;
-            let turn = match turn {
-                Ok(turn) => turn,
-                Err(Failure::Down(why)) => {
-                    return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
-                }
-                Err(_) => return Err(error::closed(dialect)),
-            };
-            deadline = deadline + Clock::Boot.now().since(asked);
-            // `close` removes what the attempt may have left.
-            if caller.is_some() && self.book().attempts.is_closed() {
-                return Err(error::closed(dialect));
-            }
-            // Written anew each time: it may name the time of day.
-            let script = script(self.script());
-            let why = match self.database.run_in(turn, caller, &script, limit).await {
-                Ok(answer) => return Ok(answer),
-                Err(Failure::Closed) => return Err(error::closed(dialect)),
-                Err(Failure::Refused(why)) if is_final(dialect, &why) => {
-                    return Err(error::after(effect, error::convert(dialect, op, why)));
-                }
-                Err(Failure::Barred(error)) => return Err(error::after(effect, error)),
-                Err(Failure::Lost(why)) => {
-                    effect = Effect::Unknown;
-                    why
-                }
-                Err(Failure::Refused(why)) => {
-                    if let Some(caller) = caller {
-                        caller.put_off(&why);
-                    }
-                    why
-                }
-                Err(Failure::Down(why)) => why,
-            };
-            if caller.is_some() && self.book().attempts.is_closed() {
-                return Err(error::closed(dialect));
-            }
-            let over = Clock::Boot.now() >= deadline
-                || caller.is_some_and(lock_core::Attempt::is_cancelled);
-            if over {
-                return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
-            }
-            pause.wait().await;
-        }
-    }
-
     /// Waits for an attempt's turn among this client's attempts that ask for the same name.
     ///
     /// # Errors
@@ -220,8 +151,8 @@ impl Session {
         // A removal that is sent again makes a slow server slower.
         let half = deadline.since(Clock::Boot.now()) / 2;
         let patience = (ttl / 3).min(half).clamp(SHORTEST_REMOVAL, LONGEST_REMOVAL);
-        let leave = |script: Script| script.leave(attempts, doubtful, self.id);
-        let left = self.insist((op, Rank::HandOver), leave, patience, deadline, None).await;
+        let call = Call { op, rank: Rank::HandOver, patience, deadline, caller: None };
+        let left = self.insist(call, |script| script.leave(attempts, doubtful, self.id)).await;
         attempts.iter().for_each(|attempt| self.changed(&attempt.name));
         left.map(drop)
     }

@@ -11,7 +11,7 @@ use std::{
 use lock_core::{Clock, Instant, Result, keep::wait::Waits};
 
 use super::{CHUNK, Session, attempt::Attempt};
-use crate::wire::{failure::Failure, script::Script, turns::Rank};
+use crate::wire::{call::Reply, failure::Failure, script::Script, turns::Rank};
 
 impl Waits for Session {
     type Attempt = Attempt;
@@ -23,10 +23,9 @@ impl Waits for Session {
     }
 
     async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        let deadline = Clock::Boot.now() + attempt.ttl / 2;
         let renew = |script: Script| script.renew((attempt.id, attempt.undated()));
-        let (sent, rows) =
-            self.insist(("renew", Rank::Renew), renew, attempt.patience(), deadline, None).await?;
+        let Reply { sent, rows, .. } =
+            self.insist(attempt.call("renew", Rank::Renew), renew).await?;
         Ok(rows.first().map(|row| {
             attempt.dated(row);
             sent

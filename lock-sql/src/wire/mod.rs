@@ -1,5 +1,6 @@
 //! The way to the database: connections, turns, scripts and their answers.
 
+pub(crate) mod call;
 mod connections;
 pub(crate) mod database;
 pub(crate) mod doubt;

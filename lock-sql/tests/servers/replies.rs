@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::Locks;
+use lock_core::{Effect, Error, LockName, Locks};
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
@@ -11,6 +11,7 @@ use crate::servers::{Database, eventually, locks, on_both};
 on_both!(
     an_unanswered_acquire_is_sent_again,
     an_unanswered_renewal_is_sent_again,
+    an_unanswered_revoke_is_not_taken_for_one_of_nothing,
     many_clients_may_create_the_tables_at_once,
 );
 
@@ -102,6 +103,21 @@ async fn an_unanswered_renewal_is_sent_again(dialect: Dialect) {
     assert!(since.get("cmd.update") >= 2, "the request was not sent again: {since}");
     assert!(guard.is_valid());
     drop(guard);
+}
+
+/// The second request finds nothing, since the first one has removed it.
+async fn an_unanswered_revoke_is_not_taken_for_one_of_nothing(dialect: Dialect) {
+    let far = Far::start(dialect).await;
+    let guard = far.locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    let attempt = far.locks.inspect("a").await.unwrap()[0].attempt.unwrap();
+    let (driver, name) = (far.locks.driver().clone(), LockName::new("a").unwrap());
+    let revoke = async move { driver.revoke(&name, attempt).await };
+    let gone = async || far.server.entries().await == 0;
+    let error = far.unanswered(revoke, gone).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { effect: Effect::Unknown, .. }), "{error:?}");
+    assert!(error.to_string().contains("an answer was lost"), "{error}");
+    assert!(!far.locks.revoke("a", attempt).await.unwrap());
+    guard.lost().await;
 }
 
 /// The clients connect to an empty database together, and each of them creates its tables.

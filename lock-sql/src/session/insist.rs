@@ -1,0 +1,80 @@
+//! Sends a request again until the database answers, or it is too late.
+
+use std::time::Duration;
+
+use lock_core::{
+    Attempt, Clock, Effect, Result,
+    keep::{backoff::Backoff, errors::unavailable},
+};
+
+use super::Session;
+use crate::{
+    error::{self, is_final, told},
+    wire::{
+        call::{Call, Reply},
+        failure::Failure,
+        script::Script,
+    },
+};
+
+/// Pause between sendings of the same script.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(250));
+
+impl Session {
+    /// Sends a script until the database answers. Waits for its turn as long as the database answers
+    /// other requests. Fails with [`Error::Unavailable`](lock_core::Error::Unavailable) at the
+    /// deadline, or when the attempt is cancelled; its effect says whether the script may have been
+    /// executed. Fails with the database's error if it refuses the script for good.
+    pub(crate) async fn insist(
+        &self,
+        call: Call<'_>,
+        script: impl Fn(Script) -> String,
+    ) -> Result<Reply> {
+        let Call { op, rank, patience, mut deadline, caller } = call;
+        let (dialect, mut earlier, mut pause) = (self.dialect(), Effect::None, BACKOFF);
+        let is_closed = || caller.is_some() && self.book().attempts.is_closed();
+        loop {
+            let asked = Clock::Boot.now();
+            let turn = self.database.turn(rank, deadline.since(asked), caller).await;
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(Failure::Down(why)) => {
+                    return Err(unavailable(dialect.store(), op, earlier, told(dialect, why)));
+                }
+                Err(_) => return Err(error::closed(dialect)),
+            };
+            deadline = deadline + Clock::Boot.now().since(asked);
+            if is_closed() {
+                return Err(error::closed(dialect));
+            }
+            // Written anew each time: it may name the time of day.
+            let script = script(self.script());
+            let why = match self.database.run_in(turn, caller, &script, patience).await {
+                Ok((sent, rows)) => return Ok(Reply { sent, rows, earlier }),
+                Err(Failure::Closed) => return Err(error::closed(dialect)),
+                Err(Failure::Refused(why)) if is_final(dialect, &why) => {
+                    return Err(error::after(earlier, error::convert(dialect, op, why)));
+                }
+                Err(Failure::Barred(error)) => return Err(error::after(earlier, error)),
+                Err(Failure::Lost(why)) => {
+                    earlier = Effect::Unknown;
+                    why
+                }
+                Err(Failure::Refused(why)) => {
+                    if let Some(caller) = caller {
+                        caller.put_off(&why);
+                    }
+                    why
+                }
+                Err(Failure::Down(why)) => why,
+            };
+            if is_closed() {
+                return Err(error::closed(dialect));
+            }
+            if Clock::Boot.now() >= deadline || caller.is_some_and(Attempt::is_cancelled) {
+                return Err(unavailable(dialect.store(), op, earlier, told(dialect, why)));
+            }
+            pause.wait().await;
+        }
+    }
+}
