@@ -43,9 +43,10 @@ impl Waits for Session {
 
 impl Session {
     /// Renews what is due. Held locks go first, those with short TTLs before the others, also when
-    /// they fall due between the requests for a crowd.
+    /// they fall due between the requests for a crowd. A round has failed if one of its requests
+    /// has: others that are confirmed end no outage.
     pub(super) async fn renew_due(self: &Arc<Self>) {
-        let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, false);
+        let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, None);
         loop {
             let now = Clock::Boot.now();
             let more = self.book().attempts.take_due(now);
@@ -67,14 +68,15 @@ impl Session {
                 Ok(renewed) => held += renewed,
                 // The server answers: it may have refused this request alone.
                 Err(failure @ Failure::Refused(_)) => {
-                    failed = true;
-                    self.renewal_failed(&failure);
+                    failed.get_or_insert(failure);
                 }
                 Err(failure) => return self.renewal_failed(&failure),
             }
         }
-        if asked && (held > 0 || !failed) {
-            self.reach().renewed(self.dialect().store(), held);
+        match failed {
+            Some(failure) => self.renewal_failed(&failure),
+            None if asked => self.reach().renewed(self.dialect().store(), held),
+            None => {}
         }
         if asked && self.book().sweeps(Clock::Boot.now()) {
             // If it fails, the next sweep will do. No renewal waits for it: it reads the whole
