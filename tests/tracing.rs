@@ -207,6 +207,40 @@ async fn a_servers_outage_is_one_warning_and_its_count(store: &str) {
 on_every_server!(a_servers_outage_is_one_warning_and_its_count);
 test_on!("postgres" postgres a_servers_outage_is_one_warning_and_its_count);
 
+/// The database refuses one lock's renewal, and with it one of the round's two requests.
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_round_that_is_confirmed_in_part_ends_no_outage() {
+    if !lock_lab::in_own_process("tracing::a_round_that_is_confirmed_in_part_ends_no_outage") {
+        return;
+    }
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let server = lock_lab::Postgres::start().await.unwrap();
+    let locks = distlock::connect(format!("{}?ttl=24s", server.url())).await.unwrap();
+    let mut held = Vec::new();
+    for n in 0..501 {
+        held.push(locks.lock(format!("{n}")).unwrap().acquire().await.unwrap());
+    }
+    let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+                  'BEGIN RAISE EXCEPTION ''not this one''; END'; \
+                  CREATE TRIGGER refuse BEFORE UPDATE ON distlock_v1_entries FOR EACH ROW \
+                  WHEN (OLD.name = '0') EXECUTE FUNCTION refuse()";
+    server.sql(refuse).await.unwrap();
+    let of = |word: &str| -> Vec<String> {
+        let seen = words.0.lock().unwrap();
+        seen.iter().filter(|event| event.contains(word)).cloned().collect()
+    };
+    eventually("renewals fail", async || of("message=renewal_failed").len() >= 2).await;
+    server.sql("DROP TRIGGER refuse ON distlock_v1_entries").await.unwrap();
+    eventually("renewals work", async || !of("message=renewals_work").is_empty()).await;
+    let (failed, works) = (of("message=renewal_failed"), of("message=renewals_work"));
+    assert_eq!(failed.iter().filter(|event| event.starts_with("WARN")).count(), 1, "{failed:?}");
+    let all = format!("failures={}", failed.len());
+    assert!(works.len() == 1 && works[0].contains(&all), "{works:?}");
+    assert!(held.iter().all(|guard| guard.is_valid()));
+}
+
 /// Records the name of each event's span.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<Option<&'static str>>>>);
