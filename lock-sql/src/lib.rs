@@ -145,7 +145,7 @@
 //! clients of one path, also by symbolic links; MySQL: all that name the server and the database in
 //! the same way) a release wakes the first in line at once. An observer of an election looks every
 //! 25 to 50 ms on SQLite, every 125 to 250 ms on MySQL, and on PostgreSQL every 1 to 2 s for
-//! leaders that died.
+//! leaders that died. It is told the leader and the newest value at each look.
 //!
 //! ## Tables (version 1)
 //!
@@ -156,7 +156,6 @@
 //! |---|---|
 //! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one; row -1 holds what the [token floor](lock_core::TokenFloor) was raised to, which the counters are above |
 //! | `distlock_v1_entries` | the holders and waiters: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version`, `granted` |
-//! | `distlock_v1_values` | earlier values of leaders, for a minute |
 //! | `distlock_v1_meta` | SQLite: the last hundred boots that have used the file, and the time namespace of its clock |
 //!
 //! `granted` is when the lock was granted, for operators. A lock that is granted at once has it

@@ -80,14 +80,6 @@ impl Dialect {
         }
     }
 
-    /// `NULL` in the place of a number.
-    pub(crate) fn no_number(self) -> &'static str {
-        match self {
-            Self::Postgres => "NULL::bigint",
-            Self::Sqlite | Self::MySql => "NULL",
-        }
-    }
-
     /// The clock of all expiries, in microseconds: the server's. SQLite has no server, so it is the
     /// machine's boot clock, which cannot be set. The clock is read when the script is sent, not
     /// when it is written: a lock's validity counts from the sending, and must not outlast its

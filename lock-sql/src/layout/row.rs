@@ -9,7 +9,7 @@ use lock_core::{Instant, Kind};
 use sqlx::{ColumnIndex, Database, Decode, Type};
 use uuid::Uuid;
 
-/// An entry, or an earlier value of one.
+/// An entry.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: Vec<u8>,

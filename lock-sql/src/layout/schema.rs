@@ -47,16 +47,6 @@ CREATE TABLE IF NOT EXISTS distlock_v1_entries (
   granted {integer},
   PRIMARY KEY (name, token)
 ){end};
-CREATE TABLE IF NOT EXISTS distlock_v1_values (
-  name {bytes} NOT NULL,
-  token {integer} NOT NULL,
-  version {integer} NOT NULL,
-  value {text} NOT NULL,
-  holder {text} NOT NULL,
-  since {integer} NOT NULL,
-  moment {integer} NOT NULL,
-  PRIMARY KEY (name, token, version)
-){end};
 "
     );
     if dialect == Dialect::Sqlite {
@@ -87,6 +77,6 @@ pub(crate) fn fill(dialect: Dialect) -> String {
 /// The greatest token that the tables show, as an expression for a statement.
 fn newest() -> String {
     let of = |table| format!("SELECT MAX(token) AS token FROM distlock_v1_{table}");
-    let all = ["slots", "entries", "values"].map(of).join(" UNION ALL ");
+    let all = ["slots", "entries"].map(of).join(" UNION ALL ");
     format!("(SELECT COALESCE(MAX(token), 0) FROM ({all}) AS present)")
 }

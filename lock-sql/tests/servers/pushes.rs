@@ -122,7 +122,7 @@ async fn a_silent_connection_for_pushes_is_replaced() {
              AND state = 'idle' AND query ~ '{query}'"
         )
     };
-    let first = listening("^LISTEN .*values");
+    let first = listening("^LISTEN .*leaders");
     let mut silent = 0;
     eventually("who listens", async || {
         silent = server.sql(&first).await.trim().parse().unwrap_or(0);
@@ -234,7 +234,7 @@ async fn pushes_come_over_a_slow_network_with_a_longer_limit() {
         client.lock(name).unwrap().acquire().await.unwrap().release().await.unwrap();
     }
     // The other one listens at once.
-    let listening = "SELECT count(*) FROM pg_stat_activity WHERE query ~ '^LISTEN .*values'";
+    let listening = "SELECT count(*) FROM pg_stat_activity WHERE query ~ '^LISTEN .*leaders'";
     eventually("both listen", async || server.sql(listening).await.trim() == "2").await;
     drop((near, far));
 }

@@ -7,7 +7,7 @@ use crate::servers::{Database, locks, on_both};
 
 on_both!(a_restore_is_found_by_the_next_renewal_and_needs_a_raise);
 
-const TABLES: [&str; 3] = ["distlock_v1_slots", "distlock_v1_entries", "distlock_v1_values"];
+const TABLES: [&str; 2] = ["distlock_v1_slots", "distlock_v1_entries"];
 
 /// Runs statements for each table.
 async fn for_each_table(server: &Database, statements: impl Fn(&str) -> String) {

@@ -48,12 +48,9 @@ impl Harness for File {
     }
 
     async fn delete(&self, name: &LockName) -> Result<(), Failure> {
-        for table in ["entries", "values"] {
-            let delete = format!("DELETE FROM distlock_v1_{table} WHERE name = ?");
-            let delete =
-                client::query(client::AssertSqlSafe(delete)).bind(name.as_str().as_bytes());
-            delete.execute(&mut self.connect().await?).await?;
-        }
+        let delete = client::query("DELETE FROM distlock_v1_entries WHERE name = ?");
+        let delete = delete.bind(name.as_str().as_bytes());
+        delete.execute(&mut self.connect().await?).await?;
         Ok(())
     }
 

@@ -156,14 +156,12 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
     }))
 }
 
-/// Deletes a name's rows, including its latest values.
+/// Deletes a name's rows.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn delete_rows(name: &LockName, literal: impl Fn(&str) -> String) -> String {
     let hex: String = name.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
     let name = literal(&hex);
-    ["entries", "values"]
-        .map(|table| format!("DELETE FROM distlock_v1_{table} WHERE name = {name};"))
-        .concat()
+    format!("DELETE FROM distlock_v1_entries WHERE name = {name};")
 }
 
 /// Names that are not dead. Dead ones are ignored: the next client removes them.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use lock_core::LockName;
 use uuid::Uuid;
 
-use super::{Script, publish::leads_among, wake::Leaving};
+use super::{Script, wake::Leaving};
 use crate::session::attempt::Attempt;
 
 impl Script {
@@ -31,25 +31,23 @@ impl Script {
             Leaving::Writers if queues.len() > 1 => self.wake_after_writers(&names, &ids, client),
             _ => queues.iter().map(one_by_one).collect(),
         };
-        let (remove, leads) = (remove(&ids, &names), attempts.iter().any(|attempt| attempt.leads));
-        if !leads && after.is_empty() {
+        let remove = remove(&ids, &names);
+        if after.is_empty() {
             return remove;
         }
-        let (keep, tell) = match leads {
-            true => (self.keep(&leads_among(&ids)), self.tell_observers(&names)),
-            false => (String::new(), String::new()),
+        let tell = match attempts.iter().any(|attempt| attempt.leads) {
+            true => self.tell_observers(&names),
+            false => String::new(),
         };
-        self.0.transaction(&(after + &keep + &wake + &remove + &tell))
+        self.0.transaction(&(after + &wake + &remove + &tell))
     }
 
     /// Removes an entry of any client, and returns it.
     pub(crate) fn revoke(self, name: &LockName, attempt: Uuid, client: Uuid) -> String {
         let (names, id) = (self.name(name), self.id(attempt));
-        let keep = self.keep(&leads_among(&id));
         let statements = self.after_arrivals(&[name])
             + &self.own(&id)
             + &self.tell_victim(&names, attempt)
-            + &keep
             + &self.wake(&names, &id, Leaving::Anybody, client)
             + &remove(&id, &names)
             + &self.tell_observers(&names);

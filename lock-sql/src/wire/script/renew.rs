@@ -3,7 +3,7 @@
 use lock_core::Instant;
 use uuid::Uuid;
 
-use super::{Script, publish::KEPT};
+use super::Script;
 use crate::layout::dialect::Dialect;
 
 impl Script {
@@ -59,12 +59,8 @@ impl Script {
         self.own(&self.ids(attempts))
     }
 
-    /// Removes entries and values that expired long ago, of names that are no longer asked for.
+    /// Removes entries that expired over a minute ago, of names that are no longer asked for.
     pub(crate) fn sweep(self) -> String {
-        let (now, kept) = (self.0.now(), KEPT.as_micros());
-        format!(
-            "DELETE FROM distlock_v1_entries WHERE expires < {now} - {kept}; \
-             DELETE FROM distlock_v1_values WHERE moment < {now} - {kept};"
-        )
+        format!("DELETE FROM distlock_v1_entries WHERE expires < {} - 60000000;", self.0.now())
     }
 }

@@ -65,18 +65,12 @@ impl Script {
         self.0.transaction("UPDATE distlock_v1_entries SET version = version WHERE 1 = 0;")
     }
 
-    /// Fails if a table is missing. Returns the number of counters.
+    /// Fails if a table is missing. Returns the number of counters for tokens.
     pub(crate) fn probe(self) -> String {
         format!(
-            "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
-             SELECT token FROM distlock_v1_values WHERE name IS NULL; {}",
-            self.counters()
+            "SELECT token FROM distlock_v1_entries WHERE name IS NULL; {};",
+            self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)")
         )
-    }
-
-    /// Returns the number of counters for tokens.
-    fn counters(self) -> String {
-        format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)"))
     }
 
     /// Returns a number that is about no attempt.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The channel for changes of a leader, or of its value.
-pub(crate) const OBSERVERS: &str = "distlock_v1_values";
+pub(crate) const OBSERVERS: &str = "distlock_v1_leaders";
 /// Tells a client that a queue has changed.
 const NOTIFY: &str = "pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex'))";
 

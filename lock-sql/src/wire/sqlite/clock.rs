@@ -61,7 +61,6 @@ impl Here {
         let now = Dialect::Sqlite.now();
         let statements = format!(
             "DELETE FROM distlock_v1_entries WHERE expires > {now} + ttl; \
-             DELETE FROM distlock_v1_values WHERE moment > {now}; \
              INSERT INTO distlock_v1_meta SELECT '{boot}', '{namespace}' \
              WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_meta WHERE boot = '{boot}'); \
              UPDATE distlock_v1_slots SET token = token + {JUMP} WHERE changes() = 1 \
