@@ -68,7 +68,7 @@ pub(super) struct Made<C> {
     /// When it was last seen to work.
     pub(super) answered: Instant,
     pub(super) seat: OwnedSemaphorePermit,
-    /// How often another host had taken over when it was made.
+    /// How often another server had taken over when it was made.
     pub(super) moves: u64,
     _alive: Alive,
 }

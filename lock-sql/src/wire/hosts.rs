@@ -28,7 +28,7 @@ pub(crate) struct Hosts<C: Link> {
     place: Mutex<Place>,
     /// Locked while the hosts are asked which of them takes writes.
     choosing: tokio::sync::Mutex<()>,
-    /// Rings when another host has taken over.
+    /// Rings when another server has taken over.
     moved: Arc<Notify>,
     /// What was told last of hosts that refuse for good.
     told: Mutex<Vec<String>>,
@@ -70,8 +70,8 @@ impl<C: Link> Hosts<C> {
         self.timeouts.request
     }
 
-    /// How often another host has taken over: a connection that was made before leads to the former
-    /// one.
+    /// How often another server has taken over: a connection that was made before leads to the
+    /// former one.
     pub(super) fn moves(&self) -> u64 {
         lock(&self.place).moves
     }
@@ -82,10 +82,10 @@ impl<C: Link> Hosts<C> {
         lock(&self.place).moved
     }
 
-    /// Rings when another host has taken over; `None` if there is no other one.
+    /// Rings when another server has taken over.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(super) fn moved(&self) -> Option<&Arc<Notify>> {
-        (self.hosts.len() > 1).then_some(&self.moved)
+    pub(super) fn moved(&self) -> &Arc<Notify> {
+        &self.moved
     }
 
     /// Makes a connection, and returns it with the number of moves that it has seen. `limit` counts
@@ -96,7 +96,8 @@ impl<C: Link> Hosts<C> {
     /// [`Failure::Barred`] and [`Failure::Down`].
     pub(super) async fn make(&self, limit: Duration) -> Result<(C, u64), Failure> {
         if let [host] = self.hosts.as_slice() {
-            return Ok((host.make(self.timeouts.connect.unwrap_or(limit)).await?, 0));
+            let probe = host.probe(self.timeouts.connect.unwrap_or(limit)).await?;
+            return Ok((probe.connection, self.found(0, probe.origin)));
         }
         let each = self.timeouts.connect.unwrap_or(EACH);
         if let Some((host, moves)) = self.primary() {
@@ -128,7 +129,7 @@ impl<C: Link> Hosts<C> {
         first: bool,
     ) -> Result<(C::Options, u64), Failure> {
         let (host, moves) = match self.hosts.as_slice() {
-            [host] => (host, 0),
+            [host] => (host, self.moves()),
             _ => {
                 if self.primary().is_none() {
                     self.make(EACH).await?;
@@ -218,10 +219,12 @@ impl<C: Link> Hosts<C> {
         self.hosts[at].name()
     }
 
-    /// Notes which host takes writes. Returns the number of moves.
+    /// Notes which host takes writes. Returns the number of moves. By its origin, a server that has
+    /// taken over is another one also behind the same name.
     fn found(&self, at: usize, origin: Option<Origin>) -> u64 {
         let mut place = lock(&self.place);
-        if place.last.is_some_and(|last| last != at) {
+        let is_other = origin.is_some() && place.origin.is_some() && origin != place.origin;
+        if is_other || place.last.is_some_and(|last| last != at) {
             (place.moves, place.moved) = (place.moves + 1, Some(Clock::Boot.now()));
             self.moved.notify_one();
         }

@@ -95,7 +95,7 @@ impl<C: Link> Database for Remote<C> {
     }
 
     fn moved(&self) -> Option<Arc<Notify>> {
-        self.connections.hosts().moved().cloned()
+        Some(self.connections.hosts().moved().clone())
     }
 
     fn moved_at(&self) -> Option<Instant> {

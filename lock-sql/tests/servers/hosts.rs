@@ -6,7 +6,7 @@ use lock_core::{Clock, Error, LossReason, Overlap};
 use lock_lab::{Postgres, Server, Shift};
 use lock_sql::Dialect;
 
-use crate::servers::{Database, connect, eventually, locks, logins, on_both};
+use crate::servers::{Database, connect, eventually, locks, logins, on_both, read_only::Address};
 
 on_both!(
     the_host_that_takes_writes_is_found_and_followed,
@@ -97,6 +97,28 @@ async fn a_lock_that_the_standby_lacks_is_lost_and_told() {
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     assert!(error.to_string().contains("former primary"), "{error}");
     drop(next);
+}
+
+/// One name leads to the standby that has taken over, and that lacks the lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_behind_one_name_is_told_at_once() {
+    let primary = Postgres::start().await.unwrap();
+    locks(&primary.url()).await;
+    let standby = primary.lagging_standby().await.unwrap();
+    let name = Address::of(primary.addr()).await;
+    let client = locks(&name.url(&primary.url(), primary.addr())).await;
+    let held = client.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    let lost = held.lost();
+    standby.promote().await.unwrap();
+    name.lead_to(standby.addr());
+    primary.kill();
+    let start = Clock::Boot.now();
+    let next = client.lock("b").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert_eq!(lost.await, LossReason::Failover);
+    // Before a renewal is due.
+    let took = Clock::Boot.now().since(start);
+    assert!(took < TTL / 3, "{took:?}");
+    next.release().await.unwrap();
 }
 
 /// The standby has the lock, which nobody renews, and its clock is past the lock's end.

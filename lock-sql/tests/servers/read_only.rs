@@ -22,13 +22,13 @@ on_both!(a_server_that_became_read_only_is_left, a_read_only_server_is_refused_w
 const TTL: Duration = Duration::from_secs(30);
 
 /// An address that can be led to another server. Existing connections stay where they are.
-struct Address {
+pub struct Address {
     addr: SocketAddr,
     target: Arc<Mutex<SocketAddr>>,
 }
 
 impl Address {
-    async fn of(target: SocketAddr) -> Self {
+    pub async fn of(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (addr, target) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(target)));
         let leads_to = target.clone();
@@ -42,6 +42,15 @@ impl Address {
             }
         });
         Self { addr, target }
+    }
+
+    /// The URL of the server at `addr`, by way of this address.
+    pub fn url(&self, url: &str, addr: SocketAddr) -> String {
+        url.replace(&addr.to_string(), &self.addr.to_string())
+    }
+
+    pub fn lead_to(&self, target: SocketAddr) {
+        *self.target.lock().unwrap() = target;
     }
 }
 
@@ -94,10 +103,9 @@ async fn a_server_that_became_read_only_is_left(dialect: Dialect) {
     let (old, new) =
         (Database::start_for_everyone(dialect).await, Database::start_for_everyone(dialect).await);
     let address = Address::of(old.addr()).await;
-    let (path, old_addr) = (old.url_as("plain:plain"), old.addr().to_string());
-    let locks = locks(&path.replace(&old_addr, &address.addr.to_string())).await;
+    let locks = locks(&address.url(&old.url_as("plain:plain"), old.addr())).await;
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
-    *address.target.lock().unwrap() = new.addr();
+    address.lead_to(new.addr());
     old.set_read_only(true).await;
     let guard = locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
     assert_eq!(new.entries().await, 1);
