@@ -26,11 +26,6 @@ pub struct SqlLease {
 
 impl SqlLease {
     /// Sends a script that changes the row, and returns the row.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`](lock_core::Error::Lost) if the row is gone. Otherwise same as
-    /// [`Session::insist`].
     async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
         let call = self.attempt.call(op, Rank::HandOver);
         let Reply { rows, .. } = self.session.insist(call, script).await?;

@@ -16,11 +16,6 @@ use crate::{
 };
 
 /// Gives the row a new attempt's id, which no client renews. Returns the id.
-///
-/// # Errors
-///
-/// [`Error::Lost`](lock_core::Error::Lost) if the row is gone. Otherwise same as
-/// [`Session::insist`].
 pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> Result<Uuid> {
     // `close` waits for this, so it leaves a detached row alone.
     let _busy = session.busy()?;
@@ -35,10 +30,6 @@ pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> 
 
 /// Gives the row to this attempt. Returns the time from which its validity counts, and the token.
 /// The attempt is in the session's book meanwhile, and remains there.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,

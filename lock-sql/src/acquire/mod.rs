@@ -25,10 +25,6 @@ use crate::{
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
 /// there if it is granted. Returns the token, and the time from which its validity counts.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,

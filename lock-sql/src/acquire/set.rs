@@ -22,10 +22,6 @@ pub(crate) const NAMES: usize = 100;
 /// Takes the locks of all attempts, or none. The attempts are in the session's book meanwhile, and
 /// remain there if all are granted. Returns the tokens, each with the time from which its
 /// validity counts.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],

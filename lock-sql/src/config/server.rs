@@ -117,10 +117,6 @@ impl Server {
     }
 
     /// Checks what a program or a file has set.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`].
     pub(crate) fn check(&self, default_port: u16) -> Result<()> {
         let invalid = |option: &str, value: String, allowed: &str| {
             let (option, allowed) = (option.to_owned(), allowed.to_owned());
@@ -142,10 +138,6 @@ impl Server {
     }
 
     /// The hosts, without the brackets of IPv6, and their ports.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for a text that is no host with or without a port.
     pub(crate) fn addresses(&self, default_port: u16) -> Result<Vec<(String, u16)>> {
         let address = |host: &String| {
             split(host, default_port).ok_or_else(|| Error::InvalidOption {

@@ -39,10 +39,6 @@ fn pace(dialect: Dialect) -> Duration {
 }
 
 /// Observes a name.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::observe`](lock_core::DistributedLock::observe).
 pub(crate) async fn observe(
     session: &Arc<Session>,
     name: &LockName,
@@ -81,10 +77,6 @@ impl keep::observe::Observer for Observer {
 
 impl Observer {
     /// Looks until the database answers. Returns the change, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// An error that does not pass; [`Error::Closed`] if the session has ended.
     async fn look(&mut self) -> Result<Vec<Option<Leader>>> {
         loop {
             let closed = || error::closed(self.dialect);

@@ -34,10 +34,6 @@ fn requests(dialect: Dialect) -> usize {
 impl Session {
     /// Removes what attempts have left: their places in the queues, or the locks. The session
     /// forgets the attempts. `doubtful`: a request of theirs may still be under way.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn remove(
         self: &Arc<Self>,
         attempts: &[Arc<Attempt>],

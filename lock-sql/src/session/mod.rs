@@ -83,11 +83,8 @@ impl Session {
         self.waiters.book()
     }
 
-    /// Makes `close` wait until the guard is dropped.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] if `close` does not wait any more, but removes all attempts in the book.
+    /// Makes `close` wait until the guard is dropped. Fails once `close` does not wait any more,
+    /// but removes all attempts in the book.
     pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
         let busy = self.busy.clone().try_read_owned();
         busy.map_err(|_| error::closed(self.dialect()))
@@ -118,11 +115,6 @@ impl Session {
     }
 
     /// Waits for an attempt's turn among this client's attempts that ask for the same name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] if the database is silent for `patience`, or when the attempt is
-    /// cancelled.
     pub(crate) async fn own_turn<T>(
         &self,
         patience: Duration,
@@ -136,10 +128,6 @@ impl Session {
     }
 
     /// Removes attempts from their queues.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn leave(
         &self,
         op: &'static str,
@@ -158,10 +146,6 @@ impl Session {
     }
 
     /// Gives everything back and ends.
-    ///
-    /// # Errors
-    ///
-    /// The first error, if something was not given back.
     pub(crate) async fn close(&self) -> Result<()> {
         let deadline = Clock::Boot.now() + limits::CLOSE;
         let attempts = self.book().close();

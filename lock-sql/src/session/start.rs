@@ -16,10 +16,6 @@ use crate::{
 
 impl Session {
     /// Connects, once.
-    ///
-    /// # Errors
-    ///
-    /// If the connection fails.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
         let database = open(config).await?;
         let id = Uuid::new_v4();

@@ -28,10 +28,6 @@ pub(crate) trait Database: Send + Sync {
     fn turns(&self) -> &Turns;
 
     /// Runs a script in its turn: see [`Connections::run`](super::connections::Connections::run).
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
     async fn execute(
         &self,
         script: &str,

@@ -52,10 +52,6 @@ impl<C: Link> Host<C> {
 
     /// Connects with the options that are current now, and with those that the host accepted last
     /// if it refuses the login. A login that was refused a moment ago is not sent again.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Barred`], [`Failure::Down`] and [`Failure::Closed`].
     pub(super) async fn login<T, F>(
         &self,
         limit: Duration,
@@ -113,10 +109,6 @@ impl<C: Link> Host<C> {
     }
 
     /// Makes a connection.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`login`](Self::login).
     pub(super) async fn make(&self, limit: Duration) -> Result<C, Failure> {
         self.login(limit, |options| async move { C::make(&options).await }).await
     }
@@ -128,10 +120,6 @@ impl<C: Link> Host<C> {
     }
 
     /// Makes a connection and ends it. Returns the options that the host accepts.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`make`](Self::make).
     #[cfg(feature = "postgres")]
     pub(super) async fn check(&self, limit: Duration) -> Result<C::Options, Failure> {
         let check = |options: C::Options| async move {
@@ -143,10 +131,6 @@ impl<C: Link> Host<C> {
     }
 
     /// Makes a connection, and asks where the server's data comes from.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`make`](Self::make).
     pub(super) async fn probe(&self, limit: Duration) -> Result<Probe<C>, Failure> {
         let probe = |options| async move {
             let mut connection = C::make(&options).await?;

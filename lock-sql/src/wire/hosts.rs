@@ -90,10 +90,6 @@ impl<C: Link> Hosts<C> {
 
     /// Makes a connection, and returns it with the number of moves that it has seen. `limit` counts
     /// where the configuration names no other one.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Barred`] and [`Failure::Down`].
     pub(super) async fn make(&self, limit: Duration) -> Result<(C, u64), Failure> {
         if let [host] = self.hosts.as_slice() {
             let probe = host.probe(self.timeouts.connect.unwrap_or(limit)).await?;
@@ -118,10 +114,6 @@ impl<C: Link> Hosts<C> {
     /// Options with which the host that takes writes lets this client in, for a connection that the
     /// library makes in its own way, and the number of moves. Unless it is the `first` one, a login
     /// shows that they still do: the library repeats one that fails.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`make`](Self::make).
     #[cfg(feature = "postgres")]
     pub(super) async fn options(
         &self,

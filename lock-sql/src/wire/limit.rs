@@ -45,10 +45,6 @@ impl Limit {
     }
 
     /// Waits for `work` as long as there is time.
-    ///
-    /// # Errors
-    ///
-    /// If the time is over.
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
         let left = self.end.since(Clock::Boot.now());
         Clock::Boot.timeout(left, work).await.ok_or_else(|| self.over())

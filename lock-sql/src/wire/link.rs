@@ -15,10 +15,6 @@ pub(crate) trait Link: Connection + Sized + 'static {
     const HUNG_COMMITS: Option<&str> = None;
 
     /// Makes a connection with the settings that scripts need.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Barred`] and [`Failure::Down`].
     fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
 
     /// Sends a script. Returns the rows of all its statements; the inner error is about an answer

@@ -79,10 +79,6 @@ impl<O> Default for Logins<O> {
 impl<O: Clone + std::fmt::Debug> Logins<O> {
     /// Waits until a login may begin. `read` returns the current options, which may change while it
     /// waits.
-    ///
-    /// # Errors
-    ///
-    /// Those of `read`.
     pub(super) async fn begin<E>(
         &self,
         read: impl Fn() -> Result<O, E>,
@@ -127,11 +123,8 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
     /// The options to try, in this order: the current ones, the ones that the host accepted last, if
     /// they are others, and the current ones again: the host may learn a new password between the
     /// two. A new password may be in a file before the host knows it, or after. Current ones that
-    /// failed a moment ago are only tried if the host refuses the others, too.
-    ///
-    /// # Errors
-    ///
-    /// Why the host refused the current ones, if there are no others.
+    /// failed a moment ago are only tried if the host refuses the others, too. Fails with the reason
+    /// why the host refused the current ones, if there are no others.
     pub(super) fn options(&self) -> Result<Vec<O>, String> {
         let (current, now) = (hash(&self.options), Clock::Boot.now());
         let mut state = lock(&self.logins.state);

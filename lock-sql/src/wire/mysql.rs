@@ -57,10 +57,6 @@ pub(crate) type MySql = Remote<MySqlConnection>;
 
 impl MySql {
     /// Sends nothing yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for a configuration that cannot work.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
         let database = server.database.as_deref().unwrap_or_default();
         let hosts = hosts(server, PORT, options)?;
@@ -68,10 +64,6 @@ impl MySql {
     }
 
     /// Uses a pool's options. Sends nothing yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] if the pool names no database.
     pub(crate) fn of_pool(pool: &MySqlPool) -> Result<Self, Error> {
         let options = pool.connect_options();
         let Some(database) = options.get_database() else {

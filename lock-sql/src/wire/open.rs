@@ -19,10 +19,6 @@ use crate::{
 use crate::{layout::dialect::Dialect, wire::server::prepare};
 
 /// Connects, and creates the tables if there are none.
-///
-/// # Errors
-///
-/// Same as [`SqlLock::connect`](crate::SqlLock::connect).
 pub(crate) async fn open(config: &SqlConfig) -> Result<Box<dyn Database>> {
     let database: Box<dyn Database> = match &config.target {
         #[cfg(feature = "sqlite")]

@@ -116,10 +116,6 @@ impl<C: Link> Drop for Remote<C> {
 
 /// The hosts of a server, each with the options that a function makes for it. The function is called
 /// for each connection, since the password and the certificates may be new ones.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`] for a configuration that cannot work.
 pub(super) fn hosts<C: Link>(
     server: &Server,
     default_port: u16,
@@ -150,10 +146,6 @@ impl Texts {
     /// Reads the files that there are, and checks what they hold: the client library shows a text
     /// that it cannot read, and a private key may be in it. It would also read a file in a task
     /// that panics when the runtime ends.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] with the path.
     pub(super) fn read(tls: &Tls) -> Result<Self> {
         let read = |pem: &Option<Pem>, option| pem.as_ref().map(|pem| pem.read(option)).transpose();
         let (ca, cert, key) =

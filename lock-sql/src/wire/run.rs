@@ -27,10 +27,6 @@ const STALL: Duration = Duration::from_secs(4);
 impl dyn Database + '_ {
     /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
     /// database of `patience` ends the wait: a turn in this process is no outage.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Closed`] and [`Failure::Down`].
     pub(crate) async fn turn(
         &self,
         rank: Rank,
@@ -42,20 +38,12 @@ impl dyn Database + '_ {
     }
 
     /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
     pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
         let turn = self.turn(rank, limit, None).await?;
         self.run_in(turn, None, script, limit).await
     }
 
     /// Same as [`run`](Self::run) in a turn, but sends nothing for an attempt that is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
     pub(crate) async fn run_in(
         &self,
         turn: Turn,
@@ -88,10 +76,6 @@ struct Busy<C: Link> {
 impl<C: Link> Connections<C> {
     /// Runs a script in its turn, unless its attempt is cancelled before there is a connection. If
     /// its login lacks a right by now, runs it once more with another login if there is one.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
     pub(crate) async fn run(
         self: &Arc<Self>,
         script: &str,
@@ -176,9 +160,7 @@ impl<C: Link> Connections<C> {
 }
 
 impl<C: Link> Busy<C> {
-    /// # Errors
-    ///
-    /// None: the connection is there until it is put back or discarded.
+    /// The connection is there until it is put back or discarded.
     fn connection(&mut self) -> Result<&mut C, Failure> {
         self.made.as_mut().map(|(made, _)| &mut made.connection).ok_or(Failure::Closed)
     }

@@ -21,10 +21,6 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes sure that the tables are there.
-///
-/// # Errors
-///
-/// Same as [`SqlLock::connect`](crate::SqlLock::connect).
 pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Result<()> {
     // The answer needs time after the connection, too.
     let limit = LIMIT.max(connect * 2);

@@ -62,10 +62,6 @@ impl Turns {
 
     /// Waits for a turn as long as the database answers other scripts: only a silence of `patience`
     /// ends the wait.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Closed`] and [`Failure::Down`].
     pub(crate) async fn take(&self, rank: Rank, patience: Duration) -> Result<Turn, Failure> {
         let pass = async {
             let mut passed = Vec::with_capacity(self.gates.len());
@@ -85,10 +81,6 @@ impl Turns {
     }
 
     /// Waits for an effect of the answers to other scripts, as long as there are such answers.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Down`] after a silence of `patience`.
     pub(crate) async fn while_answered<T>(
         &self,
         patience: Duration,

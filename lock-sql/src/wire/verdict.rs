@@ -17,11 +17,8 @@ pub(crate) struct Origin {
 }
 
 /// Checks that exactly one host takes writes, and that it is no former primary. `known` is the
-/// origin of the last one; `takers` are the hosts that take writes, by name.
-///
-/// # Errors
-///
-/// [`Failure::Down`] if that may change, else [`Failure::Barred`].
+/// origin of the last one; `takers` are the hosts that take writes, by name. The failure is final
+/// if a retry changes nothing.
 pub(super) fn judge(
     dialect: Dialect,
     known: Option<Origin>,

@@ -5,13 +5,10 @@ use std::env;
 use lock_core::{Encryption, Error, Tls};
 use sqlx::postgres::PgConnectOptions;
 
-/// Checks the variables that the options do not replace.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`] for `PGOPTIONS`: with its `search_path`, one of two processes would find
-/// other tables, so both would have the same lock. The library can only add to it. The value is not
-/// shown. The same error for one of `PGSSLCERT` and `PGSSLKEY` without the other.
+/// Checks the variables that the options do not replace. Refuses `PGOPTIONS`: with its
+/// `search_path`, one of two processes would find other tables, so both would have the same lock.
+/// The library can only add to it. The value is not shown. Refuses one of `PGSSLCERT` and
+/// `PGSSLKEY` without the other, too.
 pub(super) fn check(options: &PgConnectOptions, tls: &Tls) -> Result<(), Error> {
     if options.get_options().is_some_and(|options| !options.trim().is_empty()) {
         return Err(invalid("PGOPTIONS", "unset: a search_path in it would lead to other locks"));

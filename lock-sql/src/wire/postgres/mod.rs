@@ -56,10 +56,6 @@ pub(crate) type Postgres = Remote<PgConnection>;
 
 impl Postgres {
     /// Sends nothing yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for a configuration that cannot work.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
         Ok(Self::with_pushes(hosts(server, PORT, options)?))
     }
@@ -148,11 +144,8 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
 }
 
 /// Makes the connection by which pushes come, one per client, and listens to them. `limit` counts
-/// where the configuration names no `connect_timeout`.
-///
-/// # Errors
-///
-/// If the connection fails, or the server takes no writes. The next call then asks all hosts.
+/// where the configuration names no `connect_timeout`. After a failure, the next call asks all
+/// hosts.
 pub(crate) async fn listen(
     id: Uuid,
     hosts: &Hosts<PgConnection>,

@@ -31,9 +31,6 @@ pub(super) struct Here {
 }
 
 impl Here {
-    /// # Errors
-    ///
-    /// [`Error::Rejected`] if the kernel does not tell.
     pub(super) fn now() -> Result<Self> {
         Ok(Self { boot: boot()?, namespace: namespace()? })
     }
@@ -87,11 +84,8 @@ impl Here {
     }
 }
 
-/// The id of this boot of the machine.
-///
-/// # Errors
-///
-/// [`Error::Rejected`] if the kernel does not say: tokens would not jump after a power cut.
+/// The id of this boot of the machine. Fails if the kernel does not say: tokens would not jump
+/// after a power cut.
 fn boot() -> Result<String> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
     let id = fs::read_to_string(FILE).map_err(|error| rejected(format!("{FILE}: {error}")))?;
@@ -103,10 +97,6 @@ fn boot() -> Result<String> {
 }
 
 /// The time namespace of this process.
-///
-/// # Errors
-///
-/// [`Error::Rejected`] if the kernel does not say.
 fn namespace() -> Result<String> {
     const LINK: &str = "/proc/self/ns/time";
     match fs::read_link(LINK) {

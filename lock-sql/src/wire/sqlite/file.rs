@@ -24,11 +24,6 @@ pub(super) struct Location {
 
 impl Location {
     /// Creates nothing yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidUrl`] if the place of the user's own file is not known, [`Error::Denied`] if
-    /// there is no such path.
     pub(super) fn of(path: Option<&Path>) -> Result<Self> {
         let (path, own) = match path {
             Some(path) => (path.to_owned(), false),
@@ -39,10 +34,6 @@ impl Location {
     }
 
     /// Refuses a pool's database that is not a file.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] if there is no file.
     pub(super) fn check_is_there(&self) -> Result<()> {
         if self.path.is_file() {
             return Ok(());
@@ -57,12 +48,6 @@ impl Location {
     }
 
     /// Finds the file, and creates it if it is not there. Returns its identity.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Misconfigured`] if its directory is not there, or the path is a directory.
-    /// [`Error::Rejected`] on a network file system, and if the file has another name.
-    /// [`Error::Denied`] if the file cannot be created, or not be written.
     pub(super) fn make(&self) -> Result<String> {
         let path = &self.path;
         if path.is_dir() {
@@ -93,20 +78,12 @@ impl Location {
 
     /// The identity of the file that is there now: the same for each path to it. No other file has
     /// it while the file is open.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Denied`] if the file cannot be seen.
     pub(super) fn identity(&self) -> Result<String> {
         let file = fs::metadata(&self.path).map_err(|error| denied(&self.path, error))?;
         Ok(format!("{}:{}", file.dev(), file.ino()))
     }
 
     /// The real path: the same for each symbolic link to it, whichever file is there.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Denied`] if nothing is there.
     pub(super) fn real(&self) -> Result<String> {
         let real = fs::canonicalize(&self.path).map_err(|error| denied(&self.path, error))?;
         Ok(real.display().to_string())

@@ -104,10 +104,6 @@ impl File {
 }
 
 /// The absolute path of a file; of the user's own file for `None`.
-///
-/// # Errors
-///
-/// Same as [`Location::of`].
 pub(crate) fn path(path: Option<&Path>) -> Result<PathBuf> {
     Location::of(path).map(|location| location.path)
 }
@@ -131,21 +127,12 @@ fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
 
 impl Sqlite {
     /// Opens the file, or creates it.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
     pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
         let way = Arc::new(|| Ok(of_locks(SqliteConnectOptions::new())));
         Self::at(Location::of(path)?, way).await
     }
 
     /// Opens the file of a pool.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`SqlLock::connect`](crate::SqlLock::connect); [`Error::InvalidOption`] if the
-    /// database is not a file.
     pub(crate) async fn of_pool(pool: &SqlitePool) -> Result<Self> {
         let location = Location::of(Some(pool.connect_options().get_filename()))?;
         location.check_is_there()?;

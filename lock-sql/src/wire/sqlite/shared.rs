@@ -74,10 +74,6 @@ fn magic(path: &Path) -> io::Result<u32> {
 }
 
 /// Returns the error for a file that another process may find with another log, or none.
-///
-/// # Errors
-///
-/// If the file cannot be seen.
 pub(super) fn refusal(path: &Path) -> io::Result<Option<Error>> {
     let why = match kind(magic(path)?) {
         Kind::Network(name) => Some(format!(
