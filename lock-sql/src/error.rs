@@ -132,15 +132,15 @@ pub(crate) fn refused_login(dialect: Dialect, error: &Error) -> Option<String> {
     if let Some(Remembered(why)) = source.downcast_ref() {
         return Some(why.clone());
     }
-    let error = match source.downcast_ref::<Told>() {
-        Some(told) => &told.source,
+    let error = match source.downcast_ref::<Worded>() {
+        Some(worded) => &worded.source,
         None => source.downcast_ref()?,
     };
-    let said = error.as_database_error()?;
+    let refused = error.as_database_error()?;
     let is_login = match dialect {
         Dialect::Sqlite => false,
-        Dialect::Postgres => said.code().is_some_and(|code| code.starts_with("28")),
-        Dialect::MySql => MYSQL_LOGINS.contains(&mysql_number(said)),
+        Dialect::Postgres => refused.code().is_some_and(|code| code.starts_with("28")),
+        Dialect::MySql => MYSQL_LOGINS.contains(&mysql_number(refused)),
     };
     is_login.then(|| source.to_string())
 }
@@ -150,7 +150,7 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
     let store = dialect.store();
     let refusal = error.as_database_error().map(|error| Refusal::of(dialect, error));
     let (is_distrust, is_nonsense) = (is_distrust(dialect, &error), is_nonsense(&error));
-    let source = told(dialect, error);
+    let source = worded(dialect, error);
     match refusal {
         Some(Refusal::Passing | Refusal::ReadOnly) => unavailable(store, op, Effect::None, source),
         Some(Refusal::Ended) => unavailable(store, op, Effect::Unknown, source),
@@ -165,7 +165,7 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
 /// The client library's error in plain words.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
-struct Told {
+struct Worded {
     text: String,
     source: sqlx::Error,
 }
@@ -173,30 +173,30 @@ struct Told {
 /// The client library's error in other words.
 #[cfg(feature = "mysql")]
 pub(crate) fn in_words(text: String, source: sqlx::Error) -> BoxError {
-    Told { text, source }.into()
+    Worded { text, source }.into()
 }
 
 /// Puts the error into plain words. Leaves out details for builders of the server or the library:
 /// PostgreSQL's source line, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
-pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
+pub(crate) fn worded(dialect: Dialect, error: sqlx::Error) -> BoxError {
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     if let Some(text) = tls_error::explained(&error) {
-        return Told { text, source: error }.into();
+        return Worded { text, source: error }.into();
     }
     if let Some(text) = method::lacking(dialect, &error) {
-        return Told { text, source: error }.into();
+        return Worded { text, source: error }.into();
     }
     let text = match &error {
-        sqlx::Error::Database(said) if is_no_database(dialect, &**said) => {
-            let (said, code) = (said.message(), said.code().unwrap_or_default());
-            format!("{said} ({code}): create it (CREATE DATABASE), or name another one")
+        sqlx::Error::Database(refused) if is_no_database(dialect, &**refused) => {
+            let (refused, code) = (refused.message(), refused.code().unwrap_or_default());
+            format!("{refused} ({code}): create it (CREATE DATABASE), or name another one")
         }
-        sqlx::Error::Database(said) if dialect == Dialect::Postgres => {
-            format!("{} ({})", said.message(), said.code().unwrap_or_default())
+        sqlx::Error::Database(refused) if dialect == Dialect::Postgres => {
+            format!("{} ({})", refused.message(), refused.code().unwrap_or_default())
         }
-        sqlx::Error::Database(said) if mysql_number(&**said) == NO_RIGHT => format!(
+        sqlx::Error::Database(refused) if mysql_number(&**refused) == NO_RIGHT => format!(
             "{}: there is none of this name, or the user has no right to it",
-            said.message()
+            refused.message()
         ),
         sqlx::Error::Configuration(why) if why.to_string().contains("mysql-rsa") => {
             "the server wants the password encrypted, and the connection has no TLS: switch it on \
@@ -205,11 +205,11 @@ pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
         }
         _ => return error.into(),
     };
-    Told { text, source: error }.into()
+    Worded { text, source: error }.into()
 }
 
-fn is_no_database(dialect: Dialect, said: &dyn DatabaseError) -> bool {
-    Refusal::of(dialect, said) == Refusal::NoDatabase
+fn is_no_database(dialect: Dialect, refused: &dyn DatabaseError) -> bool {
+    Refusal::of(dialect, refused) == Refusal::NoDatabase
 }
 
 /// Same as [`convert`], for a request that was not sent.
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn a_password_that_needs_tls_is_told_for_each_mode() {
         let why = "RSA auth backend disabled; enable feature `mysql-rsa` or use TLS.";
-        let shown = told(Dialect::MySql, sqlx::Error::Configuration(why.into())).to_string();
+        let shown = worded(Dialect::MySql, sqlx::Error::Configuration(why.into())).to_string();
         // With tls=prefer the server has none.
         assert!(
             shown.contains("switch it on at the server") && !shown.contains("prefer"),

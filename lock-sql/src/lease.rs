@@ -40,7 +40,7 @@ impl Grants for Session {
     fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
         let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
         if earlier.ok_or_else(|| error::closed(self.dialect()))? {
-            self.renewal_due.notify_one();
+            self.renewal_bell.notify_one();
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::{
     config::{SqlConfig, TTL},
     election::observe,
     layout::dialect::Dialect,
-    session::{Session, attempt::Attempt},
+    session::Session,
     wire::own_client::OwnPool,
 };
 
@@ -164,14 +164,13 @@ impl DistributedLock for SqlLock {
         request: Request,
         caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = Attempt::new(self.session.dialect(), &request, &caller);
+        let attempt = self.session.attempt(&request, &caller);
         let granted = acquire::acquire(&self.session, &attempt, &request, &caller);
         lease(&self.session, &attempt, granted).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        let dialect = self.session.dialect();
-        let attempt = |(request, caller): &Wish| Attempt::new(dialect, request, caller);
+        let attempt = |(request, caller): &Wish| self.session.attempt(request, caller);
         let attempts: Vec<_> = wishes.iter().map(attempt).collect();
         leases(&self.session, &attempts, set::acquire(&self.session, &attempts, &wishes)).await
     }
@@ -182,7 +181,7 @@ impl DistributedLock for SqlLock {
         caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let attempt = Attempt::new(self.session.dialect(), &request, &caller);
+        let attempt = self.session.attempt(&request, &caller);
         let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket);
         lease(&self.session, &attempt, adopted).await
     }

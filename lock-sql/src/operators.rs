@@ -83,11 +83,13 @@ impl Session {
     /// request without an answer may have removed it.
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
-        let Reply { rows, earlier, .. } = self.insist(call("revoke", Rank::HandOver), revoke).await?;
+        let Reply { rows, earlier, .. } =
+            self.insist(call("revoke", Rank::HandOver), revoke).await?;
         self.changed(name);
         let removed = rows.iter().any(|row| row.name == name.as_str().as_bytes());
         if !removed && earlier == Effect::Unknown {
-            let why = "the attempt is gone; whether by this call is not known, as an answer was lost";
+            let why =
+                "the attempt is gone; whether by this call is not known, as an answer was lost";
             return Err(unavailable(self.dialect().store(), "revoke", earlier, why));
         }
         Ok(removed)

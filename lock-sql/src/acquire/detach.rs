@@ -22,8 +22,7 @@ pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> 
     let to = Uuid::new_v4();
     let (of, granted) = ((&attempt.name, token), attempt.undated());
     let script = |script: Script| script.hand_over(of, (attempt.id, to), None, granted);
-    let Reply { rows, .. } =
-        session.insist(attempt.call("detach", Rank::HandOver), script).await?;
+    let Reply { rows, .. } = session.insist(attempt.call("detach", Rank::HandOver), script).await?;
     let left = rows.iter().any(|row| row.attempt == to && !row.left.is_zero());
     left.then_some(to).ok_or_else(|| attempt.lost(LossReason::EntryGone))
 }

@@ -1,4 +1,29 @@
 //! How an attempt gets its lock, or waits for it in the queue.
+//!
+//! ```text
+//! acquire   Session::alone: one attempt of this client at a time enters a queue
+//!           enter: the attempt's row is in the queue now, or `refused` says why not
+//!           `judge`, the queue rule: the attempt holds the lock, or waits
+//! enter     Script::acquire, one transaction: take a token, remove expired rows, insert the row,
+//!           read the queue
+//!           no answer: Session::insist sends it again, until the TTL is over. It finds the row by
+//!               the attempt's id; Row::confirmed counts the validity from the first sending
+//!           too late: it fails, and Session::remove_later removes what may be there
+//! wait      Session::look reads the queue: after a push, a change by this process, or a pause
+//!           no answer: it looks again; renewals keep the row alive, and end the wait after a TTL
+//!               without an answer (Unavailable)
+//!           the row is gone, or has expired: PlaceLost
+//!           nothing is before it that it would wait for: granted
+//! confirm   Session::renew, if a third of the TTL is over or the lock is not renewed later
+//!           no answer: the grant counts while it is valid; after that, Session::remove_later
+//! hold      SqlLease; Session::renew_due renews all that the client has by one request
+//!           no answer: again within a tenth of the TTL. Nothing confirmed for 0.95 of a TTL: the
+//!               lock is lost, before the database can give it to another attempt
+//!           the row is gone: lost
+//! release   Session::remove, by Script::leave: delete the row, and wake the next
+//!           no answer: again, until a TTL after the lock's end. A row that is gone is no error
+//! cancelled the same, but `doubtful`: it waits for a request that may still be about to enter
+//! ```
 
 pub(crate) mod detach;
 pub(crate) mod set;
@@ -31,14 +56,14 @@ pub(crate) async fn acquire(
     request: &Request,
     caller: &lock_core::Attempt,
 ) -> Result<(Instant, u64)> {
-    // This client's attempts take turns: the server would let one of them in at a time anyway, and
-    // an attempt that has left must be gone before the next one looks.
     let limit = match request.wait {
         Wait::Try => attempt.ttl.min(limits::TRY),
         _ => attempt.ttl,
     };
-    let turn = session.book().turn(&attempt.name);
-    let turn = session.own_turn(limit, caller, turn.lock()).await?;
+    // The server would let one attempt in at a time anyway, and one that has left must be gone
+    // before the next one looks.
+    let entrance = session.book().entrance(&attempt.name);
+    let alone = session.alone(limit, caller, entrance.lock()).await?;
     let rings = session.book().rings;
     if caller.is_cancelled() {
         return Err(Error::Contended { name: attempt.name.clone() });
@@ -51,7 +76,7 @@ pub(crate) async fn acquire(
         session.remove(own, true, Clock::Boot.now() + attempt.ttl).await?;
         return Err(Error::Contended { name: attempt.name.clone() });
     }
-    drop(turn);
+    drop(alone);
     let Some(at) = queue.iter().position(|row| row.attempt == attempt.id) else {
         return Err(refused(request, &queue));
     };

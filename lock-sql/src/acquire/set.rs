@@ -30,7 +30,7 @@ pub(crate) async fn acquire(
     let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
     let limit =
         attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default().min(limits::TRY);
-    let turns = session.own_turn(limit, caller, turns(session, attempts)).await?;
+    let alone = session.alone(limit, caller, entrances(session, attempts)).await?;
     if caller.is_cancelled() {
         return Ok(None);
     }
@@ -42,19 +42,22 @@ pub(crate) async fn acquire(
         session.remove(attempts, true, Clock::Boot.now() + longest).await?;
         return Ok(None);
     }
-    drop(turns);
+    drop(alone);
     granted(session, attempts, sent, &rows)
 }
 
-/// Takes the turn of each name, as a single lock's attempt does, in the order of the names.
-async fn turns(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGuard<()>> {
-    let turn = |attempt: &Arc<Attempt>| (attempt.name.clone(), session.book().turn(&attempt.name));
-    let turns: BTreeMap<_, _> = attempts.iter().map(turn).collect();
-    let mut taken = Vec::with_capacity(turns.len());
-    for turn in turns.into_values() {
-        taken.push(turn.lock_owned().await);
+/// Passes the entrance of each name, as a single lock's attempt does, in the order of the names.
+async fn entrances(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGuard<()>> {
+    let entrance = |attempt: &Arc<Attempt>| {
+        let name = &attempt.name;
+        (name.clone(), session.book().entrance(name))
+    };
+    let entrances: BTreeMap<_, _> = attempts.iter().map(entrance).collect();
+    let mut passed = Vec::with_capacity(entrances.len());
+    for entrance in entrances.into_values() {
+        passed.push(entrance.lock_owned().await);
     }
-    taken
+    passed
 }
 
 /// Grants all attempts or none. If only some of them are there, the others were removed.

@@ -3,6 +3,7 @@
 use std::{
     ops::Deref,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use lock_core::{
@@ -15,7 +16,7 @@ use lock_core::{
 use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::{
-    layout::{dialect::Dialect, row::Row},
+    layout::row::Row,
     wire::{call::Call, turns::Rank},
 };
 
@@ -53,16 +54,11 @@ impl Deref for Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new(
-        dialect: Dialect,
+    pub(super) fn new(
         request: &Request,
+        period: Duration,
         caller: &lock_core::Attempt,
     ) -> Arc<Self> {
-        let period = match dialect {
-            Dialect::Postgres => request.ttl / 3,
-            // These databases do not report that a lock was revoked: the client must ask.
-            Dialect::Sqlite | Dialect::MySql => request.ttl / 8,
-        };
         Arc::new(Self {
             progress: Progress::new(caller.id(), request, period, ()),
             leads: request.value.is_some(),

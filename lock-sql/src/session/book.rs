@@ -21,14 +21,16 @@ const SWEEP: Duration = Duration::from_secs(60);
 pub(crate) struct Book {
     pub(crate) attempts: keep::book::Book<Attempt>,
     queues: BTreeMap<LockName, Queue>,
-    /// This client's attempts that ask for the same name take turns.
-    turns: HashMap<LockName, Weak<tokio::sync::Mutex<()>>>,
-    /// Number of turns at which the unused ones are removed.
-    turns_kept: usize,
+    entrances: HashMap<LockName, Weak<Entrance>>,
+    /// Number of entrances at which the unused ones are removed.
+    most_entrances: usize,
     /// Number of changes that were reported.
     pub(crate) rings: u64,
     swept: Instant,
 }
+
+/// The way into a queue, which one attempt of this client passes at a time.
+pub(crate) type Entrance = tokio::sync::Mutex<()>;
 
 /// A queue in which attempts of this client wait.
 #[derive(Debug)]
@@ -52,18 +54,18 @@ impl Book {
         }
     }
 
-    pub(crate) fn turn(&mut self, name: &LockName) -> Arc<tokio::sync::Mutex<()>> {
-        if let Some(turn) = self.turns.get(name).and_then(Weak::upgrade) {
-            return turn;
+    pub(crate) fn entrance(&mut self, name: &LockName) -> Arc<Entrance> {
+        if let Some(entrance) = self.entrances.get(name).and_then(Weak::upgrade) {
+            return entrance;
         }
-        // Seldom: with many names, each new turn would look at all the others.
-        if self.turns.len() >= self.turns_kept {
-            self.turns.retain(|_, turn| turn.strong_count() > 0);
-            self.turns_kept = self.turns.len() * 2 + 16;
+        // Seldom: with many names, each new entrance would look at all the others.
+        if self.entrances.len() >= self.most_entrances {
+            self.entrances.retain(|_, entrance| entrance.strong_count() > 0);
+            self.most_entrances = self.entrances.len() * 2 + 16;
         }
-        let turn = Arc::default();
-        self.turns.insert(name.clone(), Arc::downgrade(&turn));
-        turn
+        let entrance = Arc::default();
+        self.entrances.insert(name.clone(), Arc::downgrade(&entrance));
+        entrance
     }
 
     /// Refuses new attempts, and returns the present ones.

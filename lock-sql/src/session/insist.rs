@@ -9,7 +9,7 @@ use lock_core::{
 
 use super::Session;
 use crate::{
-    error::{self, is_final, told},
+    error::{self, is_final, worded},
     wire::{
         call::{Call, Reply},
         failure::Failure,
@@ -39,7 +39,7 @@ impl Session {
             let turn = match turn {
                 Ok(turn) => turn,
                 Err(Failure::Down(why)) => {
-                    return Err(unavailable(dialect.store(), op, earlier, told(dialect, why)));
+                    return Err(unavailable(dialect.store(), op, earlier, worded(dialect, why)));
                 }
                 Err(_) => return Err(error::closed(dialect)),
             };
@@ -72,7 +72,7 @@ impl Session {
                 return Err(error::closed(dialect));
             }
             if Clock::Boot.now() >= deadline || caller.is_some_and(Attempt::is_cancelled) {
-                return Err(unavailable(dialect.store(), op, earlier, told(dialect, why)));
+                return Err(unavailable(dialect.store(), op, earlier, worded(dialect, why)));
             }
             pause.wait().await;
         }

@@ -60,7 +60,7 @@ pub(crate) struct Session {
     busy: Arc<RwLock<()>>,
     departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
-    pub(crate) renewal_due: Arc<Notify>,
+    pub(crate) renewal_bell: Arc<Notify>,
     /// The pauses after looks that fail from now on.
     pub(crate) look_pauses: Mutex<Backoff>,
 }
@@ -114,17 +114,17 @@ impl Session {
         }
     }
 
-    /// Waits for an attempt's turn among this client's attempts that ask for the same name.
-    pub(crate) async fn own_turn<T>(
+    /// Waits until no other attempt of this client is in the entrance of a queue, or of several.
+    pub(crate) async fn alone<T>(
         &self,
         patience: Duration,
         caller: &lock_core::Attempt,
-        turn: impl Future<Output = T>,
+        entrance: impl Future<Output = T>,
     ) -> Result<T> {
-        let turn = self.database.turns().while_answered(patience, turn);
-        let turn = unless_cancelled(Some(caller), turn).await;
-        let turn = turn.unwrap_or_else(|| Err(Failure::Down(cancelled())));
-        turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
+        let alone = self.database.turns().while_answered(patience, entrance);
+        let alone = unless_cancelled(Some(caller), alone).await;
+        let alone = alone.unwrap_or_else(|| Err(Failure::Down(cancelled())));
+        alone.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 
     /// Removes attempts from their queues.
@@ -161,8 +161,8 @@ impl Session {
         self.database.refuse();
         drop(busy);
         self.waiters.observers.ring_all();
-        self.renewal_due.notify_one();
-        self.waiters.look_due.notify_one();
+        self.renewal_bell.notify_one();
+        self.waiters.look_bell.notify_one();
         self.wake_moves();
         self.database.quit().await;
         match result {
@@ -175,8 +175,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.renewal_due.notify_one();
-        self.waiters.look_due.notify_one();
+        self.renewal_bell.notify_one();
+        self.waiters.look_bell.notify_one();
         self.wake_moves();
     }
 }

@@ -31,7 +31,7 @@ impl Session {
     /// at all queues, since pushes of the former server got lost.
     async fn check_all(&self) {
         self.book().attempts.all_due(Clock::Boot.now());
-        self.renewal_due.notify_one();
+        self.renewal_bell.notify_one();
         #[cfg(feature = "postgres")]
         if let Some(pushes) = self.database.pushes() {
             pushes.broken.notify_one();

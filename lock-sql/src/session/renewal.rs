@@ -8,10 +8,13 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, Result, keep::wait::Waits};
+use lock_core::{Clock, Instant, Request, Result, keep::wait::Waits};
 
 use super::{CHUNK, Session, attempt::Attempt};
-use crate::wire::{call::Reply, failure::Failure, script::Script, turns::Rank};
+use crate::{
+    layout::dialect::Dialect,
+    wire::{call::Reply, failure::Failure, script::Script, turns::Rank},
+};
 
 impl Waits for Session {
     type Attempt = Attempt;
@@ -41,7 +44,21 @@ impl Waits for Session {
     }
 }
 
+/// How often a lock is renewed within its TTL.
+fn renewals_per_ttl(dialect: Dialect) -> u32 {
+    match dialect {
+        Dialect::Postgres => 3,
+        // These databases do not report that a lock was revoked: the client must ask.
+        Dialect::Sqlite | Dialect::MySql => 8,
+    }
+}
+
 impl Session {
+    /// An attempt whose first request is about to be sent.
+    pub(crate) fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
+        Attempt::new(request, request.ttl / renewals_per_ttl(self.dialect()), caller)
+    }
+
     /// Renews what is due. Held locks go first, those with short TTLs before the others, also when
     /// they fall due between the requests for a crowd. A round has failed if one of its requests
     /// has: others that are confirmed end no outage.
@@ -123,9 +140,9 @@ impl Session {
         let held = |attempt: &&Arc<Attempt>| attempt.is_held();
         let attempts: Vec<_> = self.book().attempts.all().filter(held).cloned().collect();
         for attempts in attempts.chunks(CHUNK) {
-            let held = self.script().held(attempts.iter().map(|attempt| attempt.id));
+            let find = self.script().find(attempts.iter().map(|attempt| attempt.id));
             // If it fails, the next renewal finds out.
-            let answer = self.database.run(Rank::HandOver, &held, Duration::from_secs(2)).await;
+            let answer = self.database.run(Rank::HandOver, &find, Duration::from_secs(2)).await;
             let Ok((_, rows)) = answer else { return };
             let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
             let gone = attempts.iter().filter(|attempt| !there.contains(&attempt.id));

@@ -26,7 +26,7 @@ impl Session {
             database,
             busy: Arc::default(),
             departures: Default::default(),
-            renewal_due: Arc::default(),
+            renewal_bell: Arc::default(),
             look_pauses: PAUSES.into(),
         });
         session.join();
@@ -36,7 +36,7 @@ impl Session {
 
     /// Starts the tasks that renew and look until the session is gone.
     fn work(self: &Arc<Self>) {
-        let renewals = (Arc::downgrade(self), self.renewal_due.clone());
+        let renewals = (Arc::downgrade(self), self.renewal_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
             renewals,
@@ -44,7 +44,7 @@ impl Session {
             |session: &Self| session.book().attempts.next_due(),
             |session| async move { session.renew_due().await },
         ));
-        let looks = (Arc::downgrade(self), self.waiters.look_due.clone());
+        let looks = (Arc::downgrade(self), self.waiters.look_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
             looks,

@@ -17,7 +17,7 @@ pub(crate) struct Waiters {
     book: Mutex<Book>,
     pub(crate) observers: Observers,
     /// Rings when a look is due earlier than before, or the session ends.
-    pub(crate) look_due: Arc<Notify>,
+    pub(crate) look_bell: Arc<Notify>,
 }
 
 impl Waiters {
@@ -34,7 +34,7 @@ impl Waiters {
     /// Makes the client's attempts and observers look now: a queue has changed.
     pub(crate) fn ring(&self, name: &LockName) {
         if self.book().ring(name) {
-            self.look_due.notify_one();
+            self.look_bell.notify_one();
         }
         self.observers.ring(name);
     }
@@ -50,7 +50,7 @@ impl Waiters {
     #[cfg(feature = "postgres")]
     pub(crate) fn ring_all(&self) {
         self.book().ring_all();
-        self.look_due.notify_one();
+        self.look_bell.notify_one();
         self.observers.ring_all();
     }
 }

@@ -44,7 +44,7 @@ impl Failure {
             Self::Closed => error::closed(dialect),
             Self::Barred(error) => error,
             Self::Down(why) => {
-                let why = error::told(dialect, why);
+                let why = error::worded(dialect, why);
                 unavailable(dialect.store(), op, Effect::None, why)
             }
             Self::Lost(why) | Self::Refused(why) => error::not_sent(dialect, op, why),

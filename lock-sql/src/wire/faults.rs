@@ -72,6 +72,6 @@ impl Faults {
 
     async fn until(&self, limit: &Limit, healed: impl Fn(&Trouble) -> bool) -> Result<(), Failure> {
         let mut state = self.0.subscribe();
-        limit.keep(state.wait_for(healed)).await.map(drop).map_err(Failure::Lost)
+        limit.within(state.wait_for(healed)).await.map(drop).map_err(Failure::Lost)
     }
 }

@@ -11,11 +11,7 @@ use crate::wire::limit::GOODBYE;
 use crate::{
     error::{refused_before, refused_login},
     wire::{
-        failure::Failure,
-        limit::Limit,
-        link::Link,
-        logins::Logins,
-        own_client::Way,
+        failure::Failure, limit::Limit, link::Link, logins::Logins, own_client::Way,
         verdict::Origin,
     },
 };
@@ -61,7 +57,7 @@ impl<C: Link> Host<C> {
         F: Future<Output = Result<T, Failure>>,
     {
         let limit = Limit::new(limit);
-        limit.keep(self.try_logins(&limit, connect)).await.map_err(Failure::Down)?
+        limit.within(self.try_logins(&limit, connect)).await.map_err(Failure::Down)?
     }
 
     /// Current options that are tried first leave half of the time to the others: a server may

@@ -45,7 +45,7 @@ impl Limit {
     }
 
     /// Waits for `work` as long as there is time.
-    pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
+    pub(crate) async fn within<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
         let left = self.end.since(Clock::Boot.now());
         Clock::Boot.timeout(left, work).await.ok_or_else(|| self.over())
     }
@@ -67,8 +67,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_limit_counts_by_one_clock() {
         let limit = Limit::new(Duration::from_millis(100));
-        limit.keep(tokio::time::sleep(Duration::from_secs(3600))).await.unwrap();
-        limit.keep(pending::<()>()).await.unwrap_err();
+        limit.within(tokio::time::sleep(Duration::from_secs(3600))).await.unwrap();
+        limit.within(pending::<()>()).await.unwrap_err();
         assert!(limit.is_short() && limit.half().is_zero());
     }
 }

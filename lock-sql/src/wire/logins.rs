@@ -1,4 +1,4 @@
-//! What a host has said about logins, and how many may be tried at once.
+//! What a host has answered to logins, and how many may be tried at once.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -19,7 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// gets one more. Short beside the limits of connections, which count this wait: 1 s by default.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What one host has said about logins.
+/// What one host has answered to logins.
 ///
 /// The first login of a burst goes alone, and the others wait for its outcome: if the password was
 /// changed, the host refuses one login, not ten. Then they go at once, so a burst of connections

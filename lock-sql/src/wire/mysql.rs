@@ -112,7 +112,8 @@ impl Link for MySqlConnection {
 
 /// The server refuses a login in the same words, whether the password is wrong or TLS is missing.
 fn unconnected(options: &MySqlConnectOptions, why: sqlx::Error) -> Failure {
-    let refused = why.as_database_error().filter(|said| said.message().contains("(using password"));
+    let refused =
+        why.as_database_error().filter(|error| error.message().contains("(using password"));
     let Some(refused) = refused else { return Failure::unconnected(Dialect::MySql, why) };
     let or = match options.get_ssl_mode() {
         MySqlSslMode::Disabled => "the server demands TLS, and this is tls=off",

@@ -105,7 +105,7 @@ impl<C: Link> Connections<C> {
         let reserved = if turn.rank == Rank::Renew { self.reserved().take() } else { None };
         let made = match reserved {
             Some(made) => made,
-            None => limit.keep(self.take(limit)).await.map_err(Failure::Down)??,
+            None => limit.within(self.take(limit)).await.map_err(Failure::Down)??,
         };
         let mut busy = Busy { made: Some((made, turn)), connections: self.clone() };
         let unsent = match caller.is_some_and(Attempt::is_cancelled) {
@@ -121,7 +121,7 @@ impl<C: Link> Connections<C> {
         let sent = Clock::Boot.now();
         let script = stamp(script, sent);
         let rows = busy.connection()?.fetch(script);
-        let error = match limit.keep(rows).await {
+        let error = match limit.within(rows).await {
             Ok(Ok(rows)) => {
                 busy.has_answered();
                 busy.put_back();
@@ -145,7 +145,7 @@ impl<C: Link> Connections<C> {
         }
         // A script that ended half-way has left its transaction open, if it had one.
         let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
-        match limit.keep(rollback).await {
+        match limit.within(rollback).await {
             Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {
                 match may_lack_right(C::DIALECT, &error) && busy.has_former_login() {
                     true => *left = busy.leave_login(),

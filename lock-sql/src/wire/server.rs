@@ -66,7 +66,7 @@ fn denied(dialect: Dialect, failure: Failure) -> Error {
         "{}; the locks' tables are missing or closed to this user, who may not create them: let \
          somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \
          this user SELECT, INSERT, UPDATE and DELETE",
-        error::told(dialect, why),
+        error::worded(dialect, why),
         store = dialect.store()
     );
     errors::denied(dialect.store(), "connect", source)

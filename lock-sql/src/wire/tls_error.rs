@@ -12,8 +12,8 @@ pub(crate) fn explained(error: &Error) -> Option<String> {
         Error::Tls(why) if why.to_string().contains("does not support TLS") => {
             Some("TLS: the server offers none, and tls=verify demands it".to_owned())
         }
-        Error::Database(said) if is_plain_refused(said.message()) => {
-            Some(format!("{}: the server demands TLS: option tls=verify", said.message()))
+        Error::Database(refused) if is_plain_refused(refused.message()) => {
+            Some(format!("{}: the server demands TLS: option tls=verify", refused.message()))
         }
         _ => None,
     }

@@ -103,7 +103,7 @@ impl Link for PgConnection {
 /// Old poolers refuse the start-up option that others only drop.
 fn unconnected(why: sqlx::Error) -> Failure {
     let is_pooler =
-        |said: &dyn DatabaseError| said.message().contains("unsupported startup parameter");
+        |error: &dyn DatabaseError| error.message().contains("unsupported startup parameter");
     match why.as_database_error().is_some_and(is_pooler) {
         true => Failure::Barred(error::unfit(Dialect::Postgres, POOLED)),
         false => Failure::unconnected(Dialect::Postgres, why),
@@ -153,7 +153,7 @@ pub(crate) async fn listen(
     first: bool,
 ) -> Result<PgListener, Failure> {
     let (options, moves) = hosts.options(limit, first).await?;
-    let listener = Limit::new(hosts.connect_limit(limit)).keep(listen_with(id, options)).await;
+    let listener = Limit::new(hosts.connect_limit(limit)).within(listen_with(id, options)).await;
     listener.flatten().inspect_err(|_| hosts.doubt(moves)).map_err(Failure::Down)
 }
 

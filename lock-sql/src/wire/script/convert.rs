@@ -26,7 +26,7 @@ impl Script {
         self.after_arrivals_if_pushed(&[name])
             + &change
             + &self.wake_readers(&self.name(name), client)
-            + &self.own(&id)
+            + &self.entries_of(&id)
     }
 
     /// Makes a shared entry an exclusive one with a new token if it is the only one, and returns
@@ -49,7 +49,8 @@ impl Script {
              WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone} \
              AND EXISTS (SELECT 1 FROM distlock_v1_slots WHERE slot = {slot});"
         );
-        let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(&id);
+        let statements =
+            self.next_token(name) + &self.bury(&bytes) + &change + &self.entries_of(&id);
         self.0.transaction(&statements)
     }
 }

@@ -82,10 +82,10 @@ impl Script {
 
     /// The columns of an entry; its holder and value only if `full`.
     fn columns(self, full: bool) -> String {
-        let said = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
+        let texts = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
         let now = self.0.now();
         format!(
-            "name, token, attempt, kind, weight, lim, expires - {now} AS alive, {said}, version, \
+            "name, token, attempt, kind, weight, lim, expires - {now} AS alive, {texts}, version, \
              since, granted"
         )
     }
@@ -99,7 +99,7 @@ impl Script {
     }
 
     /// The entries of these attempts.
-    fn own(self, ids: &str) -> String {
+    fn entries_of(self, ids: &str) -> String {
         let columns = self.columns(true);
         format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids});")
     }

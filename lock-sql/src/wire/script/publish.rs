@@ -19,7 +19,7 @@ impl Script {
             "UPDATE distlock_v1_entries SET value = {value}, version = {version} \
              WHERE attempt = {id} AND version < {version};"
         );
-        change + &self.tell_observers(&self.name(name)) + &self.own(&id)
+        change + &self.tell_observers(&self.name(name)) + &self.entries_of(&id)
     }
 
     /// Returns the first entry of a queue.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use lock_core::LockName;
 use uuid::Uuid;
 
-use super::{Script, wake::Leaving};
+use super::{Script, wake::Leavers};
 use crate::session::attempt::Attempt;
 
 impl Script {
@@ -25,10 +25,10 @@ impl Script {
         let names = self.names(names);
         let one_by_one = |(name, attempts): (&&LockName, &Vec<&Arc<Attempt>>)| {
             let ids = self.ids(attempts.iter().map(|attempt| attempt.id));
-            self.wake(&self.name(name), &ids, Leaving::of(attempts.iter().copied()), client)
+            self.wake(&self.name(name), &ids, Leavers::of(attempts.iter().copied()), client)
         };
-        let wake = match Leaving::of(attempts.iter()) {
-            Leaving::Writers if queues.len() > 1 => self.wake_after_writers(&names, &ids, client),
+        let wake = match Leavers::of(attempts.iter()) {
+            Leavers::Writers if queues.len() > 1 => self.wake_after_writers(&names, &ids, client),
             _ => queues.iter().map(one_by_one).collect(),
         };
         let remove = remove(&ids, &names);
@@ -46,9 +46,9 @@ impl Script {
     pub(crate) fn revoke(self, name: &LockName, attempt: Uuid, client: Uuid) -> String {
         let (names, id) = (self.name(name), self.id(attempt));
         let statements = self.after_arrivals(&[name])
-            + &self.own(&id)
+            + &self.entries_of(&id)
             + &self.tell_victim(&names, attempt)
-            + &self.wake(&names, &id, Leaving::Anybody, client)
+            + &self.wake(&names, &id, Leavers::Anybody, client)
             + &remove(&id, &names)
             + &self.tell_observers(&names);
         self.0.transaction(&statements)

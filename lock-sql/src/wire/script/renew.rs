@@ -54,11 +54,6 @@ impl Script {
         )
     }
 
-    /// Returns the entries of these attempts.
-    pub(crate) fn held(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
-        self.own(&self.ids(attempts))
-    }
-
     /// Removes entries that expired over a minute ago, of names that are no longer asked for.
     pub(crate) fn sweep(self) -> String {
         format!("DELETE FROM distlock_v1_entries WHERE expires < {} - 60000000;", self.0.now())

@@ -35,7 +35,7 @@ impl Script {
              WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE name IN ({names}){beside});"
         );
         let take = self.next_tokens(requests().map(|request| &request.name)) + &self.bury(&names);
-        self.0.transaction(&(take + &enter + &self.own(&ids)))
+        self.0.transaction(&(take + &enter + &self.entries_of(&ids)))
     }
 
     fn wished(self, (request, caller): &Wish) -> String {

@@ -22,14 +22,14 @@ const NOTIFY: &str = "pg_notify('distlock_v1_' || encode(client, 'hex'), encode(
 /// The kind of the attempts that leave a queue, if known. It makes the query for the next ones
 /// simpler.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Leaving {
+pub(super) enum Leavers {
     Writers,
     Permits,
     /// Also readers: a reader may be a writer by now.
     Anybody,
 }
 
-impl Leaving {
+impl Leavers {
     pub(super) fn of<'a>(attempts: impl Iterator<Item = &'a Arc<Attempt>> + Clone) -> Self {
         let all = |is: fn(Kind) -> bool| attempts.clone().all(|attempt| is(attempt.kind));
         if all(|kind| kind == Kind::Exclusive) {
@@ -73,7 +73,7 @@ impl Script {
 
     /// Wakes the other clients with an attempt that is let in when these attempts have left a
     /// queue. No attempt behind the first exclusive entry that stays is let in.
-    pub(super) fn wake(self, name: &str, ids: &str, who: Leaving, client: Uuid) -> String {
+    pub(super) fn wake(self, name: &str, ids: &str, who: Leavers, client: Uuid) -> String {
         let Some(own) = self.id_if_pushed(client) else { return String::new() };
         let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
         let first = format!(
@@ -82,16 +82,16 @@ impl Script {
         );
         let next = match who {
             // A writer behind readers is woken in vain, which is cheaper than to find out.
-            Leaving::Writers => first,
+            Leavers::Writers => first,
             // Attempts that have enough permits now and had not before.
-            Leaving::Permits => format!(
+            Leavers::Permits => format!(
                 "SELECT * FROM (SELECT name, client, attempt, kind, lim, SUM(weight) OVER line AS before, \
                  SUM(weight) FILTER (WHERE attempt NOT IN ({ids})) OVER line AS now \
                  FROM ({first}) AS first WINDOW line AS (ORDER BY token)) AS counted \
                  WHERE kind <> {PERMIT} OR now <= lim AND before > lim"
             ),
             // When a reader leaves, other readers were let in before, or are not let in now.
-            Leaving::Anybody => format!(
+            Leavers::Anybody => format!(
                 "SELECT * FROM ({first}) AS next WHERE CASE kind \
                  WHEN {SHARED} THEN EXISTS (SELECT 1 {queue} AND attempt IN ({ids}) AND kind <> {SHARED}) \
                  ELSE NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS reader WHERE reader.name = {name} \
