@@ -2,8 +2,12 @@
 
 use std::io;
 
-use rustls::{AlertDescription as Alert, CertificateError as Bad, Error as Tls};
+use lock_core::keep::tls_cause::cause;
+use rustls::Error as Tls;
 use sqlx::Error;
+
+/// What to do about a certificate for another host name.
+const OTHER_NAME: &str = "name the host as in the certificate (DNS or /etc/hosts leads there)";
 
 /// The error of a connection in plain words, if TLS or its absence is the cause.
 pub(crate) fn explained(error: &Error) -> Option<String> {
@@ -37,69 +41,12 @@ pub(crate) fn is_distrust(error: &io::Error) -> bool {
 }
 
 fn of_tls(error: &io::Error) -> Option<String> {
-    error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()).map(cause)
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()).map(|tls| cause(tls, OTHER_NAME))
 }
 
 /// The words of PostgreSQL, and of MySQL and MariaDB.
 fn is_plain_refused(message: &str) -> bool {
     message.contains("no encryption") || message.contains("require_secure_transport")
-}
-
-fn cause(error: &Tls) -> String {
-    match error {
-        Tls::InvalidCertificate(bad) => {
-            format!("the server's certificate {} ({error})", wrong(bad))
-        }
-        Tls::AlertReceived(alert) if is_about_ours(*alert) => format!(
-            "the server demands a certificate of the client that it trusts: options cert and key \
-             ({error})"
-        ),
-        Tls::InvalidMessage(_) => format!("the server answers without TLS ({error})"),
-        _ => error.to_string(),
-    }
-}
-
-fn wrong(bad: &Bad) -> &'static str {
-    match bad {
-        Bad::Expired | Bad::ExpiredContext { .. } => "has expired",
-        Bad::NotValidYet | Bad::NotValidYetContext { .. } => "is not valid yet",
-        Bad::UnknownIssuer => {
-            "is signed by itself, or of an authority that is not trusted: option ca"
-        }
-        Bad::NotValidForNameContext { presented, .. } if presented.is_empty() => {
-            "names no host: it needs a subjectAltName, since its subject does not count"
-        }
-        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
-            "is for another host name: name the host as in the certificate (DNS or /etc/hosts leads \
-             there)"
-        }
-        Bad::BadSignature => "is not signed by the authority that it names: option ca",
-        Bad::Revoked => "was revoked",
-        Bad::Other(why) => match why.to_string().as_str() {
-            "CaUsedAsEndEntity" => {
-                "is one of an authority (CA:TRUE), as of a server that signs for itself: make one for \
-                 the server that the authority signs, or one with CA:FALSE"
-            }
-            "UnsupportedCertVersion" => {
-                "is one of X.509 version 1, which this client cannot take, also where it is not \
-                 checked: make one of version 3"
-            }
-            _ => "is not valid",
-        },
-        _ => "is not valid",
-    }
-}
-
-/// Whether a server tells with it that it wants another certificate of the client.
-fn is_about_ours(alert: Alert) -> bool {
-    matches!(
-        alert,
-        Alert::BadCertificate
-            | Alert::CertificateRequired
-            | Alert::CertificateUnknown
-            | Alert::UnknownCA
-            | Alert::CertificateExpired
-    )
 }
 
 #[cfg(test)]
@@ -118,17 +65,11 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_named() {
-        for (error, expected) in [
-            (Tls::InvalidCertificate(Bad::Expired), "has expired"),
-            (Tls::InvalidCertificate(Bad::UnknownIssuer), "signed by itself"),
-            (Tls::InvalidCertificate(Bad::NotValidForName), "another host name"),
-            (Tls::AlertReceived(Alert::CertificateRequired), "options cert and key"),
-        ] {
-            let error = Error::Io(io::Error::new(io::ErrorKind::InvalidData, error));
-            let shown = explained(&error).unwrap();
-            assert!(shown.contains(expected), "{shown}");
-        }
+    fn a_failure_of_tls_is_explained() {
+        let bad = Tls::InvalidCertificate(rustls::CertificateError::NotValidForName);
+        let error = Error::Io(io::Error::new(io::ErrorKind::InvalidData, bad));
+        let shown = explained(&error).unwrap();
+        assert!(shown.contains("another host name") && shown.contains("/etc/hosts"), "{shown}");
         assert_eq!(explained(&Error::Io(io::ErrorKind::ConnectionRefused.into())), None);
     }
 }
