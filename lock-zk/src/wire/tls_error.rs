@@ -2,7 +2,11 @@
 
 use std::{fmt, io};
 
-use tokio_rustls::rustls::{AlertDescription as Alert, CertificateError as Bad, Error as Tls};
+use lock_core::keep::tls_cause::{cause, is_about_certificates};
+use tokio_rustls::rustls::Error as Tls;
+
+/// What to do about a certificate for another host name.
+const OTHER_NAME: &str = "option server_name";
 
 /// What a server does that reads a greeting of TLS as a request of ZooKeeper.
 const CLOSED: &str = "the server closed the connection in the TLS handshake: \
@@ -33,10 +37,10 @@ pub(crate) fn is_certificate_refused(error: &io::Error) -> bool {
 /// Returns the error with a text for people. It has the text of the original, too.
 pub(crate) fn explained(error: io::Error) -> io::Error {
     let text = match error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()) {
-        Some(tls) if is_about_a_certificate(tls) => {
-            return certificate_refused(format!("TLS: {}", cause(tls)));
+        Some(tls) if is_about_certificates(tls) => {
+            return certificate_refused(format!("TLS: {}", cause(tls, OTHER_NAME)));
         }
-        Some(tls) => format!("TLS: {}", cause(tls)),
+        Some(tls) => format!("TLS: {}", cause(tls, OTHER_NAME)),
         None if is_broken(error.kind()) => CLOSED.to_owned(),
         None => return error,
     };
@@ -48,78 +52,18 @@ fn is_broken(kind: io::ErrorKind) -> bool {
     matches!(kind, UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
-fn is_about_a_certificate(error: &Tls) -> bool {
-    match error {
-        Tls::InvalidCertificate(_) => true,
-        Tls::AlertReceived(alert) => is_about_ours(*alert),
-        _ => false,
-    }
-}
-
-fn cause(error: &Tls) -> String {
-    match error {
-        Tls::InvalidCertificate(bad) => {
-            format!("the server's certificate {} ({error})", wrong(bad))
-        }
-        Tls::AlertReceived(alert) if is_about_ours(*alert) => format!(
-            "the server demands a certificate of the client that it trusts: options cert and key \
-             ({error})"
-        ),
-        Tls::InvalidMessage(_) => format!("the server answers without TLS ({error})"),
-        _ => error.to_string(),
-    }
-}
-
-fn wrong(bad: &Bad) -> &'static str {
-    match bad {
-        Bad::Expired | Bad::ExpiredContext { .. } => "has expired",
-        Bad::NotValidYet | Bad::NotValidYetContext { .. } => "is not valid yet",
-        // The signature is wrong if another authority has the same name.
-        Bad::UnknownIssuer | Bad::BadSignature => {
-            "is of an authority that is not trusted: option ca"
-        }
-        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
-            "is for another host name: option server_name"
-        }
-        Bad::Revoked => "was revoked",
-        _ => "is not valid",
-    }
-}
-
-/// Whether a server tells with it that it wants another certificate of the client. Java's servers
-/// tell so by the first two.
-fn is_about_ours(alert: Alert) -> bool {
-    matches!(
-        alert,
-        Alert::BadCertificate
-            | Alert::CertificateRequired
-            | Alert::CertificateUnknown
-            | Alert::UnknownCA
-            | Alert::CertificateExpired
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio_rustls::rustls::CertificateError;
+
     use super::*;
 
-    fn text(error: Tls) -> String {
-        let explained = explained(io::Error::new(io::ErrorKind::InvalidData, error));
-        assert!(is_certificate_refused(&explained), "{explained}");
-        explained.to_string()
-    }
-
     #[test]
-    fn each_cause_is_named() {
-        for (error, expected) in [
-            (Tls::InvalidCertificate(Bad::Expired), "has expired"),
-            (Tls::InvalidCertificate(Bad::UnknownIssuer), "option ca"),
-            (Tls::InvalidCertificate(Bad::NotValidForName), "another host name"),
-            (Tls::AlertReceived(Alert::CertificateRequired), "options cert and key"),
-        ] {
-            let shown = text(error);
-            assert!(shown.contains(expected), "{shown}");
-        }
+    fn a_certificate_that_is_not_accepted_and_a_server_without_tls_are_told_apart() {
+        let error = Tls::InvalidCertificate(CertificateError::NotValidForName);
+        let refused = explained(io::Error::new(io::ErrorKind::InvalidData, error));
+        assert!(is_certificate_refused(&refused), "{refused}");
+        assert!(refused.to_string().contains("option server_name"), "{refused}");
         let closed = explained(io::ErrorKind::UnexpectedEof.into()).to_string();
         assert!(closed.contains("plain text"), "{closed}");
         let refused = explained(io::ErrorKind::ConnectionRefused.into());
