@@ -12,7 +12,6 @@ use lock_core::{
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::wire::doubt::Doubt;
 use crate::{
     acquire::{self, detach, set},
     config::{SqlConfig, TTL},
@@ -65,16 +64,15 @@ impl SqlLock {
             let mut guarantees = guarantees(&config);
             guarantees.check_ttl(config.default_ttl())?;
             let session = Session::start(&config).await?;
-            let (outlives, doubts) = session.outlives().await?;
-            guarantees.survives.restart = outlives > 0 && !Doubt::forgets(doubts);
-            let is_managed = config.is_managed();
-            if is_managed {
+            let (outlives, cautions) = session.durability(config.is_managed()).await?;
+            guarantees.survives.restart = outlives > 0;
+            if config.is_managed() {
                 guarantees.fencing = Fencing::BestEffort(LAGGING);
             }
-            if outlives < 2 || Doubt::forgets(doubts) {
+            if outlives < 2 {
                 guarantees.fencing = Fencing::BestEffort(FORGETFUL);
             }
-            guarantees.cautions = Doubt::cautions(doubts, is_managed);
+            guarantees.cautions = cautions;
             guarantees.cautions.extend(config.caution().or_else(|| session.database.caution()));
             Ok(Self { session, guarantees })
         })

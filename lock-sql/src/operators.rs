@@ -17,7 +17,7 @@ use crate::{
     session::Session,
     wire::{
         call::{Call, Reply},
-        doubt::Doubt,
+        cautions::{REPLICA, cautions},
         script::{HEAD, Script},
         turns::Rank,
     },
@@ -60,13 +60,16 @@ impl Session {
         Ok(rows.iter().filter_map(name).collect())
     }
 
-    /// Returns what a commit outlives, and the doubts about the server's settings: see
-    /// [`Script::durability`].
-    pub(crate) async fn outlives(&self) -> Result<(u64, u64)> {
+    /// Returns what a commit outlives, as [`Script::durability`] says it, and the cautions about the
+    /// server's settings.
+    pub(crate) async fn durability(&self, is_managed: bool) -> Result<(u64, Vec<String>)> {
         let rows = self.ask("connect", Script::durability).await?;
-        let doubts = rows.number(1).unwrap_or_default();
-        let replica = if self.is_replica().await { Doubt::Replica as u64 } else { 0 };
-        Ok((rows.number(0).unwrap_or_default(), doubts | replica))
+        let has = rows.numbers.iter().skip(1).map(|(_, has)| *has > 0);
+        let mut cautions = cautions(self.dialect(), has, is_managed);
+        if self.is_replica().await && !cautions.iter().any(|known| known == REPLICA) {
+            cautions.push(REPLICA.to_owned());
+        }
+        Ok((rows.number(0).unwrap_or_default(), cautions))
     }
 
     /// Whether the server says that it replicates another one. PostgreSQL takes no writes then.

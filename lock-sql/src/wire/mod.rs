@@ -1,9 +1,9 @@
 //! The way to the database: connections, turns, scripts and their answers.
 
 pub(crate) mod call;
+pub(crate) mod cautions;
 mod connections;
 pub(crate) mod database;
-pub(crate) mod doubt;
 pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;

@@ -1,7 +1,10 @@
 //! The queries for a database's own state.
 
 use super::Script;
-use crate::layout::dialect::Dialect;
+use crate::{
+    layout::dialect::Dialect,
+    wire::cautions::{UNLOGGED, conditions},
+};
 
 impl Script {
     /// Returns a number that changes when another connection changes anything at all, and when this
@@ -11,7 +14,7 @@ impl Script {
     }
 
     /// Returns what a commit outlives, as a number: 2 is a crash of the machine, 1 a crash of the
-    /// server, 0 neither. Then the doubts about the server's settings.
+    /// server, 0 neither. Then, for each setting that weakens locks, whether the server has it.
     pub(crate) fn durability(self) -> String {
         let outlives = match self.0 {
             // It need not outlive a crash of the machine: the boot clock starts anew, and tokens
@@ -23,35 +26,13 @@ impl Script {
                  WHEN @@innodb_flush_log_at_trx_commit IN (1, 3) THEN 2 \
                  WHEN @@innodb_flush_log_at_trx_commit = 2 THEN 1 ELSE 0 END"
             }
-            Dialect::Postgres => "CASE current_setting('fsync') WHEN 'on' THEN 2 ELSE 1 END",
+            Dialect::Postgres => &format!(
+                "CASE WHEN {UNLOGGED} THEN 0 WHEN current_setting('fsync') = 'on' THEN 2 ELSE 1 END"
+            ),
         };
-        format!("{}; {};", self.number(outlives), self.number(self.doubts()))
-    }
-
-    /// An expression: the sum of [`Doubt`](crate::wire::doubt::Doubt)s about a server's settings.
-    fn doubts(self) -> &'static str {
-        match self.0 {
-            Dialect::Sqlite => "0",
-            // MySQL's own plugin for semi-synchronous replication need not be there.
-            Dialect::MySql => {
-                "CASE WHEN @@innodb_flush_log_at_trx_commit IN (1, 3) THEN 0 ELSE 1 END \
-                 + CASE WHEN @@log_bin = 1 AND @@sync_binlog <> 1 THEN 2 ELSE 0 END \
-                 + CASE WHEN @@innodb_doublewrite = 0 THEN 4 ELSE 0 END \
-                 /*M! + CASE WHEN @@rpl_semi_sync_master_enabled = 0 THEN 8 ELSE 0 END \
-                 + CASE WHEN EXISTS (SELECT 1 FROM information_schema.global_status \
-                 WHERE variable_name = 'SLAVE_RUNNING' AND variable_value = 'ON') \
-                 THEN 256 ELSE 0 END */"
-            }
-            Dialect::Postgres => {
-                "CASE current_setting('fsync') WHEN 'on' THEN 0 ELSE 16 END \
-                 + CASE current_setting('full_page_writes') WHEN 'on' THEN 0 ELSE 32 END \
-                 + CASE WHEN current_setting('synchronous_standby_names') = '' \
-                   OR current_setting('synchronous_commit') = 'local' THEN 64 ELSE 0 END \
-                 + CASE WHEN EXISTS (SELECT FROM pg_class WHERE relpersistence <> 'p' AND oid IN \
-                   ('distlock_v1_slots'::regclass, 'distlock_v1_entries'::regclass)) \
-                   THEN 128 ELSE 0 END"
-            }
-        }
+        let has = |condition| self.number(&format!("CASE WHEN {condition} THEN 1 ELSE 0 END"));
+        let numbers = [self.number(outlives)].into_iter().chain(conditions(self.0).map(has));
+        numbers.collect::<Vec<_>>().join("; ")
     }
 
     /// Returns foreign rows if a server of MySQL or MariaDB replicates another one, or did so before
