@@ -9,7 +9,7 @@
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `AUTH`, protected mode (`DENIED`) | `Denied` | none |
 //! | a certificate that one side does not accept | `Denied` | none |
 //! | a command that the user may not run inside a script | `Denied`, and its effects are undone | none |
-//! | `NOSCRIPT`, a node of a cluster, Redis before 6.2 | `Rejected` | none |
+//! | `NOSCRIPT`, a node of a cluster, Redis before 6.2, no RESP3 | `Rejected` | none |
 //! | `CROSSSLOT` | `Rejected`, and names the prefix that helps | none |
 //! | a broken record of the token floor | `Rejected`, and names the key | none |
 //! | every other error from the server, an unexpected answer | `Rejected` | unknown |
@@ -250,6 +250,12 @@ pub(crate) fn cluster() -> RedisError {
 pub(crate) fn too_old(version: &str) -> RedisError {
     let why = format!("the server is Redis {version}, and locks need 6.2 (SET .. GET)");
     (ErrorKind::InvalidClientConfig, "the server is too old", why).into()
+}
+
+/// The error for a server or a proxy that has no RESP3, or does not let this user ask for it.
+pub(crate) fn no_pushes() -> RedisError {
+    let why = "grants are pushed by RESP3, which HELLO asks for; only mode=simple does without";
+    (ErrorKind::InvalidClientConfig, "the server refuses RESP3", why.to_owned()).into()
 }
 
 /// The error for a server that sentinels name, and that is a replica: a failover is under way.

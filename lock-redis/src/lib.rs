@@ -35,7 +35,7 @@
 //! | address, TLS with its certificates, Unix socket | used, also for each later connection |
 //! | user, password, database | used; a value set in [`RedisConfig`] takes precedence |
 //! | TCP keep-alive, `TCP_USER_TIMEOUT` | used; no-delay is on, linger is zero |
-//! | protocol | RESP3 in the queue mode, for pushes, else RESP2 |
+//! | protocol | RESP3 in the queue mode, for pushes; RESP2 in the simple mode |
 //! | timeouts, retries | not used: locks have limits of their own |
 //! | name resolver, password provider | options of a connection: [`RedisConfig::connection`] |
 //! | connections, pools | not used: closing them or dropping the client does not affect the locks, and [`Locks::close`](lock_core::Locks::close) does not affect them |
@@ -132,7 +132,8 @@
 //! nothing then, the result is not known ([`Error::Unavailable`](lock_core::Error::Unavailable),
 //! effect unknown).
 //!
-//! Pushes need RESP3. Without it (`HELLO`) they come on a second connection, which speaks RESP2.
+//! Pushes need RESP3 (`HELLO`). A server or a proxy without it is refused, except in the simple
+//! mode.
 //!
 //! Connecting loads the three scripts of an uncontended lock unless the server has them. Each other
 //! script is loaded when it is called first, by one more command.

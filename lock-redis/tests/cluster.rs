@@ -196,18 +196,20 @@ async fn what_a_cluster_cannot_do_is_said() {
     assert!(!guarantees.survives.failover && guarantees.overlaps.contains(&Overlap::Restart));
 }
 
-/// As behind a proxy: the server does not say that it is one of a cluster.
+/// As behind a proxy: the server does not say that it is one of a cluster. Without `HELLO` only the
+/// simple mode works.
 #[tokio::test]
 async fn keys_of_several_slots_are_refused_with_the_prefix_that_helps() {
     let builder = RedisCluster::builder().replicas(0).appendonly(false);
     let words = ["--rename-command", "HELLO", ""];
     let redis = words.into_iter().fold(builder, RedisClusterBuilder::arg).start().await.unwrap();
     let node = redis.node(redis.owner(RedisCluster::slot_of(b"app")).await.unwrap());
-    let client = driver(&node.url()).await;
+    let simple = format!("{}?mode=simple", node.url());
+    let client = driver(&simple).await;
     let refused = acquire(&client, "orders", TTL).await.unwrap_err();
     assert!(matches!(refused, Error::Rejected { effect: Effect::None, .. }), "{refused:?}");
     assert!(refused.to_string().contains("prefix={app}:"), "{refused}");
-    let client = driver(&format!("{}?prefix={{app}}:", node.url())).await;
+    let client = driver(&format!("{simple}&prefix={{app}}:")).await;
     acquire(&client, "orders", TTL).await.unwrap().release().await.unwrap();
 }
 

@@ -38,7 +38,6 @@ mod redlock_splits;
 mod redlock_tokens;
 mod refused;
 mod renewals;
-mod resp2;
 mod restored;
 mod secure;
 mod sentinel;

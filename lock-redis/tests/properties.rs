@@ -1,4 +1,4 @@
-//! The executable properties on a server with TLS and logins, and on one without RESP3.
+//! The executable properties on a server with TLS and logins.
 
 use std::{
     sync::{Arc, Mutex},
@@ -114,15 +114,4 @@ async fn all_properties_hold_over_tls_with_a_login() {
         lanes.push(Single { server, authority: Some(authority.clone()) });
     }
     assert_eq!(skipped(checks::all(AS_MUTEX), lanes).await, Vec::<String>::new());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_properties_hold_without_resp3() {
-    let mut lanes = Vec::new();
-    for _ in 0..6 {
-        let words = ["--rename-command", "HELLO", ""];
-        let builder = words.into_iter().fold(Redis::builder(), Builder::arg);
-        lanes.push(Single { server: builder.start().await.unwrap(), authority: None });
-    }
-    assert_eq!(skipped(checks::all(&[]), lanes).await, Vec::<String>::new());
 }

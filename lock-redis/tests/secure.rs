@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{Clock, Error};
-use lock_lab::{Authority, Proxy, Redis, RedisCluster, RedisSentinels};
+use lock_lab::{Authority, Builder, Proxy, Redis, RedisCluster, RedisSentinels};
 use lock_redis::RedisLock;
 
 use crate::lab::{self, *};
@@ -41,6 +41,18 @@ async fn refused(url: &str) -> (Error, String) {
 
 async fn works(driver: &RedisLock) {
     acquire(driver, "orders", TTL).await.unwrap().release().await.unwrap();
+}
+
+/// The server's own text shows the command that it does not know, with the password.
+#[tokio::test]
+async fn a_server_without_resp3_is_refused_and_serves_the_simple_mode() {
+    let builder = Redis::builder().appendonly(false).user("app", "p455word");
+    let words = ["--rename-command", "HELLO", ""];
+    let server = words.into_iter().fold(builder, Builder::arg).start().await.unwrap();
+    let (error, text) = refused(&server.url()).await;
+    assert!(matches!(error, Error::Rejected { .. }), "{error:?}");
+    assert!(text.contains("RESP3") && text.contains("mode=simple"), "{text}");
+    works(&*driver(&format!("{}?mode=simple", server.url())).await).await;
 }
 
 #[tokio::test]

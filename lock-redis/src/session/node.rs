@@ -28,10 +28,9 @@ use crate::{
     config::Address,
     error::{self, STORE},
     wire::{
-        connection::{Connection, Connector},
+        connection::{Connection, Connector, OnPush},
         data::Data,
         failure::Failure,
-        listener::OnPush,
         peer::Peer,
     },
 };

@@ -5,7 +5,10 @@ use std::{
     future::Future,
     io,
     pin::pin,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,7 +16,7 @@ use futures_util::future::{join, join_all, join3, try_join};
 use redis::{
     Cmd, ErrorKind,
     ProtocolVersion::{RESP2, RESP3},
-    RedisError, RedisResult, ServerErrorKind, Value, cmd,
+    PushInfo, RedisError, RedisResult, ServerErrorKind, Value, cmd,
 };
 use tokio::time::timeout;
 
@@ -23,7 +26,6 @@ use crate::{
         data::Data,
         dial::{Dial, Opened},
         hello,
-        listener::{Listener, OnPush},
         lua::{self, Lua},
         peer::Peer,
         sentinel::Place,
@@ -36,6 +38,9 @@ const BUFFER: usize = 1024;
 const STEPS: u32 = 4;
 /// Number of steps after which a request fails, even if others are answered.
 const MOST_STEPS: u32 = 3 * STEPS;
+
+/// The receiver of a connection's pushes.
+pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
 /// Makes connections to one server, or to the primary of a service.
 #[derive(Debug)]
@@ -50,8 +55,6 @@ pub(crate) struct Connector {
 #[derive(Debug)]
 pub(crate) struct Connection {
     opened: Opened,
-    /// The way of pushes, if the server cannot send them on this connection.
-    listener: Option<Listener>,
     /// The server.
     pub(crate) address: Address,
     /// The server's data.
@@ -108,20 +111,15 @@ impl Connector {
         previous: Option<&Peer>,
         on_push: &OnPush,
     ) -> RedisResult<Connection> {
-        let (opened, listener) = self.open(address, on_push.clone()).await?;
+        let opened = self.open(address, on_push.clone()).await?;
         let (address, answers) = (address.clone(), AtomicU64::default());
         let data = Data::read(&address, None);
-        let connection =
-            Connection { opened, listener, address, data, answers, number, peer: None };
+        let connection = Connection { opened, address, data, answers, number, peer: None };
         self.prepare(connection, previous).await
     }
 
-    /// Pushes need RESP3, or a connection of their own.
-    async fn open(
-        &self,
-        address: &Address,
-        on_push: OnPush,
-    ) -> RedisResult<(Opened, Option<Listener>)> {
+    /// Pushes need RESP3.
+    async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {
         let options = self
             .dial
             .options()
@@ -129,20 +127,16 @@ impl Connector {
             .set_response_timeout(None)
             .set_pipeline_buffer_size(BUFFER);
         if self.mode == Mode::Simple {
-            return Ok((self.dial.open(address, RESP2, options).await?, None));
+            return self.dial.open(address, RESP2, options).await;
         }
-        let pushed = on_push.clone();
-        let pushing = options.clone().set_push_sender(move |info| {
-            pushed(info);
+        let pushing = options.set_push_sender(move |info| {
+            on_push(info);
             Ok::<(), Infallible>(())
         });
         match self.dial.open(address, RESP3, pushing).await {
-            Err(error) if crate::error::lacks_resp3(&error) => {
-                let opened = self.dial.open(address, RESP2, options);
-                let (opened, pushes) = try_join(opened, self.dial.open_for_pushes(address)).await?;
-                Ok((opened, Some(Listener::start(pushes, on_push))))
-            }
-            opened => Ok((opened?, None)),
+            // The server's text may show the password.
+            Err(error) if crate::error::lacks_resp3(&error) => Err(crate::error::no_pushes()),
+            opened => opened,
         }
     }
 
@@ -180,7 +174,7 @@ impl Connector {
             let (address, data, number) = (of.address.clone(), of.data.clone(), of.number);
             let answers = AtomicU64::default();
             let mut spare =
-                Connection { opened, listener: None, address, data, answers, number, peer: None };
+                Connection { opened, address, data, answers, number, peer: None };
             // In one flight.
             let (data, peer) = join(spare.own_data(), spare.own_peer()).await;
             if data.is_of_another_server_than(&of.data) {
@@ -333,19 +327,12 @@ impl Connection {
         limit: Duration,
     ) -> RedisResult<Value> {
         let listen = self.listen(channel, true, limit);
-        if self.listener.is_some() {
-            listen.await?;
-            return self.call(command, limit).await;
-        }
         // In one flight, in this order.
         let (listens, answer) = join(listen, self.call(command, limit)).await;
         listens.and(answer)
     }
 
     async fn subscribe(&self, channel: &[u8], listen: bool) -> RedisResult<()> {
-        if let Some(listener) = &self.listener {
-            return listener.listen(channel, listen).await;
-        }
         let mut redis = self.opened.redis.clone();
         match listen {
             true => redis.subscribe(channel).await,

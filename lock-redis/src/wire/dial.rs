@@ -44,7 +44,7 @@ pub(crate) struct Opened {
 }
 
 /// A task that ends when this is dropped: a broken connection must not wait for its last answers.
-pub(super) struct Task(pub(super) AbortHandle);
+struct Task(AbortHandle);
 
 impl Dial {
     /// Time limit of making a connection, if none is configured.

@@ -6,7 +6,6 @@ pub(crate) mod data;
 pub(crate) mod dial;
 pub(crate) mod failure;
 mod hello;
-pub(crate) mod listener;
 pub(crate) mod lua;
 pub(crate) mod own_client;
 pub(crate) mod peer;
