@@ -111,7 +111,7 @@ impl<S: PolledStore> DistributedLock for Polling<S> {
                     attempt.queued(&request.name, None);
                 }
                 Err(error) => {
-                    doubtful = true;
+                    doubtful = !way.store.cleans_up();
                     let passes = request.wait == Wait::Queue && error.is_unavailable();
                     if !passes || clock.now().since(answered) >= request.ttl {
                         break error;

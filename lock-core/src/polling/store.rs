@@ -43,7 +43,8 @@ use crate::DistributedLock;
 /// | [`InvalidData`](io::ErrorKind::InvalidData), [`InvalidFilename`](io::ErrorKind::InvalidFilename), [`InvalidInput`](io::ErrorKind::InvalidInput) | [`Error::Rejected`](crate::Error::Rejected) | at once |
 /// | any other | [`Error::Unavailable`](crate::Error::Unavailable) | if it lasts for a TTL; until then the call is made again |
 ///
-/// A request that failed may have acted: its traces are removed.
+/// A request that failed may have acted: its traces are removed, unless the store
+/// [does it](PolledStore::cleans_up).
 #[async_trait]
 pub trait PolledStore: Debug + Send + Sync + 'static {
     /// The store's promises, as in [`DistributedLock::guarantees`]. Start with
@@ -59,6 +60,12 @@ pub trait PolledStore: Debug + Send + Sync + 'static {
     /// Whether the store has been closed, so that no further call can succeed: a removal that failed
     /// is not tried again. Default: never.
     fn is_closed(&self) -> bool {
+        false
+    }
+
+    /// Whether a [`take`](Self::take) that fails removes by itself what it may have left, in the
+    /// background. Default: no, and [`remove`](Self::remove) is called for it.
+    fn cleans_up(&self) -> bool {
         false
     }
 
