@@ -252,10 +252,6 @@ impl RedisConfig {
     }
 
     /// Refuses a configuration that cannot work, before anything is sent.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) with the option.
     pub(crate) fn check(&self) -> Result<()> {
         self.check_tls()?;
         self.timeouts.check()?;

@@ -24,9 +24,9 @@ use lock_core::{
     BoxError, Effect, Error,
     keep::errors::{self, denied, rejected},
 };
-use redis::{Cmd, ErrorKind, RedisError, Value};
+use redis::{ErrorKind, RedisError, Value};
 
-use crate::{config::Address, wire::lua};
+use crate::{config::Address, wire::call::Request};
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
@@ -137,8 +137,8 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
 }
 
 /// Same as [`convert`]. Names the key of the token floor if the error is about it.
-pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> Error {
-    let Some(key) = lua::floor_in(command) else { return convert(op, error) };
+pub(crate) fn of_request(op: &'static str, request: &Request<'_>, error: RedisError) -> Error {
+    let Some(key) = request.floor.map(|floor| floor.bytes()) else { return convert(op, error) };
     if error.to_string().contains("BROKENFLOOR") {
         let key = key.escape_ascii().to_string().replace(r"\xff", r"\xFF");
         let source = format!(
@@ -151,7 +151,7 @@ pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> 
     let lacks_a_key = error.code() == Some("NOPERM") && error.to_string().contains("key");
     match convert(op, error) {
         Error::Denied { source, .. } if lacks_a_key => {
-            let pattern = String::from_utf8_lossy(key).replace(char::REPLACEMENT_CHARACTER, "?");
+            let pattern = String::from_utf8_lossy(&key).replace(char::REPLACEMENT_CHARACTER, "?");
             denied(STORE, op, LacksKey { pattern, source })
         }
         error => error,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, FencingToken, Instant, Lease, Result, Validity,
-    keep::{attempt::End, grant::Grants, lease::Kept, wait::Waits},
+    Clock, Error, FencingToken, Lease, Result, Validity,
+    keep::{grant::Grants, lease::Kept, wait::Waits},
 };
 
 use crate::{
     acquire::detach,
-    error::{self, STORE},
+    error::STORE,
     layout::kind::{EXCLUSIVE, SHARED},
     session::{Session, attempt::Attempt},
     wire::script,
@@ -25,6 +25,10 @@ pub struct RedisLease {
 }
 
 impl RedisLease {
+    pub(crate) fn new(session: Arc<Session>, attempt: Arc<Attempt>, kept: Kept) -> Self {
+        Self { session, attempt, kept }
+    }
+
     /// The lock's key. Use it for a guarded write: while the lock is held alone, the key has this
     /// lease's [`value`](Self::value). A script that compares them makes Redis itself refuse a
     /// holder that has lost the lock. It also refuses a lock that is held shared or by permits.
@@ -69,36 +73,8 @@ impl RedisLease {
 
     async fn convert(&self, op: &'static str, word: &str) -> Result<i64> {
         let Attempt { key, ticket, .. } = &*self.attempt;
-        let command = script::convert(key, ticket, self.token(), word);
-        self.session.change(&self.attempt, op, &command).await
-    }
-}
-
-impl Grants for Session {
-    fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
-        if earlier.ok_or_else(error::closed)? {
-            self.due.notify_one();
-        }
-        Ok(())
-    }
-
-    fn forget(&self, attempt: &Attempt) {
-        self.book().attempts.forget(attempt);
-    }
-
-    fn hold(
-        self: &Arc<Self>,
-        attempt: &Arc<Attempt>,
-        sent: Instant,
-        token: u64,
-    ) -> Result<Box<dyn Lease>, End> {
-        let kept = Kept::new(attempt, token, attempt.hold(sent, token)?);
-        Ok(Box::new(RedisLease { session: self.clone(), attempt: attempt.clone(), kept }))
-    }
-
-    fn clean_up_all(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
-        attempts.iter().for_each(|attempt| self.clean_up(attempt));
+        let request = script::convert(key, ticket, self.token(), word);
+        self.session.change(&self.attempt, op, &request).await
     }
 }
 
@@ -149,8 +125,8 @@ impl Lease for RedisLease {
             return Err(Error::Unsupported { store: STORE, what });
         }
         let (version, database) = (self.kept.next_version(), self.session.database);
-        let command = script::publish(key, ticket, version, database, value);
-        let done = self.session.change(&self.attempt, "publish", &command).await? == 1;
+        let request = script::publish(key, ticket, version, database, value);
+        let done = self.session.change(&self.attempt, "publish", &request).await? == 1;
         done.then_some(()).ok_or_else(|| self.gone())
     }
 

@@ -1,5 +1,8 @@
 //! The Redis driver of distlock: a plain `SET NX PX` key with a fair queue beside it.
 //!
+//! A client renews the locks that it holds every third of a TTL, until they are released: what other
+//! libraries call a watchdog. A holder that dies frees its lock after a TTL.
+//!
 //! # Connect
 //!
 //! ```no_run

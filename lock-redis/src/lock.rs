@@ -20,7 +20,7 @@ use crate::{
     election::observe,
     error::STORE,
     layout::key::{Key, floor},
-    session::{Session, attempt::Attempt},
+    session::{Session, attempt::Attempt, renewal::period},
 };
 
 /// When tokens may fail to rise.
@@ -97,8 +97,8 @@ impl RedisLock {
 
     fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
         let key = Key::new(&self.config, &request.name);
-        let ticket = self.session.ticket(caller.id());
-        Attempt::new(self.session.mode, key, ticket, request)
+        let (mode, ticket) = (self.session.mode, self.session.ticket(caller.id()));
+        Attempt::new(mode, key, ticket, request, period(mode, request.ttl))
     }
 }
 

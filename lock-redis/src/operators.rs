@@ -1,10 +1,10 @@
 //! Requests of operators: holder and waiters of a lock, the names in use, revoking, the token
 //! floor. All of them fail as [`Session::insist`] does.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lock_core::{Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
-use redis::{Cmd, FromRedisValue, Value, cmd};
+use redis::{FromRedisValue, Value, cmd};
 use uuid::Uuid;
 
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
         key::{Key, KeyName, QUEUE, lock_of},
         ticket::Ticket,
     },
-    session::{Session, node::Node},
-    wire::{answer, script, snapshot::Snapshot, turns::Lane},
+    session::{Session, node::Node, retry::Effort},
+    wire::{answer, call::Request, script, snapshot::Snapshot, turns::Lane},
 };
 
 /// Time limit of one question.
@@ -75,13 +75,14 @@ impl Session {
         Ok(keys)
     }
 
-    async fn keys_of(&self, node: &Node, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
+    async fn keys_of(&self, node: &Arc<Node>, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (mut cursor, mut keys) = (b"0".to_vec(), Vec::new());
         loop {
             let mut scan = cmd("SCAN");
             scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
             let page: Vec<Vec<u8>>;
-            (cursor, page) = self.question_at(Some(node), "names", &scan, parsed).await?;
+            let request = Request::new(b"", scan);
+            (cursor, page) = self.question("names", &request, Some(node), parsed).await?;
             keys.extend(page);
             // The cursor after the last step.
             if cursor == b"0" {
@@ -97,17 +98,17 @@ impl Session {
     /// Same as [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also
     /// if the attempt is gone, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
-        let (deadline, command) = (Clock::Boot.now() + LIMIT * 2, script::revoke(key, attempt));
-        let (op, read) = (("revoke", Lane::First), |value: &Value| Some(answer::int(value)? == 1));
-        match self.insist_and_tell(op, &command, LIMIT, deadline, None, read).await {
-            (_, Ok((_, true))) => Ok(true),
-            (Effect::None, Ok((_, false))) => Ok(false),
-            (effect, Ok((_, false))) => {
+        let deadline = Clock::Boot.now() + LIMIT * 2;
+        let effort = Effort::new("revoke", Lane::Urgent, LIMIT, deadline);
+        let outcome = self.insist(&script::revoke(key, attempt), effort, answer::int).await;
+        match (outcome.before, outcome.answer?.1) {
+            (_, 1) => Ok(true),
+            (Effect::None, _) => Ok(false),
+            (effect, _) => {
                 let why =
                     "the attempt is gone; whether by this call is not known, as an answer was lost";
                 Err(error::unavailable("revoke", effect, why))
             }
-            (_, Err(error)) => Err(error),
         }
     }
 
@@ -119,7 +120,7 @@ impl Session {
         key: KeyName<'_>,
         above: Option<FencingToken>,
     ) -> Result<TokenFloor> {
-        let (above, newest) = self.question(op, &script::floor(key, above), parsed).await?;
+        let (above, newest) = self.question(op, &script::floor(key, above), None, parsed).await?;
         Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
     }
 
@@ -130,30 +131,20 @@ impl Session {
         what: &str,
         attempts: &[Ticket],
     ) -> Result<Snapshot> {
-        self.question(op, &script::read(key, what, attempts), Snapshot::read).await
+        self.question(op, &script::read(key, what, attempts), None, Snapshot::read).await
     }
 
-    /// Sends a command that may be executed twice, and reads its answer.
+    /// Sends a request that may be executed twice, to a node if one is given, and reads its answer.
     async fn question<T>(
         &self,
         op: &'static str,
-        command: &Cmd,
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T> {
-        self.question_at(None, op, command, read).await
-    }
-
-    /// Same as [`question`](Self::question), to this node if one is given.
-    async fn question_at<T>(
-        &self,
-        node: Option<&Node>,
-        op: &'static str,
-        command: &Cmd,
+        request: &Request<'_>,
+        node: Option<&Arc<Node>>,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T> {
         let deadline = Clock::Boot.now() + LIMIT * 2;
-        let answer = self.insist_at(node, (op, Lane::Turn), command, LIMIT, deadline, read).await;
-        answer.map(|(_, answer)| answer)
+        let effort = Effort { node, ..Effort::new(op, Lane::Turn, LIMIT, deadline) };
+        self.insist(request, effort, read).await.answer.map(|(_, answer)| answer)
     }
 }
 

@@ -267,15 +267,17 @@ async fn a_silent_primary_ends_a_request_that_replicas_must_have() {
     within(granted("next")).await.release().await.unwrap();
 }
 
-/// The connection of the client lives on, and a request that replicas must have needs another one.
+/// It needs three connections, and each of them a login.
 #[tokio::test]
-async fn a_connection_for_replicas_whose_login_is_refused_is_tried_now_and_then() {
+async fn a_client_with_replicas_whose_login_is_refused_connects_now_and_then() {
     let (server, replica) = (lab::server().await, lab::server().await);
     say(&server, "ACL SETUSER app on >first ~* &* +@all").await;
     say(&replica, &format!("REPLICAOF 127.0.0.1 {}", server.addr().port())).await;
     until(async || server.command(&[b"WAIT", b"1", b"100"]).await.unwrap() == "1").await;
     let client = driver(&format!("redis://app:first@{}?wait_replicas=1", server.addr())).await;
     say(&server, "ACL SETUSER app resetpass >second").await;
+    let killed = server.command(&[b"CLIENT", b"KILL", b"USER", b"app"]).await.unwrap();
+    assert_eq!(killed, "3");
     let waits = Waiter::start(&client, "orders", PATIENCE * 3);
     let before = connections(&server).await;
     tokio::time::sleep(Duration::from_secs(3)).await;

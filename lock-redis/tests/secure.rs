@@ -55,6 +55,20 @@ async fn a_server_without_resp3_is_refused_and_serves_the_simple_mode() {
     works(&*driver(&format!("{}?mode=simple", server.url())).await).await;
 }
 
+/// Over TLS, such a server ends a connection without a word. A client opens none for a request.
+#[tokio::test]
+async fn a_client_keeps_its_connections_at_a_server_that_takes_no_more() {
+    let authority = Authority::new().unwrap();
+    let server = encrypted(&authority).await;
+    let url = format!("{}?{}&wait_replicas=1", server.url(), verified(&authority));
+    let client = driver(&url).await;
+    assert_eq!(say(&server, &["CONFIG", "SET", "maxclients", "1"]).await, "OK");
+    for _ in 0..2 {
+        let short = acquire(&client, "orders", TTL).await.unwrap_err();
+        assert!(short.to_string().contains("only 0 of 1 replicas"), "{short}");
+    }
+}
+
 #[tokio::test]
 async fn each_wrong_certificate_is_named_in_time() {
     let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use lock_core::{
-    Clock, Effect, Error, FencingToken, Instant, LossReason, Result,
+    Clock, FencingToken, Instant, LossReason, Result,
     keep::{ticket::unreadable, wait::Waits},
 };
 use uuid::Uuid;
@@ -15,25 +15,25 @@ use uuid::Uuid;
 use crate::{
     error::STORE,
     layout::ticket::Ticket,
-    session::{Session, attempt::Attempt},
-    wire::{answer, script, turns::Lane},
+    session::{Session, attempt::Attempt, retry::Effort},
+    wire::{
+        answer,
+        script::{self, Member},
+        turns::Lane,
+    },
 };
 
 /// Gives the lock to a new ticket, which no attempt has. Returns the ticket's text.
-///
-/// # Errors
-///
-/// [`Error::Lost`] if the attempt does not hold the lock any more. Else same as
-/// [`Session::insist`].
 pub(crate) async fn detach(
     session: &Session,
     attempt: &Attempt,
     token: FencingToken,
 ) -> Result<String> {
     let to = session.ticket(Uuid::new_v4());
-    let command =
-        script::hand_over(&attempt.key, attempt.ticket.text(), &to, attempt.ttl, token, None);
-    match session.change(attempt, "detach", &command).await? {
+    let from = attempt.ticket.text();
+    let to_it = Member { ticket: &to, ..attempt.member() };
+    let request = script::hand_over(from, to_it, token, None);
+    match session.change(attempt, "detach", &request).await? {
         1 => Ok(String::from_utf8_lossy(to.text()).into_owned()),
         _ => Err(attempt.lost(LossReason::EntryGone)),
     }
@@ -41,10 +41,6 @@ pub(crate) async fn detach(
 
 /// Gives the lock to this attempt. Returns when the confirmed request was sent, from which validity
 /// counts, and the token. The attempt is in the session's book meanwhile, and remains there.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
@@ -55,18 +51,17 @@ pub(crate) async fn adopt(
     if Ticket::parse(from).is_none() {
         return Err(unreadable(STORE, ticket.place(), "CLIENT:ATTEMPT"));
     }
-    let said = Some(attempt.said.as_deref().unwrap_or_default());
+    let description = Some(attempt.description.as_deref().unwrap_or_default());
     let token = ticket.token();
-    let command = script::hand_over(&attempt.key, from, &attempt.ticket, attempt.ttl, token, said);
-    let (deadline, patience) = (Clock::Boot.now() + attempt.ttl, attempt.patience());
-    let op = ("adopt", Lane::Turn);
-    let (before, answer) =
-        session.insist_and_tell(op, &command, patience, deadline, Some(caller), answer::int).await;
-    let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
-    if answer.as_ref().is_err_and(unknown) {
+    let request = script::hand_over(from, attempt.member(), token, description);
+    let deadline = Clock::Boot.now() + attempt.ttl;
+    let effort = Effort::new("adopt", Lane::Turn, attempt.patience(), deadline);
+    let effort = Effort { caller: Some(caller), ..effort };
+    let outcome = session.insist(&request, effort, answer::int).await;
+    if outcome.is_unknown() {
         session.clean_up(attempt);
     }
-    match answer? {
+    match outcome.answer? {
         (sent, 1) => Ok((sent, token.value())),
         (_, -1) => Err(attempt.lost(LossReason::Adopted)),
         _ => Err(attempt.lost(LossReason::TicketOver)),

@@ -1,6 +1,39 @@
 //! How an attempt gets its lock, or waits for it in the queue.
+//!
+//! ```text
+//! acquire:
+//!     ask ACQUIRE, one script, which writes the attempt's ticket:
+//!         free                  -> granted, with a token
+//!         taken, Wait::Try      -> Contended; nothing was written
+//!         taken                 -> queued, behind those before it
+//!         no answer             -> sent again until a TTL is over (Session::insist): the script finds
+//!                                  the ticket of the first request, and answers as it did
+//!         no answer for a TTL,
+//!         or caller left before -> undone: release in the background, again until answered or 2 TTLs
+//!     until granted:
+//!         wait for a push (Session::pushed), or for the answer of a renewal, which finds a lost push
+//!             caller leaves     -> withdraw: RELEASE, which leaves the queue or hands the lock on
+//!             gone, or silent
+//!             for a TTL         -> clean_up: RELEASE in the background; PlaceLost, or Unavailable
+//!         older than a third of its TTL, or a fixed term -> renew_by_hand first (keep::wait)
+//!     checked: wait_replicas, or a server that took over, may lack the grant -> renew_by_hand
+//!             found             -> granted
+//!             queued again      -> waits on
+//!             not found         -> clean_up, PlaceLost
+//!             no answer,
+//!             too few replicas  -> undone
+//! hold (grant): the lease; validity counts from when the confirmed request was sent
+//!     renewal, a third of a TTL after the last one (session/renewal)
+//!             found             -> valid for a TTL from when it was sent
+//!             not found         -> lost, EntryGone or Failover
+//!             no answer         -> again within a tenth of a TTL; lost at the deadline
+//! release (Session::withdraw): RELEASE, which gives the lock to the next in line
+//!             no answer         -> sent again until the key has expired: it compares the ticket, so
+//!                                  it never takes the lock of another attempt
+//! ```
 
 pub(crate) mod detach;
+mod grant;
 pub(crate) mod set;
 pub(crate) mod simple;
 
@@ -15,15 +48,15 @@ use lock_core::{
     },
     limit_conflict,
 };
-use redis::{Cmd, Value};
+use redis::Value;
 
 use crate::{
     error::{self, STORE},
     layout::kind,
-    session::{Session, attempt::Attempt},
+    session::{Session, attempt::Attempt, retry::Effort},
     wire::{
         answer::{self, Acquired},
-        script,
+        call, script,
         turns::Lane,
     },
 };
@@ -31,10 +64,6 @@ use crate::{
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
 /// there if it is granted. Returns when the confirmed request was sent, from which validity counts,
 /// and the token.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
@@ -45,16 +74,16 @@ pub(crate) async fn acquire(
         Wait::Try => attempt.ttl.min(limits::TRY),
         _ => attempt.ttl,
     };
-    let command = command(session, attempt, request);
+    let wanted = wanted(session, attempt, request);
     let asking = slice::from_ref(attempt);
-    let (sent, answer) = ask(session, asking, &command, limit, caller, answer::acquired).await?;
+    let (sent, answer) = ask(session, asking, &wanted, limit, caller, answer::acquired).await?;
     let mut held = match answer {
-        Acquired::Granted(token) => confirmed(session, attempt, (sent, token), false).await?,
+        Acquired::Granted(token) => checked(session, attempt, (sent, token), false).await?,
         Acquired::Busy => return Err(Error::Contended { name: attempt.name.clone() }),
         Acquired::OtherLimit(found) => return Err(limit_conflict(request, found)),
-        Acquired::Waits(said) => {
-            caller.queued(&attempt.name, said.place);
-            if let Some(ask) = attempt.waits(sent, said) {
+        Acquired::Waits(answer) => {
+            caller.queued(&attempt.name, answer.place);
+            if let Some(ask) = attempt.waits(sent, answer) {
                 session.ask(attempt, ask);
             }
             None
@@ -65,21 +94,21 @@ pub(crate) async fn acquire(
             return Ok(granted);
         }
         let granted = wait(session, attempt, caller).await?;
-        held = confirmed(session, attempt, granted, true).await?;
+        held = checked(session, attempt, granted, true).await?;
     }
 }
 
 /// Renews a grant before it counts, if it may not be where it must be: replicas may not have a
 /// hand-over yet, and a server that took over meanwhile may not know the grant. Returns `None` if
 /// that server has the attempt in its queue: it waits again.
-async fn confirmed(
+async fn checked(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
     (sent, token): (Instant, u64),
     handed_over: bool,
 ) -> Result<Option<(Instant, u64)>> {
     let replicas = handed_over && session.wait_replicas > 0;
-    if !replicas && !attempt.is_unconfirmed() {
+    if !replicas && !attempt.is_missing() {
         return Ok(Some((sent, token)));
     }
     match session.renew_by_hand(attempt).await {
@@ -116,16 +145,16 @@ async fn undone(session: &Arc<Session>, attempts: &[Arc<Attempt>], error: Error)
     }
 }
 
-fn command(session: &Session, attempt: &Attempt, request: &Request) -> Cmd {
+fn wanted<'a>(session: &Session, attempt: &'a Attempt, request: &Request) -> call::Request<'a> {
     match (request.kind, &request.value) {
         (Kind::Exclusive, Some(value)) => {
             let word = kind::candidate(session.database, &request.holder);
-            let said = [request.holder.as_bytes(), value].concat();
-            script::acquire(attempt.member(), request.wait, &word, Some(&said))
+            let description = [request.holder.as_bytes(), value].concat();
+            script::acquire(attempt.member(), request.wait, &word, Some(&description))
         }
         (kind, _) => {
-            let said = attempt.said.as_deref().map(str::as_bytes);
-            script::acquire(attempt.member(), request.wait, &kind::word(kind), said)
+            let description = attempt.description.as_deref().map(str::as_bytes);
+            script::acquire(attempt.member(), request.wait, &kind::word(kind), description)
         }
     }
 }
@@ -135,22 +164,22 @@ fn command(session: &Session, attempt: &Attempt, request: &Request) -> Cmd {
 pub(crate) async fn ask<T>(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
-    command: &Cmd,
+    wanted: &call::Request<'_>,
     limit: Duration,
     caller: &lock_core::Attempt,
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<(Instant, T)> {
     let deadline = Clock::Boot.now() + limit;
     let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or(limit);
-    let (before, answer) = session
-        .insist_and_tell(("acquire", Lane::Turn), command, patience, deadline, Some(caller), read)
-        .await;
-    // A script that lacks a right may have done a part of its work.
-    let unknown = |error: &Error| {
-        [before, error.effect()].contains(&Effect::Unknown) || matches!(error, Error::Denied { .. })
-    };
-    match answer {
-        Err(error) if unknown(&error) => Err(undone(session, attempts, error).await),
+    let effort = Effort::new("acquire", Lane::Turn, patience, deadline);
+    let effort = Effort { caller: Some(caller), ..effort };
+    let outcome = session.insist(wanted, effort, read).await;
+    let unknown = outcome.is_unknown();
+    match outcome.answer {
+        // A script that lacks a right may have done a part of its work.
+        Err(error) if unknown || matches!(error, Error::Denied { .. }) => {
+            Err(undone(session, attempts, error).await)
+        }
         answer => answer,
     }
 }

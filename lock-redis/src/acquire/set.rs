@@ -18,10 +18,6 @@ pub(crate) const NAMES: usize = 200;
 /// Takes the locks of all attempts, in either mode, or none. The attempts are in the session's book
 /// meanwhile, and remain there if all are granted. Returns the tokens, each with when the confirmed
 /// request was sent, from which validity counts.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
@@ -32,12 +28,13 @@ pub(crate) async fn acquire(
         let what = "take locks of several slots in one step".to_owned();
         return Err(Error::Unsupported { store: STORE, what });
     }
+    let Some(first) = attempts.first() else { return Ok(Some(Vec::new())) };
     let members = attempts.iter().map(|attempt| attempt.member());
-    let said = attempts.iter().map(|attempt| attempt.said.as_deref().unwrap_or_default());
-    let wishes: Vec<_> = members.zip(said).collect();
-    let command = script::acquire_all(&wishes);
+    let descriptions = attempts.iter().map(|it| it.description.as_deref().unwrap_or_default());
+    let wishes: Vec<_> = members.zip(descriptions).collect();
+    let request = script::acquire_all(&wishes, &first.key);
     let limit = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default();
     let (sent, tokens) =
-        ask(session, attempts, &command, limit, caller, answer::acquired_all).await?;
+        ask(session, attempts, &request, limit, caller, answer::acquired_all).await?;
     Ok(tokens.map(|tokens| tokens.into_iter().map(|token| (sent, token)).collect()))
 }

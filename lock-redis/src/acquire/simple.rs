@@ -19,22 +19,18 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_
 
 /// Asks for the lock until it is granted. Returns when the confirmed request was sent, from which
 /// validity counts, and the token.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
     request: &Request,
     caller: &lock_core::Attempt,
 ) -> Result<(Instant, u64)> {
-    let command = script::simple_acquire(&attempt.key, &attempt.ticket, attempt.ttl);
+    let wanted = script::simple_acquire(attempt.member());
     let mut pause = BACKOFF;
     loop {
         let asking = slice::from_ref(attempt);
         let (sent, answer) =
-            ask(session, asking, &command, attempt.ttl, caller, answer::acquired).await?;
+            ask(session, asking, &wanted, attempt.ttl, caller, answer::acquired).await?;
         let busy = Error::Contended { name: attempt.name.clone() };
         match answer {
             Acquired::Granted(token) => return Ok((sent, token)),

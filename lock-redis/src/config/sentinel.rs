@@ -5,10 +5,6 @@ use lock_core::{Options, Result, Secret, User};
 use super::refused;
 
 /// Reads the user and the password from the places that the options name.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if they name two places for one.
 pub(super) fn login(options: &mut Options<'_>) -> Result<(Option<User>, Option<Secret>)> {
     let user = one(
         options,

@@ -205,8 +205,8 @@ impl Observer {
             self.link = node.link();
         }
         let connection = node.connection()?;
-        let command = script::read(&self.key, "leader", &[]);
-        let answer = connection.listen_and_call(&self.channel, &command, LIMIT).await;
+        let request = script::read(&self.key, "leader", &[]);
+        let answer = connection.listen_and_call(&self.channel, &request.call, LIMIT).await;
         let value = node.judge(&connection, answer)?;
         self.number = connection.number;
         Ok(value)

@@ -130,6 +130,10 @@ impl KeyName<'_> {
     pub(crate) fn len(&self) -> usize {
         self.0.len() + self.1.len()
     }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        [self.0, self.1].concat()
+    }
 }
 
 impl ToRedisArgs for KeyName<'_> {
@@ -142,7 +146,7 @@ impl ToRedisArgs for KeyName<'_> {
 }
 
 /// Suffix of the token floor's key, after the prefix. No companion's name has this suffix.
-pub(crate) const FLOOR: &[u8] = b"\xFFfloor";
+const FLOOR: &[u8] = b"\xFFfloor";
 
 /// The key of the token floor of all names with this prefix.
 pub(crate) fn floor(prefix: &str) -> KeyName<'_> {

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{
+    release::Back,
     script::Answer,
     store::{Answers, Majority},
     tally::{Tally, Verdict},
@@ -29,10 +30,6 @@ const GRACE: Duration = Duration::from_millis(5);
 impl Majority {
     /// Takes the lock if a majority of nodes votes for this attempt; otherwise takes all votes
     /// back, in the background.
-    ///
-    /// # Errors
-    ///
-    /// Too few nodes have answered, with the reasons.
     pub(super) async fn acquire(
         &self,
         request: &Request,
@@ -64,7 +61,7 @@ impl Majority {
             }
         }
         // Every round was a near miss.
-        self.take_back_everywhere(request, &vote);
+        self.take_back_everywhere(&self.back(request, &vote), attempt);
         self.asked.forget(attempt);
         Ok(None)
     }
@@ -101,11 +98,13 @@ impl Majority {
         (tally, mut open): (Tally, Answers<Answer>),
         round: u32,
     ) -> io::Result<Option<FencingToken>> {
+        let back = self.back(request, vote);
         match round {
-            0 => tally.placed().for_each(|node| self.take_back(node, request, vote)),
+            0 => tally.placed().for_each(|node| back.from(node)),
             // Nodes of earlier rounds may have votes, too.
-            _ => self.take_back_everywhere(request, vote),
+            _ => self.take_back_everywhere(&back, vote.attempt),
         }
+        self.asked.forget(vote.attempt);
         let result = match tally.verdict() {
             Some(Verdict::Contended) | None => Ok(None),
             Some(Verdict::Unknown) => Err(self.outage(tally.faults())),
@@ -114,32 +113,23 @@ impl Majority {
                 "the votes took longer than half of the TTL",
             )),
         };
-        if result.is_ok() {
-            self.asked.forget(vote.attempt);
-        }
         if open.is_empty() {
             return result;
         }
-        let back = self.back(request, vote);
         tokio::spawn(async move {
             while let Some((node, answer)) = open.next().await {
                 if answer.map_or_else(|f| f.was_sent(), |a| matches!(a, Answer::Yes { .. })) {
-                    tokio::spawn(back.clone().run(node));
+                    back.from(node);
                 }
             }
         });
         result
     }
 
-    fn take_back(&self, node: usize, request: &Request, vote: &Vote) {
-        tokio::spawn(self.back(request, vote).run(node));
-    }
-
     /// From all nodes that were asked.
-    fn take_back_everywhere(&self, request: &Request, vote: &Vote) {
-        let asked = self.asked.nodes(vote.attempt).unwrap_or_default();
-        let nodes = (0..self.nodes.len()).filter(|node| asked.has(*node));
-        nodes.for_each(|node| self.take_back(node, request, vote));
+    fn take_back_everywhere(&self, back: &Back, attempt: Uuid) {
+        let asked = self.asked.nodes(attempt).unwrap_or_default();
+        (0..self.nodes.len()).filter(|node| asked.has(*node)).for_each(|node| back.from(node));
     }
 }
 

@@ -125,11 +125,6 @@ impl RedlockConfig {
     }
 
     /// Checks the servers and the times.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] if the servers are too few or too many, or one is listed twice, or
-    /// a time is out of its range.
     pub(super) fn check(&self) -> Result<()> {
         let refused = |option: &str, value: String, allowed: &str| {
             let (option, allowed) = (option.to_owned(), allowed.to_owned());

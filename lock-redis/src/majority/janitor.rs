@@ -1,19 +1,16 @@
-//! Taking votes back from a node that did not confirm it at once.
+//! Taking votes back from a node, with one task at most.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{
-    Clock, Instant,
+    Clock,
     keep::{backoff::Backoff, poison::lock},
 };
-use redis::Cmd;
+use tokio::sync::watch;
 
-use super::{fault::Fault, node::Node};
+use super::node::{Debt, Debts, Node};
+use crate::wire::call::Call;
 
 /// The time limit of one request.
 pub(super) const LIMIT: Duration = Duration::from_secs(1);
@@ -22,127 +19,77 @@ const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 /// How many requests are under way at the same time: votes must not wait behind them.
 const AT_ONCE: usize = 32;
-/// The greatest number of requests that are remembered. The oldest go first, and their votes end
-/// with their TTL.
-const MOST: usize = 4096;
 
-/// Takes votes back from one node, for all attempts, with one task at most.
-#[derive(Debug)]
-pub(super) struct Janitor {
-    /// A client that is gone keeps no connection for this, except for votes that last.
-    node: Weak<Node>,
-    owed: Mutex<Owed>,
-}
-
-#[derive(Debug, Default)]
-struct Owed {
-    debts: VecDeque<Debt>,
-    is_working: bool,
-}
-
-/// A vote that is to be taken back.
-#[derive(Debug)]
-pub(super) struct Debt {
-    command: Arc<Cmd>,
-    ttl: Duration,
-    given_up: Instant,
-    /// The number of the connection on which the request for the vote may still lie.
-    connection: u64,
-    /// When the vote is over, if that is known.
-    ///
-    /// A server that is stalled may act on a request long after the client has given it up, and the
-    /// vote then lasts for a whole TTL. So a TTL counts from when the server has answered on that
-    /// connection, or a newer connection has ended it.
-    until: Option<Instant>,
-}
-
-impl Debt {
-    /// A vote that the node may have, or may get from a request that was sent to it.
-    pub(super) fn new(command: Arc<Cmd>, ttl: Duration, node: &Node) -> Self {
-        let (given_up, connection) = (Clock::Boot.now(), node.connections());
-        Self { command, ttl, given_up, connection, until: None }
-    }
-
-    /// Whether the vote may last after a request to take it back has failed, on the connection with
-    /// this number.
-    fn lasts(&mut self, fault: &Fault, connection: u64) -> bool {
-        let now = Clock::Boot.now();
-        if connection > self.connection || fault.is_answer() {
-            self.until.get_or_insert(now + self.ttl);
+impl Node {
+    /// Takes a vote back, by this call, as soon as the node can be reached.
+    pub(super) fn owe(
+        self: &Arc<Self>,
+        call: Arc<Call>,
+        ttl: Duration,
+        under_way: Option<watch::Receiver<()>>,
+    ) {
+        let (given_up, connection) = (Clock::Boot.now(), self.connections());
+        let under_way = under_way.filter(|_| self.is_up());
+        let debt = Debt { call, ttl, given_up, connection, until: None, under_way };
+        let mut debts = lock(&self.debts);
+        debts.put(debt);
+        if !debts.is_working {
+            debts.is_working = true;
+            tokio::spawn(work(self.clone()));
         }
-        self.until.is_none_or(|until| until > now)
-    }
-}
-
-impl Janitor {
-    pub(super) fn new(node: &Arc<Node>) -> Arc<Self> {
-        Arc::new(Self { node: Arc::downgrade(node), owed: Mutex::default() })
-    }
-
-    /// Takes a vote back as soon as the node can be reached.
-    pub(super) fn owe(self: &Arc<Self>, debt: Debt) {
-        let mut owed = lock(&self.owed);
-        owed.put(debt);
-        if !owed.is_working {
-            owed.is_working = true;
-            tokio::spawn(self.clone().work());
-        }
-    }
-
-    async fn work(self: Arc<Self>) {
-        let (mut backoff, mut held) = (Backoff::new(FIRST, LONGEST), None);
-        while let Some(node) = held.take().or_else(|| self.node.upgrade()) {
-            node.connected(LONGEST).await;
-            if node.is_closed() {
-                break;
-            }
-            if node.is_up() {
-                let Some(debts) = self.next() else { return };
-                match self.ask(&node, debts).await {
-                    true => backoff = Backoff::new(FIRST, LONGEST),
-                    false => backoff.wait().await,
-                }
-            }
-            held = self.has_young().then_some(node);
-        }
-        *lock(&self.owed) = Owed::default();
     }
 
     /// Takes the next debts; `None` if there is none, and then the work is over.
-    fn next(&self) -> Option<Vec<Debt>> {
-        let mut owed = lock(&self.owed);
-        let count = owed.debts.len().min(AT_ONCE);
-        owed.is_working = count > 0;
-        (count > 0).then(|| owed.debts.drain(..count).collect())
+    fn next_debts(&self) -> Option<Vec<Debt>> {
+        let mut debts = lock(&self.debts);
+        let count = debts.waiting.len().min(AT_ONCE);
+        debts.is_working = count > 0;
+        (count > 0).then(|| debts.waiting.drain(..count).collect())
     }
 
     /// Sends a request for each debt. Those that fail are remembered. Returns whether none has.
-    async fn ask(&self, node: &Node, debts: Vec<Debt>) -> bool {
-        let connection = node.connections();
-        let ask = async |mut debt: Debt| match node.call(&debt.command, LIMIT).await {
+    async fn pay(self: &Arc<Self>, debts: Vec<Debt>) -> bool {
+        let connection = self.connections();
+        let pay = async |mut debt: Debt| match self.call(&debt.call, LIMIT).await {
             Ok(_) => None,
             Err(fault) => debt.lasts(&fault, connection).then_some(debt),
         };
-        let failed: Vec<_> = join_all(debts.into_iter().map(ask)).await;
+        let failed: Vec<_> = join_all(debts.into_iter().map(pay)).await;
         let failed: Vec<_> = failed.into_iter().flatten().collect();
         let none = failed.is_empty();
-        let mut owed = lock(&self.owed);
-        failed.into_iter().for_each(|debt| owed.put(debt));
+        let mut debts = lock(&self.debts);
+        failed.into_iter().for_each(|debt| debts.put(debt));
         none
     }
 
     /// Whether a vote may still be there that was given up less than a TTL ago.
-    fn has_young(&self) -> bool {
+    fn has_young_debts(&self) -> bool {
         let now = Clock::Boot.now();
-        lock(&self.owed).debts.iter().any(|debt| debt.given_up + debt.ttl > now)
+        lock(&self.debts).waiting.iter().any(|debt| debt.given_up + debt.ttl > now)
     }
 }
 
-impl Owed {
-    fn put(&mut self, debt: Debt) {
-        if self.debts.len() >= MOST {
-            self.debts.pop_front();
+/// Works until nothing is owed. A client that is gone keeps no connection for this, except for
+/// votes that last.
+async fn work(node: Arc<Node>) {
+    let (mut backoff, weak, mut held) =
+        (Backoff::new(FIRST, LONGEST), Arc::downgrade(&node), Some(node));
+    while let Some(node) = held.take().or_else(|| weak.upgrade()) {
+        if !node.is_up() {
+            lock(&node.debts).waiting.iter_mut().for_each(|debt| debt.under_way = None);
+            node.connected(LONGEST).await;
         }
-        self.debts.push_back(debt);
+        if node.is_closed() {
+            *lock(&node.debts) = Debts::default();
+            return;
+        }
+        if node.is_up() {
+            let Some(debts) = node.next_debts() else { return };
+            match node.pay(debts).await {
+                true => backoff = Backoff::new(FIRST, LONGEST),
+                false => backoff.wait().await,
+            }
+        }
+        held = node.has_young_debts().then_some(node);
     }
 }

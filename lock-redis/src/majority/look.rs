@@ -8,12 +8,15 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use lock_core::{Entry, FencingToken, Holder, LockName};
-use redis::{Cmd, Value, cmd};
+use redis::{Value, cmd};
 
 use super::{fault::Fault, node::Node, store::Majority, vote::Vote};
 use crate::{
     layout::key::Key,
-    wire::answer::{bytes, int, number},
+    wire::{
+        answer::{bytes, int, number},
+        call::Call,
+    },
 };
 
 /// The time limit of a request that only reads.
@@ -32,10 +35,6 @@ struct Seen {
 
 impl Majority {
     /// Returns the holder of a name: the attempt for which a majority has voted.
-    ///
-    /// # Errors
-    ///
-    /// Too few nodes have answered to tell, with the reasons.
     pub(super) async fn look(&self, name: &LockName) -> io::Result<Option<Entry>> {
         let (mut open, key) = (FuturesUnordered::new(), self.key(name));
         for (number, node) in self.nodes.iter().enumerate() {
@@ -70,10 +69,6 @@ impl Majority {
 
     /// Returns the names that a majority of nodes has as keys. While nodes do not answer, names may
     /// be missing: those that had their majority with them.
-    ///
-    /// # Errors
-    ///
-    /// Too few nodes have answered, with the reasons.
     pub(super) async fn scan(&self, prefix: &str) -> io::Result<Vec<LockName>> {
         let start = Key::start_of(&self.keys, prefix);
         let scans = self.nodes.iter().map(|node| keys(node, &start));
@@ -109,6 +104,7 @@ fn see(
         get.arg(key.own());
         left.arg(key.own());
         fence.arg(key.fence());
+        let [get, left, fence] = [get, left, fence].map(Call::from);
         let content = async {
             match node.vote(&get, LIMIT).await {
                 // A foreign client's lock of another type.
@@ -153,16 +149,16 @@ fn entry(votes: &[Seen]) -> Option<Entry> {
 }
 
 /// Returns the keys of a node that start with `start`.
-async fn keys(node: &Node, start: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+async fn keys(node: &Arc<Node>, start: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let special = |byte: &u8| b"*?[]\\".contains(byte);
     let escape = |byte: &u8| if special(byte) { vec![b'\\', *byte] } else { vec![*byte] };
     let mut pattern: Vec<u8> = start.iter().flat_map(escape).collect();
     pattern.push(b'*');
     let (mut found, mut cursor) = (Vec::new(), b"0".to_vec());
     loop {
-        let mut scan = Cmd::new();
-        scan.arg("SCAN").arg(&cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(STEP);
-        let answer = node.vote(&scan, LIMIT).await?;
+        let mut scan = cmd("SCAN");
+        scan.arg(&cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(STEP);
+        let answer = node.vote(&scan.into(), LIMIT).await?;
         let Value::Array(parts) = &answer else { return Err(Fault::odd(&answer)) };
         let [next, Value::Array(keys)] = &parts[..] else { return Err(Fault::odd(&answer)) };
         found.extend(keys.iter().filter_map(bytes));

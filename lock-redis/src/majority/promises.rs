@@ -86,7 +86,7 @@ mod tests {
     fn settings_that_weaken_locks_are_told() {
         let identity = |more: &str| {
             let text = format!("run_id:x\nuptime_in_seconds:7\n{more}");
-            ("h:1".to_owned(), Identity::read(&text).unwrap())
+            ("h:1".to_owned(), Identity::read(&text.as_str().into()).unwrap())
         };
         let good = identity("maxmemory_policy:noeviction\naof_enabled:1\n");
         let bad = identity("maxmemory_policy:allkeys-lru\naof_enabled:0\n");

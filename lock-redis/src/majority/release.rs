@@ -4,45 +4,28 @@ use std::{io, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
 use lock_core::{LockName, Request};
-use redis::Cmd;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    asked::Asked,
-    fault::Fault,
-    janitor::{Debt, Janitor, LIMIT},
-    node::Node,
-    script,
-    store::Majority,
-    vote::Vote,
+    asked::Asked, fault::Fault, janitor::LIMIT, node::Node, script, store::Majority, vote::Vote,
 };
+use crate::wire::call::Call;
 
-/// Takes votes back, one node at a time. What a node does not confirm at once is left to its
-/// janitor: the request for the vote may lie in a socket of a server that is stalled.
-#[derive(Clone)]
+/// Takes votes back, one node at a time, in the background. The request for the vote may lie in a
+/// socket of a server that is stalled.
 pub(super) struct Back {
     nodes: Vec<Arc<Node>>,
-    janitors: Arc<[Arc<Janitor>]>,
-    command: Arc<Cmd>,
+    call: Arc<Call>,
     ttl: Duration,
-    /// A close waits for its first request.
-    _under_way: watch::Receiver<()>,
+    /// A close waits for the first requests.
+    under_way: watch::Receiver<()>,
 }
 
 impl Back {
     /// Takes the vote of one node back, which may have it.
-    pub(super) async fn run(self, number: usize) {
-        let node = &self.nodes[number];
-        if node.call(&self.command, LIMIT).await.is_err() {
-            self.leave(number);
-        }
-    }
-
-    /// Leaves the vote of one node to its janitor.
-    fn leave(&self, number: usize) {
-        let debt = Debt::new(self.command.clone(), self.ttl, &self.nodes[number]);
-        self.janitors[number].owe(debt);
+    pub(super) fn from(&self, number: usize) {
+        self.nodes[number].owe(self.call.clone(), self.ttl, Some(self.under_way.clone()));
     }
 }
 
@@ -64,7 +47,7 @@ impl Rest {
             false => fault.was_sent(),
         };
         if may {
-            self.back.leave(node);
+            self.back.from(node);
         }
     }
 }
@@ -81,22 +64,17 @@ impl Majority {
         self.back_by(script::release(&self.key(&request.name), attempt, None), request.ttl)
     }
 
-    fn back_by(&self, command: Cmd, ttl: Duration) -> Back {
-        let (nodes, janitors, _under_way) =
-            (self.nodes.clone(), self.janitors.clone(), self.begin());
-        Back { nodes, janitors, command: Arc::new(command), ttl, _under_way }
+    fn back_by(&self, call: Call, ttl: Duration) -> Back {
+        let (nodes, under_way) = (self.nodes.clone(), self.begin());
+        Back { nodes, call: Arc::new(call), ttl, under_way }
     }
 
     /// Takes all votes of an attempt back. Returns when a majority has confirmed, so that others
     /// can get the lock; the others of those that were asked for their votes confirm later.
-    ///
-    /// # Errors
-    ///
-    /// Too few nodes have confirmed, with the reasons.
     pub(super) async fn release(&self, name: &LockName, attempt: Uuid) -> io::Result<bool> {
-        let command = script::release(&self.key(name), attempt, None);
+        let call = script::release(&self.key(name), attempt, None);
         let asked = self.asked.release(attempt);
-        let mut open = self.ask_all(command.clone(), LIMIT, script::released);
+        let mut open = self.ask_all(call.clone(), LIMIT, script::released);
         let (mut confirmed, mut never, mut was_there, mut faults) = (0, 0, false, Vec::new());
         while let Some((node, answer)) = open.next().await {
             match answer {
@@ -117,7 +95,7 @@ impl Majority {
             attempt,
             asked: self.asked.clone(),
             is_own: asked.is_some(),
-            back: self.back_by(command, self.config.longest_ttl()),
+            back: self.back_by(call, self.config.longest_ttl()),
         };
         faults.iter().for_each(|(node, fault)| rest.leave(*node, fault));
         // A node that was never asked has no vote.

@@ -20,10 +20,6 @@ const GRACE: Duration = Duration::from_millis(5);
 impl Majority {
     /// Renews the votes of an attempt. `false` if so many nodes have none that there is no majority
     /// any more. Nodes that are free again vote anew: that carries the lock through further faults.
-    ///
-    /// # Errors
-    ///
-    /// Too few nodes have answered, with the reasons.
     pub(super) async fn renew_votes(&self, request: &Request, attempt: Uuid) -> io::Result<bool> {
         let answers = self.renewals(request, attempt).await;
         let count = |wanted: fn(&Renewed) -> bool| {
@@ -64,7 +60,7 @@ impl Majority {
         let may = |node: &usize| asked.is_none_or(|asked| asked.has(*node)) && !has_none(*node);
         let back = self.back_of_all(request, attempt);
         for node in (0..self.nodes.len()).filter(may) {
-            tokio::spawn(back.clone().run(node));
+            back.from(node);
         }
         self.asked.forget(attempt);
     }

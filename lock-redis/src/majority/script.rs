@@ -3,53 +3,28 @@
 use std::{sync::LazyLock, time::Duration};
 
 use lock_core::Request;
-use redis::{Arg, Cmd, Value};
+use redis::Value;
 use uuid::Uuid;
 
 use super::vote::{EVERY_BALLOT, Vote};
 use crate::{
     layout::key::Key,
-    wire::answer::{bytes, int, number},
+    wire::{
+        answer::{bytes, int, number},
+        call::Call,
+        lua::Lua,
+    },
 };
 
-/// A script and its hash.
-pub(super) struct Script {
-    code: &'static str,
-    hash: String,
-}
+/// Room for keys and numbers.
+const SHORT: usize = 160;
 
-impl Script {
-    fn new(code: &'static str) -> Self {
-        Self { code, hash: redis::Script::new(code).get_hash().to_owned() }
-    }
+static ACQUIRE: LazyLock<Lua> = LazyLock::new(|| Lua::new(include_str!("scripts/acquire.lua")));
+static RENEW: LazyLock<Lua> = LazyLock::new(|| Lua::new(include_str!("scripts/renew.lua")));
+static RELEASE: LazyLock<Lua> = LazyLock::new(|| Lua::new(include_str!("scripts/release.lua")));
 
-    /// Returns the command that loads the script on a node.
-    pub(super) fn load(&self) -> Cmd {
-        let mut command = redis::cmd("SCRIPT");
-        command.arg("LOAD").arg(self.code);
-        command
-    }
-}
-
-/// The scripts: acquire, renew, release.
-pub(super) static SCRIPTS: LazyLock<[Script; 3]> = LazyLock::new(|| {
-    [
-        Script::new(include_str!("scripts/acquire.lua")),
-        Script::new(include_str!("scripts/renew.lua")),
-        Script::new(include_str!("scripts/release.lua")),
-    ]
-});
-
-/// Returns the script that a command calls.
-pub(super) fn called(command: &Cmd) -> Option<&'static Script> {
-    let Arg::Simple(hash) = command.args_iter().nth(1)? else { return None };
-    SCRIPTS.iter().find(|script| script.hash.as_bytes() == hash)
-}
-
-fn call(script: usize) -> Cmd {
-    let mut command = redis::cmd("EVALSHA");
-    command.arg(&SCRIPTS[script].hash);
-    command
+pub(super) fn all() -> [&'static Lua; 3] {
+    [&ACQUIRE, &RENEW, &RELEASE]
 }
 
 fn millis(ttl: Duration) -> u64 {
@@ -57,26 +32,27 @@ fn millis(ttl: Duration) -> u64 {
 }
 
 /// Asks for a vote. The node keeps `candidate` if it is above its last token.
-pub(super) fn acquire(key: &Key, request: &Request, vote: &Vote, candidate: u64) -> Cmd {
-    let mut command = call(0);
-    command.arg(2).arg(key.own()).arg(key.fence());
-    command.arg(id(vote.attempt)).arg(vote.ballot).arg(millis(request.ttl));
-    command.arg(candidate).arg(vote.text());
-    command
+pub(super) fn acquire(key: &Key, request: &Request, vote: &Vote, candidate: u64) -> Call {
+    let text = vote.text();
+    let mut call = Call::new(&ACQUIRE, 2, 5, SHORT + text.len());
+    call.arg(key.own()).arg(key.fence());
+    call.arg(id(vote.attempt)).arg(vote.ballot).arg(millis(request.ttl));
+    call.arg(candidate).arg(text);
+    call
 }
 
 /// Renews a vote.
-pub(super) fn renew(key: &Key, attempt: Uuid, ttl: Duration) -> Cmd {
-    let mut command = call(1);
-    command.arg(2).arg(key.own()).arg(key.fence()).arg(id(attempt)).arg(millis(ttl));
-    command
+pub(super) fn renew(key: &Key, attempt: Uuid, ttl: Duration) -> Call {
+    let mut call = Call::new(&RENEW, 2, 2, SHORT);
+    call.arg(key.own()).arg(key.fence()).arg(id(attempt)).arg(millis(ttl));
+    call
 }
 
 /// Takes a vote back; without a ballot, whatever its ballot is.
-pub(super) fn release(key: &Key, attempt: Uuid, ballot: Option<u64>) -> Cmd {
-    let mut command = call(2);
-    command.arg(1).arg(key.own()).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT));
-    command
+pub(super) fn release(key: &Key, attempt: Uuid, ballot: Option<u64>) -> Call {
+    let mut call = Call::new(&RELEASE, 1, 2, SHORT);
+    call.arg(key.own()).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT));
+    call
 }
 
 fn id(attempt: Uuid) -> String {

@@ -14,7 +14,7 @@ use futures_util::{future::BoxFuture, stream::FuturesUnordered};
 use lock_core::{
     Clock, Entry, FencingToken, Guarantees, Instant, LockName, Request, polling::PolledStore,
 };
-use redis::{Cmd, Value};
+use redis::Value;
 use tokio::{sync::watch, time::timeout};
 use uuid::Uuid;
 
@@ -22,13 +22,12 @@ use super::{
     asked::Asked,
     config::RedlockConfig,
     fault::Fault,
-    janitor::{Debt, Janitor},
     node::Node,
     script::{self, Answer},
     tally::quorum,
     vote::Vote,
 };
-use crate::{RedisConfig, layout::key::Key};
+use crate::{RedisConfig, layout::key::Key, wire::call::Call};
 
 /// A close waits this long for what is under way: an acquire, and then its take-backs.
 const CLOSING: Duration = Duration::from_secs(3);
@@ -37,8 +36,6 @@ const CLOSING: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct Majority {
     pub(super) nodes: Vec<Arc<Node>>,
-    /// One for each node.
-    pub(super) janitors: Arc<[Arc<Janitor>]>,
     pub(super) asked: Arc<Asked>,
     pub(super) config: RedlockConfig,
     /// Prefix and layout of keys.
@@ -58,10 +55,9 @@ impl Majority {
         config: RedlockConfig,
         guarantees: Guarantees,
     ) -> Self {
-        let (janitors, asked) = (nodes.iter().map(Janitor::new).collect(), Arc::default());
-        let keys = config.keys();
+        let (asked, keys) = (Arc::default(), config.keys());
         let (ballots, under_way) = (AtomicU64::new(0), watch::Sender::new(()));
-        Self { nodes, janitors, asked, config, keys, guarantees, ballots, under_way }
+        Self { nodes, asked, config, keys, guarantees, ballots, under_way }
     }
 
     /// The number of nodes that must agree.
@@ -80,10 +76,6 @@ impl Majority {
 
     /// Waits until nothing is under way, for a limited time and until the deadline at most, and ends
     /// the connections.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the connections open.
     pub(super) async fn close(&self, deadline: Instant) {
         let limit = CLOSING.min(deadline.since(Clock::Boot.now()));
         let _ = timeout(limit, self.under_way.closed()).await;
@@ -95,48 +87,29 @@ impl Majority {
         self.ballots.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Sends a command to some nodes at the same time. Each has `limit` to answer. An answer of a
+    /// Sends a call to all nodes at the same time. Each has `limit` to answer. An answer of a
     /// node whose votes do not count is a fault.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the answers drops them alone: a command that was sent may take effect.
-    pub(super) fn ask<T: Send + 'static>(
+    pub(super) fn ask_all<T: Send + 'static>(
         &self,
-        nodes: impl IntoIterator<Item = usize>,
-        command: Cmd,
+        call: Call,
         limit: Duration,
         read: fn(&Value) -> Option<T>,
     ) -> Answers<T> {
-        let command = Arc::new(command);
-        let ask = |number: usize| -> BoxFuture<'static, _> {
-            let (node, command) = (self.nodes[number].clone(), command.clone());
+        let call = Arc::new(call);
+        let ask = |(number, node): (usize, &Arc<Node>)| -> BoxFuture<'static, _> {
+            let (node, call) = (node.clone(), call.clone());
             Box::pin(async move {
-                let answer = node.vote(&command, limit).await;
+                let answer = node.vote(&call, limit).await;
                 (number, answer.and_then(|value| read(&value).ok_or_else(|| Fault::odd(&value))))
             })
         };
-        nodes.into_iter().map(ask).collect()
-    }
-
-    /// Same as [`ask`](Self::ask), for all nodes.
-    pub(super) fn ask_all<T: Send + 'static>(
-        &self,
-        command: Cmd,
-        limit: Duration,
-        read: fn(&Value) -> Option<T>,
-    ) -> Answers<T> {
-        self.ask(0..self.nodes.len(), command, limit, read)
+        self.nodes.iter().enumerate().map(ask).collect()
     }
 
     /// Asks some nodes for their votes, and records which of them may have got the request.
     ///
     /// A request that is sent again, because the node had lost its scripts, may come after the
     /// attempt's release. Its vote is taken back.
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`ask`](Self::ask).
     pub(super) fn ask_for_votes(
         &self,
         nodes: impl IntoIterator<Item = usize>,
@@ -145,21 +118,20 @@ impl Majority {
         candidate: u64,
     ) -> Answers<Answer> {
         let key = self.key(&request.name);
-        let command = Arc::new(script::acquire(&key, request, vote, candidate));
+        let call = Arc::new(script::acquire(&key, request, vote, candidate));
         let back = Arc::new(script::release(&key, vote.attempt, Some(vote.ballot)));
         let limit = self.config.request_limit(request.ttl);
         let (attempt, ttl) = (vote.attempt, request.ttl);
         let ask = |number: usize| -> BoxFuture<'static, _> {
-            let (node, command) = (self.nodes[number].clone(), command.clone());
-            let (asked, janitor) = (self.asked.clone(), self.janitors[number].clone());
-            let back = back.clone();
+            let (node, call) = (self.nodes[number].clone(), call.clone());
+            let (asked, back) = (self.asked.clone(), back.clone());
             let vote = async move {
                 let line = node.line()?;
                 asked.record(attempt, number, ttl);
                 let repeats = line.repeats();
-                let answer = node.vote_on(&line, &command, limit).await;
+                let answer = node.vote_on(&line, &call, limit).await;
                 if line.repeats() > repeats && asked.is_over(attempt) {
-                    janitor.owe(Debt::new(back, ttl, &node));
+                    node.owe(back, ttl, None);
                 }
                 let value = answer?;
                 script::voted(&value).ok_or_else(|| Fault::odd(&value))
@@ -196,6 +168,11 @@ impl Majority {
 impl PolledStore for Majority {
     fn guarantees(&self) -> &Guarantees {
         &self.guarantees
+    }
+
+    /// [`acquire`](Self::acquire) takes the votes of a try that failed back.
+    fn cleans_up(&self) -> bool {
+        true
     }
 
     fn is_closed(&self) -> bool {

@@ -9,6 +9,15 @@ use std::{
     time::Duration,
 };
 
+use crate::{
+    config::Mode,
+    layout::{key::Key, ticket::Ticket},
+    wire::{
+        answer::{Seen, Waits},
+        call,
+        script::{self, Member},
+    },
+};
 use lock_core::{
     Clock, Instant, Kind, LossReason, Request, Term, Validity,
     deadline::{jitter, safe_until},
@@ -18,16 +27,6 @@ use lock_core::{
         poison::lock,
     },
     this_process,
-};
-use redis::Cmd;
-
-use crate::{
-    config::Mode,
-    layout::{key::Key, ticket::Ticket},
-    wire::{
-        answer::{Seen, Waits},
-        script::{self, Member, Turn},
-    },
 };
 
 /// The head asks a foreign holder's key again after this long, then less and less often.
@@ -43,28 +42,28 @@ const FENCE_PERIOD: Duration = Duration::from_secs(8 * 3600);
 
 /// The stage of an attempt. A push may be seen before the answer that came before it, so a pushed
 /// token is kept while the first request is on its way.
-type Stage = keep::attempt::Stage<Option<u64>, Line, Hold>;
+type Stage = keep::attempt::Stage<Option<u64>, Queued, Hold>;
 
 /// An attempt of this client: it asks, waits, or holds the lock.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    progress: Progress<Option<u64>, Line, Hold>,
+    progress: Progress<Option<u64>, Queued, Hold>,
     pub(crate) ticket: Ticket,
     pub(crate) key: Key,
     /// The holder's description, if it has one of its own, other than its client's.
-    pub(crate) said: Option<Arc<str>>,
+    pub(crate) description: Option<Arc<str>>,
     /// Whether it has a value.
     pub(crate) leads: bool,
     kind: Kind,
     /// Number of renewals in which it took part, except as the only holder.
-    turns: AtomicU32,
+    renewals: AtomicU32,
     /// Since when its server may have lost it, and the reason if it has: another one has taken over,
     /// or it was connected again. It is looked for, however young it is.
-    unconfirmed: Mutex<Option<(Instant, LossReason)>>,
+    missing: Mutex<Option<(Instant, LossReason)>>,
 }
 
 impl Deref for Attempt {
-    type Target = Progress<Option<u64>, Line, Hold>;
+    type Target = Progress<Option<u64>, Queued, Hold>;
 
     fn deref(&self) -> &Self::Target {
         &self.progress
@@ -73,7 +72,7 @@ impl Deref for Attempt {
 
 /// The server's last answer about an attempt that waits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct Queued {
     /// The name's last token at that time.
     fence: u64,
     /// When to ask again, if that is before the next renewal.
@@ -124,22 +123,24 @@ pub(crate) enum Role {
 }
 
 impl Attempt {
-    pub(crate) fn new(mode: Mode, key: Key, ticket: Ticket, request: &Request) -> Arc<Self> {
-        let period = match mode {
-            Mode::Queue => request.ttl / 3,
-            // The server does not announce that a lock was revoked: the client must ask.
-            Mode::Simple => request.ttl / 8,
-        };
+    /// `period`: how often it is renewed.
+    pub(crate) fn new(
+        mode: Mode,
+        key: Key,
+        ticket: Ticket,
+        request: &Request,
+        period: Duration,
+    ) -> Arc<Self> {
         let own = mode == Mode::Queue && request.holder != this_process();
         Arc::new(Self {
             progress: Progress::new(ticket.attempt, request, period, None),
             ticket,
             key,
-            said: own.then(|| request.holder.clone()),
+            description: own.then(|| request.holder.clone()),
             leads: request.value.is_some() && mode == Mode::Queue,
             kind: request.kind,
-            turns: AtomicU32::new(0),
-            unconfirmed: Mutex::default(),
+            renewals: AtomicU32::new(0),
+            missing: Mutex::default(),
         })
     }
 
@@ -149,12 +150,12 @@ impl Attempt {
     }
 
     pub(crate) fn member(&self) -> Member<'_> {
-        (&self.key, &self.ticket, self.ttl)
+        Member { key: &self.key, ticket: &self.ticket, ttl: self.ttl }
     }
 
-    /// Returns the attempt as a member of one more renewal, and counts it. A fixed term is only
-    /// checked: its key gets the time that the term has left.
-    pub(super) fn turn(&self) -> Turn<'_> {
+    /// Returns the attempt as a member of one more renewal, and the number of those before. A fixed
+    /// term is only checked: its key gets the time that the term has left.
+    pub(super) fn counted_member(&self) -> (Member<'_>, u32) {
         let ttl = self.look(|stage| match stage {
             Stage::Held { sent, note, .. } if self.term == Term::Fixed => {
                 let end = (*sent).max(note.by_hand) + self.ttl;
@@ -162,39 +163,38 @@ impl Attempt {
             }
             _ => self.ttl,
         });
-        ((&self.key, &self.ticket, ttl), self.turns.fetch_add(1, Ordering::Relaxed))
+        (Member { ttl, ..self.member() }, self.renewals.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns the attempt as the member of a renewal that its holder asks for, which is sent by
-    /// `deadline`. It gives a fixed term a whole TTL again.
-    pub(super) fn turn_by_hand(&self, deadline: Instant) -> Turn<'_> {
+    /// Same as [`counted_member`](Self::counted_member), for a renewal that the holder asks for,
+    /// which is sent by `deadline`. It gives a fixed term a whole TTL again.
+    pub(super) fn counted_member_by_hand(&self, deadline: Instant) -> (Member<'_>, u32) {
         self.change(|stage| {
             if let Stage::Held { note, .. } = stage {
                 note.by_hand = deadline.max(note.by_hand);
             }
         });
-        (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
+        (self.member(), self.renewals.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Takes note that the holder's own renewal, sent at this instant, has found the lock. A fixed
     /// term starts anew.
-    pub(super) fn renewed_by_hand(&self, confirmed: Instant, token: u64) {
+    pub(super) fn renewed_by_hand(&self, renewed: Instant, token: u64) {
         self.change(|stage| match stage {
-            Stage::Held { sent, note, .. } if self.term == Term::Fixed && confirmed > *sent => {
-                note.earlier = Some(std::mem::replace(sent, confirmed));
+            Stage::Held { sent, note, .. } if self.term == Term::Fixed && renewed > *sent => {
+                note.earlier = Some(std::mem::replace(sent, renewed));
             }
             _ => {}
         });
-        self.granted(confirmed, token);
+        self.holds(renewed, token);
     }
 
-    /// Returns the command that removes the attempt from the server: its lock, or its place.
-    pub(crate) fn release(&self, mode: Mode) -> Cmd {
+    /// Returns the request that removes the attempt from the server: its lock, or its place.
+    pub(crate) fn release(&self, mode: Mode) -> call::Request<'_> {
+        let Self { key, ticket, description, leads, .. } = self;
         match mode {
-            Mode::Queue => {
-                script::release(&self.key, &self.ticket, self.said.is_some(), self.leads)
-            }
-            Mode::Simple => script::simple_release([(&self.key, &self.ticket)].into_iter()),
+            Mode::Queue => script::release(key, ticket, description.is_some(), *leads),
+            Mode::Simple => script::simple_release(&[(key, ticket, *leads)], key),
         }
     }
 
@@ -221,48 +221,49 @@ impl Attempt {
 
     /// Takes note of an answer that the attempt waits. Returns when to ask again, if that is before
     /// the next renewal.
-    pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
+    pub(crate) fn waits(&self, sent: Instant, answer: Waits) -> Option<Instant> {
         self.change(|stage| {
             if !matches!(stage, Stage::Held { .. }) {
-                self.confirmed();
+                self.found();
             }
             let polls = match stage {
-                Stage::Asking(Some(token)) if *token > said.fence => {
+                Stage::Asking(Some(token)) if *token > answer.fence => {
                     *stage = Stage::Granted { sent, token: *token };
                     return None;
                 }
                 Stage::Asking(_) => Polls::default(),
                 Stage::Waiting { sent: before, note } if sent >= *before => note.polls,
                 // The server that took over does not know the grant.
-                Stage::Held { .. } if self.unconfirmed().is_some_and(|since| sent >= since) => {
+                Stage::Held { .. } if self.missing_since().is_some_and(|since| sent >= since) => {
                     self.lose(stage);
                     return None;
                 }
                 _ => return None,
             };
-            self.queue(stage, (sent, said), polls)
+            self.queue(stage, sent, answer, polls)
         })
     }
 
     fn queue(
         &self,
         stage: &mut Stage,
-        (sent, said): (Instant, Waits),
+        sent: Instant,
+        answer: Waits,
         polls: Polls,
     ) -> Option<Instant> {
-        let (delay, polls) = self.next_ask(said, polls);
+        let (delay, polls) = self.next_ask(answer, polls);
         let ask = delay.map(|delay| Clock::Boot.now() + delay);
-        *stage = Stage::Waiting { sent, note: Line { fence: said.fence, ask, polls } };
+        *stage = Stage::Waiting { sent, note: Queued { fence: answer.fence, ask, polls } };
         ask
     }
 
     /// Returns the delay until the next question, if it comes before the next renewal. No push
     /// announces that a holder died, or that a foreign one released.
-    fn next_ask(&self, said: Waits, polls: Polls) -> (Option<Duration>, Polls) {
-        let head = said.place == Some(1);
+    fn next_ask(&self, answer: Waits, polls: Polls) -> (Option<Duration>, Polls) {
+        let head = answer.place == Some(1);
         let slack = if head { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
-        let expiry = said.pttl.map(|pttl| pttl + slack);
-        let holder = said.foreign.filter(|_| head);
+        let expiry = answer.pttl.map(|pttl| pttl + slack);
+        let holder = answer.foreign.filter(|_| head);
         // A new foreign holder may release as soon as the first one: the pause starts anew.
         let count = if holder == polls.holder { polls.count } else { 0 };
         let pause = (FIRST_ASK * 2u32.saturating_pow(count)).min(LONGEST_ASK);
@@ -276,68 +277,69 @@ impl Attempt {
     /// when to ask again, if that is before the next renewal.
     pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
         match seen {
-            Seen::Waits(said) => return self.waits(sent, said),
-            Seen::Holds(token) => self.granted(sent, token),
+            Seen::Waits(answer) => return self.waits(sent, answer),
+            Seen::Holds(token) => self.holds(sent, token),
             Seen::Gone => self.gone(),
             Seen::Failed => {}
         }
         None
     }
 
-    fn granted(&self, confirmed: Instant, token: u64) {
+    /// Takes note that a request, sent at `renewed`, has found the lock with this token.
+    fn holds(&self, renewed: Instant, token: u64) {
         self.change(|stage| match stage {
-            Stage::Waiting { .. } => *stage = Stage::Granted { sent: confirmed, token },
+            Stage::Waiting { .. } => *stage = Stage::Granted { sent: renewed, token },
             Stage::Granted { token: other, .. } if token != *other => {}
             // The server that took over has granted it anew, and perhaps others in between.
             Stage::Held { note, .. }
-                if note
-                    .token
-                    .is_some_and(|(since, known)| known != token && since <= confirmed)
-                    && self.is_unconfirmed() =>
+                if note.token.is_some_and(|(since, known)| known != token && since <= renewed)
+                    && self.is_missing() =>
             {
                 self.lose(stage);
             }
             _ => {
                 if let Stage::Held { note, .. } = stage {
-                    note.fenced = confirmed.max(note.fenced);
+                    note.fenced = renewed.max(note.fenced);
                 }
-                self.confirm(stage, confirmed);
+                self.extend(stage, renewed);
             }
         });
     }
 
-    fn confirm(&self, stage: &mut Stage, confirmed: Instant) {
-        let mut confirmed = confirmed;
+    /// Lets an attempt count for a TTL from `renewed` on, when the request was sent that has found
+    /// it; while its server is doubted, from the request before.
+    fn extend(&self, stage: &mut Stage, renewed: Instant) {
+        let mut renewed = renewed;
         if let Stage::Held { sent, validity, note } = stage {
-            if confirmed < note.counts_from {
+            if renewed < note.counts_from {
                 return;
             }
-            if confirmed > *sent {
+            if renewed > *sent {
                 note.earlier = Some(*sent);
             }
             if self.term == Term::Fixed {
-                confirmed = *sent;
+                renewed = *sent;
             }
             if note.doubted {
-                *sent = confirmed.max(*sent);
+                *sent = renewed.max(*sent);
                 if let Some(earlier) = note.earlier {
                     validity.extend(safe_until(earlier, self.ttl));
                 }
                 return;
             }
         }
-        self.confirmed();
-        stage.confirm(confirmed, self.ttl);
+        self.found();
+        stage.confirm(renewed, self.ttl);
     }
 
     /// Takes note of a renewal's answer for a lock that was held alone when the renewal was sent.
-    pub(crate) fn renewed_alone(&self, confirmed: Instant, mine: bool) {
+    pub(crate) fn renewed_alone(&self, renewed: Instant, mine: bool) {
         if mine {
-            return self.change(|stage| self.confirm(stage, confirmed));
+            return self.change(|stage| self.extend(stage, renewed));
         }
         self.change(|stage| match stage {
             // After a conversion meanwhile it may still be held. The next renewal shows that.
-            Stage::Held { note, .. } if note.alone.is_some_and(|since| since <= confirmed) => {
+            Stage::Held { note, .. } if note.alone.is_some_and(|since| since <= renewed) => {
                 self.lose(stage);
             }
             _ => {}
@@ -358,13 +360,13 @@ impl Attempt {
 
     /// Returns why the server does not have it any more.
     pub(crate) fn loss(&self) -> LossReason {
-        lock(&self.unconfirmed).map_or(LossReason::EntryGone, |(_, reason)| reason)
+        lock(&self.missing).map_or(LossReason::EntryGone, |(_, reason)| reason)
     }
 
     /// Returns the attempt's role in a renewal now; `None` if it takes no part.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
-        let unconfirmed = self.is_unconfirmed();
-        if !unconfirmed && !self.is_doubted_grant() && !self.is_renewed(now) {
+        let missing = self.is_missing();
+        if !missing && !self.is_doubted_grant() && !self.is_renewed(now) {
             return None;
         }
         self.look(|stage| match stage {
@@ -373,7 +375,7 @@ impl Attempt {
             Stage::Held { note, .. } => {
                 let fence = now.since(note.fenced) >= FENCE_PERIOD || self.term == Term::Fixed;
                 // A server that took over tells the token, too.
-                let alone = !self.leads && !fence && !unconfirmed && note.alone.is_some();
+                let alone = !self.leads && !fence && !missing && note.alone.is_some();
                 Some(if alone { Role::Holds } else { Role::Shares })
             }
             _ => None,
@@ -407,10 +409,6 @@ impl Attempt {
     }
 
     /// Takes note of a grant. From now on the lock is held and renewed.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the attempt has ended meanwhile.
     pub(crate) fn hold(&self, sent: Instant, token: u64) -> Result<Validity, End> {
         let alone = (self.kind == Kind::Exclusive).then(Instant::default);
         self.progress.hold(sent, Hold::new(sent, token, alone))

@@ -9,7 +9,7 @@ use redis::{Value, cmd};
 use super::{Session, node::Node};
 use crate::{
     config::Target,
-    wire::{answer::text, sentinel::Place},
+    wire::{answer::text, info::Info, sentinel::Place},
 };
 
 /// Time limit of one question.
@@ -174,23 +174,21 @@ impl Node {
         get.arg("GET").arg(pattern);
         // A map, or a flat list in the older protocol.
         let read = |value| redis::from_redis_value::<HashMap<String, String>>(value).ok();
-        self.call(&get, LIMIT).await.ok().and_then(read).unwrap_or_default()
+        self.ask(get, LIMIT).await.ok().and_then(read).unwrap_or_default()
     }
 
     /// Returns what `INFO` says about the settings: more users may ask for it than for `CONFIG`.
     async fn told_settings(&self) -> HashMap<String, String> {
-        let sections = ["memory", "persistence"].map(|section| {
-            let mut info = cmd("INFO");
-            info.arg(section);
-            info
-        });
-        let answers = join_all(sections.iter().map(|info| self.call(info, LIMIT))).await;
-        answers.into_iter().flatten().flat_map(|answer| settings_in(&text(&answer))).collect()
+        let sections = ["memory", "persistence"].map(Info::question);
+        let answers = join_all(sections.map(|question| self.ask(question, LIMIT))).await;
+        let mut info = Info::default();
+        answers.iter().flatten().for_each(|answer| info.add(answer));
+        settings_in(&info)
     }
 
     /// Returns the number of connected replicas, if the server tells.
     async fn replicas(&self) -> Option<usize> {
-        match self.call(&cmd("ROLE"), LIMIT).await {
+        match self.ask(cmd("ROLE"), LIMIT).await {
             Ok(Value::Array(role)) => match role.get(2) {
                 Some(Value::Array(replicas)) => Some(replicas.len()),
                 _ => None,
@@ -198,14 +196,12 @@ impl Node {
             _ => None,
         }
     }
-}
 
-impl Node {
     /// Returns the number of a node's replicas, dead ones included, if the cluster tells.
     async fn replicas_in_cluster(&self) -> Option<usize> {
         let mut nodes = cmd("CLUSTER");
         nodes.arg("NODES");
-        self.call(&nodes, LIMIT).await.ok().and_then(|answer| replicas_in(&text(&answer)))
+        self.ask(nodes, LIMIT).await.ok().and_then(|answer| replicas_in(&text(&answer)))
     }
 }
 
@@ -220,18 +216,14 @@ fn replicas_in(nodes: &str) -> Option<usize> {
     Some(nodes.iter().filter(|[_, _, primary]| primary == myself).count())
 }
 
-fn settings_in(info: &str) -> Vec<(String, String)> {
-    let setting = |line: &str| {
-        let (name, value) = line.trim_end().split_once(':')?;
-        let (name, value) = match (name, value) {
-            ("maxmemory_policy", policy) => ("maxmemory-policy", policy),
-            ("aof_enabled", "0") => ("appendonly", "no"),
-            ("aof_enabled", _) => ("appendonly", "yes"),
-            _ => return None,
-        };
-        Some((name.to_owned(), value.to_owned()))
-    };
-    info.lines().filter_map(setting).collect()
+fn settings_in(info: &Info) -> HashMap<String, String> {
+    let policy = info.field("maxmemory_policy").map(|policy| ("maxmemory-policy", policy));
+    let appends = info.field("aof_enabled").map(|enabled| match enabled {
+        "0" => ("appendonly", "no"),
+        _ => ("appendonly", "yes"),
+    });
+    let settings = policy.into_iter().chain(appends);
+    settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -272,8 +264,8 @@ mod tests {
 
     #[test]
     fn info_tells_what_config_may_not() {
-        let told = settings_in("# Memory\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n");
-        let settings = told.into_iter().collect();
+        let told = "# Memory\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n";
+        let settings = settings_in(&told.into());
         let found = Deployment { settings, ..Deployment::default() }.cautions(0);
         assert!(found[0].contains("allkeys-lru") && found[1].contains("appendonly"), "{found:?}");
     }

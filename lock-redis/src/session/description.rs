@@ -7,11 +7,16 @@ use lock_core::this_process;
 use redis::{Cmd, cmd};
 use tokio::time::timeout;
 
-use super::Session;
+use super::{Session, retry::Way};
 use crate::{
     error,
     layout::key::client_key,
-    wire::{answer::bytes, connection::Connection, failure::Failure},
+    wire::{
+        answer::bytes,
+        call::Request,
+        connection::{Connection, Share},
+        failure::Failure,
+    },
 };
 
 /// Time until a client's description expires, and the period at which it is written again.
@@ -28,14 +33,14 @@ impl Session {
         set.arg(client_key(&self.id)).arg(&*this_process());
         set.arg("PX").arg(TTL.as_secs() * 1000);
         // A broken connection shows in the next renewal as well.
-        drop(connection.call(&set, WRITE_LIMIT).await);
+        drop(connection.call(&set.into(), false, Share::Others, WRITE_LIMIT).await);
     }
 
     /// Removes this client's description, if its server can be reached and lets it. It expires by
     /// itself as well.
     pub(super) async fn end_description(&self) {
         let key = client_key(&self.id);
-        drop(self.routes.of_key(&key).call(&Cmd::del(&key), WRITE_LIMIT).await);
+        drop(self.routes.of_key(&key).ask(Cmd::del(&key), WRITE_LIMIT).await);
     }
 
     /// Returns the descriptions of clients, by client, as far as they can be read.
@@ -51,10 +56,12 @@ impl Session {
         let ask = async {
             for client in clients {
                 // One by one: in a cluster these keys are elsewhere, and there are seldom many.
-                let get = Cmd::get(client_key(client));
-                let answer = match self.call(&get, READ_LIMIT).await {
+                let key = client_key(client);
+                let get = Request::new(&key, Cmd::get(&key));
+                let way = Way::new(Share::Others, READ_LIMIT);
+                let answer = match self.call(&get, way).await {
                     Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
-                        self.call(&get, READ_LIMIT).await
+                        self.call(&get, way).await
                     }
                     answer => answer,
                 };
@@ -65,7 +72,7 @@ impl Session {
                     break;
                 }
                 // Their node may be out of reach.
-                if let Some(text) = answer.ok().as_ref().and_then(bytes) {
+                if let Some(text) = answer.ok().and_then(|answer| bytes(&answer.value)) {
                     known.insert(client.to_owned(), String::from_utf8_lossy(&text).into_owned());
                 }
             }

@@ -30,7 +30,7 @@ impl Session {
         book.attempts.all().filter(|it| which(it)).for_each(|attempt| attempt.doubt(now));
         book.attempts.all_due(now);
         drop(book);
-        self.due.notify_one();
+        self.alarm.notify_one();
     }
 
     /// Looks for all attempts of a node that was connected again: it may have lost them, or others

@@ -17,10 +17,6 @@ pub(super) struct Guests {
 
 impl Guests {
     /// Returns a connected node. `make` makes one that is unknown.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Down`] if it cannot be connected.
     pub(super) async fn at(
         &self,
         address: &Address,
@@ -43,7 +39,7 @@ impl Guests {
             return Err(Failure::Down(why));
         }
         // Each push comes from all nodes of a cluster, so here none is needed.
-        match node.connect(previous.as_ref(), |_, _| ()).await {
+        match node.connect(&previous, |_, _| ()).await {
             Ok(connection) => {
                 node.up(connection);
                 Ok(node)

@@ -13,7 +13,7 @@ use lock_core::{
 };
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Attempt, node::Node, retry::Op};
+use super::{Session, attempt::Attempt, node::Node, retry::Effort};
 use crate::{
     error::{self, STORE},
     wire::{
@@ -26,7 +26,6 @@ use crate::{
 /// The most leases that one request gives back. The server does nothing else meanwhile, for one to
 /// three milliseconds.
 const TOGETHER: usize = 200;
-pub(super) const RELEASE: Op = ("release", Lane::First);
 
 impl Waits for Session {
     type Attempt = Attempt;
@@ -70,24 +69,20 @@ impl Session {
     /// Renews one attempt at once. Returns when the request was sent that has found it, and the
     /// token that it holds; `None` if the server does not have it, or has it in its queue. An
     /// attempt whose grant a failover has lost then waits again.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn renew_by_hand(&self, attempt: &Attempt) -> Result<Option<(Instant, u64)>> {
         // Sent as a shared hold: whether it holds alone may change while the request is on its way.
         let deadline = Clock::Boot.now() + attempt.ttl / 2;
-        let command = script::renew(&[], &[attempt.turn_by_hand(deadline)]);
-        let (op, read) = (("renew", Lane::First), |value: &_| answer::renewed(value, 0));
-        let (sent, (_, seen)) =
-            self.insist(op, &command, attempt.patience(), deadline, read).await?;
+        let request = script::renew(&[], &[attempt.counted_member_by_hand(deadline)], &attempt.key);
+        let effort = Effort::new("renew", Lane::Urgent, attempt.patience(), deadline);
+        let outcome = self.insist(&request, effort, |value| answer::renewed(value, 0)).await;
+        let (sent, (_, seen)) = outcome.answer?;
         match seen[..] {
             [Seen::Holds(token)] => {
                 attempt.renewed_by_hand(sent, token);
                 return Ok(Some((sent, token)));
             }
-            [Seen::Waits(said)] => {
-                if let Some(at) = attempt.waits_again(sent, said) {
+            [Seen::Waits(answer)] => {
+                if let Some(at) = attempt.waits_again(sent, answer) {
                     self.ask(attempt, at);
                 }
             }
@@ -97,8 +92,9 @@ impl Session {
     }
 
     async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
-        let (command, patience) = (attempt.release(self.mode), attempt.patience());
-        self.insist(RELEASE, &command, patience, deadline, |_| Some(())).await.map(drop)
+        let effort = Effort::release(attempt.patience(), deadline);
+        let outcome = self.insist(&attempt.release(self.mode), effort, |_| Some(())).await;
+        outcome.answer.map(drop)
     }
 }
 
@@ -130,10 +126,13 @@ impl Leaving {
     async fn remove_part(&self, leaving: Vec<Departure<Arc<Attempt>>>) {
         let Some(deadline) = leaving.iter().map(|one| one.deadline).min() else { return };
         let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
+        let Some(first) = leaving.first().map(|one| &one.what.key) else { return };
         let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
-        let command = script::release_all(self.session.mode, attempts);
+        let attempts: Vec<_> = attempts.collect();
+        let request = script::release_all(self.session.mode, &attempts, first);
         let read = |value: &_| answer::released(value, leaving.len());
-        match self.session.insist(RELEASE, &command, limit, deadline, read).await {
+        let outcome = self.session.insist(&request, Effort::release(limit, deadline), read).await;
+        match outcome.answer {
             Ok((_, released)) => {
                 for (one, released) in leaving.into_iter().zip(released) {
                     let result = match released {

@@ -13,14 +13,12 @@ pub(crate) mod node;
 mod pushes;
 mod reconnect;
 mod redirect;
-mod renewal;
-mod retry;
+pub(crate) mod renewal;
+pub(crate) mod retry;
 mod routes;
 mod sentinel;
 pub(crate) mod slots;
-mod spare;
 mod start;
-mod waited;
 
 use std::{
     fmt,
@@ -52,11 +50,11 @@ pub(crate) struct Session {
     pub(crate) routes: Routes,
     pub(crate) reach: Reach,
     book: Mutex<Book>,
-    /// Permits for requests that are not urgent.
+    /// Turns of requests that are not urgent.
     pub(crate) turns: Semaphore,
     pub(crate) observers: Observers,
     /// Notified when something in the book is due earlier than before, or the session ends.
-    pub(crate) due: Arc<Notify>,
+    pub(crate) alarm: Arc<Notify>,
 }
 
 impl Session {

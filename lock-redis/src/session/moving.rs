@@ -5,23 +5,23 @@
 //! attempt lives on when it is renewed in each key that must have it. It does not matter how the
 //! keys of the name are split. Grants, releases and conversions wait until the slot has moved.
 
-use std::time::Duration;
-
 use futures_util::future::{join, join_all};
 use lock_core::{Clock, Instant};
-use redis::{Cmd, RedisError, Value};
+use redis::{RedisError, Value};
 
 use super::{
     Routes, Session,
     attempt::{Attempt, Role},
     node::Link,
-    spare::Share,
+    retry::{Answer, Way},
 };
 use crate::{
     config::Address,
     error,
     wire::{
         answer,
+        call::Request,
+        connection::Share,
         failure::Failure,
         script::{self, Part},
         slots,
@@ -103,31 +103,28 @@ impl Session {
         part: Part,
         group: Option<&[u8]>,
     ) -> Result<Value, Failure> {
-        let command = script::keep(attempt.turn().0, part, group);
-        let limit = attempt.patience();
-        let (value, short) = match self.call_and_count(&command, limit).await {
-            Err(Failure::Refused(error)) => self.call_target(&command, &error, limit).await?,
+        let request = script::keep(attempt.counted_member().0, part, group);
+        let way = Way::new(Share::Renewals, attempt.patience());
+        let answer = match self.call(&request, way).await {
+            Err(Failure::Refused(error)) => self.call_target(&request, &error, way).await?,
             answer => answer?,
         };
-        match short {
-            // Without enough replicas, bad news counts, and good news does not.
-            Some(had) if script::gains(&command, &value) => Err(Failure::Short(had)),
-            _ => Ok(value),
-        }
+        // Without enough replicas, bad news counts, and good news does not.
+        answer.counted(&request)
     }
 
-    /// Sends a command to the node to which an error says that its slot moves.
+    /// Sends a request to the node to which an error says that its slot moves.
     async fn call_target(
         &self,
-        command: &Cmd,
-        said: &RedisError,
-        limit: Duration,
-    ) -> Result<(Value, Option<u32>), Failure> {
-        let refused = || Failure::Refused(said.clone());
-        let (Routes::Slots(slots), Some((to, _))) = (&self.routes, said.redirect_node()) else {
+        request: &Request<'_>,
+        moved: &RedisError,
+        way: Way<'_>,
+    ) -> Result<Answer, Failure> {
+        let refused = || Failure::Refused(moved.clone());
+        let (Routes::Slots(slots), Some((to, _))) = (&self.routes, moved.redirect_node()) else {
             return Err(refused());
         };
-        let from = match self.routes.of_command(command).state() {
+        let from = match self.routes.of_key(request.key).state() {
             Link::Up(connection) => connection.address.clone(),
             _ => Address::new("", 0),
         };
@@ -136,7 +133,8 @@ impl Session {
             Some(node) => node,
             None => slots.guest(&address).await?,
         };
-        self.call_node(&node, command, error::is_moving(said), (Share::Renewals, limit)).await
+        let asking = error::is_moving(moved);
+        self.call(request, Way { node: Some(&node), asking, ..way }).await
     }
 }
 

@@ -14,24 +14,22 @@ use lock_core::{
     keep::{cancel::unless_cancelled, departures::Departures, poison::lock},
     trace,
 };
-use redis::{Cmd, RedisError, Value};
+use redis::{RedisError, Value};
 use tokio::{
     sync::{Notify, Semaphore, watch},
     time::timeout,
 };
 
-use super::{
-    due::Due,
-    spare::{Permits, Spare},
-};
+use super::due::Due;
 use crate::{
     config::Address,
     error::{self, STORE},
     wire::{
-        connection::{Connection, Connector, OnPush},
+        call::Call,
+        client_id::ClientId,
+        connection::{Connection, Connector, OnPush, Share},
         data::Data,
         failure::Failure,
-        peer::Peer,
     },
 };
 
@@ -59,23 +57,18 @@ pub(crate) struct Node {
     data: Mutex<Option<Data>>,
     /// The attempts that are to be renewed there now.
     pub(super) due: Due,
-    pub(super) waited: Permits,
     /// Permits of releases with a request each.
     pub(super) alone: Semaphore,
     /// The other releases.
     pub(super) departures: Departures<Arc<super::attempt::Attempt>>,
-    /// Connections for requests that replicas must have, not in use now.
-    pub(super) spares: Mutex<Vec<Spare>>,
-    /// Connections that the server should end.
-    pub(super) stale: Mutex<Vec<Peer>>,
 }
 
 /// The present connection, or why there is none.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
     Up(Arc<Connection>),
-    /// Why, and the server's name for the previous connection.
-    Down(Arc<RedisError>, Option<Peer>),
+    /// Why, and the server's names for the previous connection.
+    Down(Arc<RedisError>, Vec<ClientId>),
     Closed,
 }
 
@@ -83,7 +76,7 @@ impl Node {
     /// A node without a connection.
     pub(crate) fn new(connector: Connector, reach: Reach, numbers: Arc<AtomicU64>) -> Self {
         let unused = std::io::Error::from(std::io::ErrorKind::NotConnected);
-        let link = watch::Sender::new(Link::Down(Arc::new(unused.into()), None));
+        let link = watch::Sender::new(Link::Down(Arc::new(unused.into()), Vec::new()));
         Self {
             connector,
             link,
@@ -95,23 +88,16 @@ impl Node {
             may_be_back: Notify::new(),
             data: Mutex::default(),
             due: Due::default(),
-            waited: Permits::default(),
             alone: Semaphore::new(ALONE),
             departures: Departures::default(),
-            spares: Mutex::default(),
-            stale: Mutex::default(),
         }
     }
 
     /// Makes a connection, which counts only after [`up`](Self::up). `on_push` gets the number of
     /// the connection with each push.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Connector::connect`].
     pub(crate) async fn connect(
         &self,
-        previous: Option<&Peer>,
+        previous: &[ClientId],
         on_push: impl Fn(u64, redis::PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
@@ -149,7 +135,7 @@ impl Node {
             Link::Up(connection) if connection.number == number => {
                 trace::disconnected(STORE, &error);
                 self.reach.broke(&error);
-                *link = Link::Down(Arc::new(error), connection.peer.clone());
+                *link = Link::Down(Arc::new(error), connection.peers.clone());
                 true
             }
             _ => false,
@@ -232,30 +218,25 @@ impl Node {
         self.link.subscribe()
     }
 
-    /// Sends a command on the present connection. The future may be dropped as that of
-    /// [`Connection::call`].
-    pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
+    /// Sends a call on the present connection, as [`Connection::call`] does.
+    pub(crate) async fn call(
+        &self,
+        call: &Call,
+        asking: bool,
+        share: Share,
+        limit: Duration,
+    ) -> Result<(Value, Option<u32>), Failure> {
         let connection = self.connection()?;
-        let answer = connection.call(command, limit).await;
+        let answer = connection.call(call, asking, share, limit).await;
         self.judge(&connection, answer)
     }
 
-    /// Same as [`call`](Self::call), for a slot of a cluster that is being moved to this node.
-    pub(super) async fn call_asking(
-        &self,
-        command: &Cmd,
-        limit: Duration,
-    ) -> Result<Value, Failure> {
-        let connection = self.connection()?;
-        let answer = connection.call_asking(command, limit).await;
-        self.judge(&connection, answer)
+    /// Sends a command that changes no lock.
+    pub(super) async fn ask(&self, command: redis::Cmd, limit: Duration) -> Result<Value, Failure> {
+        Ok(self.call(&command.into(), false, Share::Others, limit).await?.0)
     }
 
     /// Returns the present connection.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Down`] or [`Failure::Closed`].
     pub(crate) fn connection(&self) -> Result<Arc<Connection>, Failure> {
         match &*self.link.borrow() {
             Link::Up(connection) => Ok(connection.clone()),

@@ -6,7 +6,7 @@ use lock_core::{Clock, keep::limits::DEFAULT_TTL};
 use redis::{PushInfo, PushKind, Value};
 use uuid::Uuid;
 
-use super::{Session, janitor::RELEASE, node::Node};
+use super::{Session, node::Node, retry::Effort};
 use crate::{
     layout::key::Key,
     wire::{
@@ -69,9 +69,9 @@ impl Session {
         let (session, ticket) = (self.clone(), self.ticket(attempt));
         tokio::spawn(async move {
             // As a leader's, which also removes a value and a description.
-            let command = script::release(&key, &ticket, false, true);
-            let deadline = Clock::Boot.now() + DEFAULT_TTL;
-            drop(session.insist(RELEASE, &command, LIMIT, deadline, |_| Some(())).await);
+            let request = script::release(&key, &ticket, false, true);
+            let effort = Effort::release(LIMIT, Clock::Boot.now() + DEFAULT_TTL);
+            drop(session.insist(&request, effort, |_| Some(())).await);
         });
     }
 }

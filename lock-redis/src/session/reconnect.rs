@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::{join, try_join};
+use futures_util::future::join;
 use lock_core::{Clock, keep::backoff::Backoff, trace};
 use redis::{RedisError, cmd};
 use tokio::time::timeout;
@@ -17,7 +17,10 @@ use super::{
 use crate::{
     error::{self, STORE},
     layout::key::{client_key, floor},
-    wire::{connection::Connection, peer::Peer},
+    wire::{
+        client_id::ClientId,
+        connection::{Connection, Share},
+    },
 };
 
 /// Time limit of the question whether the server takes writes.
@@ -36,7 +39,7 @@ impl Session {
     pub(super) async fn connect(
         self: &Arc<Self>,
         node: &Arc<Node>,
-        previous: Option<&Peer>,
+        previous: &[ClientId],
     ) -> Result<(), RedisError> {
         let (session, of) = (Arc::downgrade(self), Arc::downgrade(node));
         let on_push = move |number, info| {
@@ -51,9 +54,7 @@ impl Session {
             }
         };
         // In one flight.
-        let fit = try_join(self.takes_writes(&connection), self.may_wait(&connection));
-        join(fit, describe).await.0?;
-        node.end_stale(&connection).await?;
+        join(self.takes_writes(&connection), describe).await.0?;
         self.check_all(node);
         match node.meets(&connection) {
             true => self.taken_over(node),
@@ -65,7 +66,7 @@ impl Session {
         }
         node.up(connection);
         self.book().attempts.all_due(Clock::Boot.now());
-        self.due.notify_one();
+        self.alarm.notify_one();
         Ok(())
     }
 
@@ -75,20 +76,10 @@ impl Session {
         let Some(prefix) = &self.prefix else { return Ok(()) };
         let mut write = cmd("PERSIST");
         write.arg(floor(prefix));
-        match connection.call(&write, WRITE_LIMIT).await {
+        match connection.call(&write.into(), false, Share::Others, WRITE_LIMIT).await {
             Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
             _ => Ok(()),
         }
-    }
-
-    /// Refuses a server at which this user may not wait for replicas, if locks need them.
-    async fn may_wait(&self, connection: &Connection) -> Result<(), RedisError> {
-        if self.wait_replicas == 0 {
-            return Ok(());
-        }
-        let mut wait = cmd("WAIT");
-        wait.arg(0).arg(0);
-        connection.call(&wait, WRITE_LIMIT).await.map(drop)
     }
 
     /// Whether this node keeps the description of this client.
@@ -139,12 +130,12 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                 let answers = Some((connection.number, connection.answers()));
                 if std::mem::replace(&mut heard, answers) == answers && session.has_any_at(&node) {
                     drop(session);
-                    drop(node.call(&cmd("PING"), PROBE_LIMIT).await);
+                    drop(node.ask(cmd("PING"), PROBE_LIMIT).await);
                 }
             }
             Link::Down(_, previous) => {
                 let reconnected = tokio::select! {
-                    reconnected = session.connect(&node, previous.as_ref()) => reconnected,
+                    reconnected = session.connect(&node, &previous) => reconnected,
                     // Another server takes over: the one that is dialled may never answer.
                     () = node.hurried() => {
                         pause = BACKOFF;

@@ -1,7 +1,7 @@
 //! Renewal: one request keeps all locks and all waiting attempts of a client alive; one per slot in
 //! a cluster.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{Clock, Instant, keep::wait::Waits};
@@ -10,15 +10,33 @@ use super::{
     Session,
     attempt::{Attempt, Role},
     node::Node,
+    retry::{Answer, Way},
 };
 use crate::{
+    config::Mode,
     error::{self, STORE},
     wire::{
         answer::{self, Seen},
+        connection::Share,
         failure::Failure,
         script,
     },
 };
+
+/// How often attempts are renewed in each TTL. After a renewal that failed, the next one comes
+/// within a tenth of it (`keep::book`).
+const RENEWALS_PER_TTL: u32 = 3;
+/// The same in the simple mode. The server does not announce that a lock was revoked: the client
+/// must ask.
+const SIMPLE_RENEWALS_PER_TTL: u32 = 8;
+
+/// Returns the time between two renewals of an attempt.
+pub(crate) fn period(mode: Mode, ttl: Duration) -> Duration {
+    match mode {
+        Mode::Queue => ttl / RENEWALS_PER_TTL,
+        Mode::Simple => ttl / SIMPLE_RENEWALS_PER_TTL,
+    }
+}
 
 /// The attempts of one request: all of a server, or those of one slot of a cluster.
 #[derive(Default)]
@@ -50,7 +68,7 @@ impl Session {
         let before = book.next_due();
         book.ask(attempt, at);
         if at < before {
-            self.due.notify_one();
+            self.alarm.notify_one();
         }
     }
 
@@ -107,13 +125,15 @@ impl Session {
         alone: &[&Arc<Attempt>],
         others: &[&Arc<Attempt>],
     ) -> Result<(), Failure> {
+        let Some(first) = alone.first().or(others.first()) else { return Ok(()) };
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
+        let way = Way::new(Share::Renewals, limit.unwrap_or_default());
         let sent = Clock::Boot.now();
-        let members: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
-        let turns: Vec<_> = others.iter().map(|attempt| attempt.turn()).collect();
-        let command = script::renew(&members, &turns);
-        let (answer, short) = self.call_and_count(&command, limit.unwrap_or_default()).await?;
-        let Some((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
+        let holding: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
+        let counted: Vec<_> = others.iter().map(|attempt| attempt.counted_member()).collect();
+        let request = script::renew(&holding, &counted, &first.key);
+        let Answer { value, short } = self.call(&request, way).await?;
+        let Some((renewed, seen)) = answer::renewed(&value, alone.len()) else { return Ok(()) };
         // Without enough replicas, bad news counts, and good news does not.
         for (attempt, mine) in alone.iter().zip(renewed) {
             if short.is_none() || !mine {
@@ -130,9 +150,11 @@ impl Session {
         }
         if let Some(attempt) = failed {
             // A request for this name alone shows the error.
-            let (command, sent) = (script::renew(&[], &[attempt.turn()]), Clock::Boot.now());
-            let answer = self.call(&command, attempt.patience()).await?;
-            if let Some((_, seen)) = answer::renewed(&answer, 0) {
+            let way = Way::new(Share::Renewals, attempt.patience());
+            let request = script::renew(&[], &[attempt.counted_member()], &attempt.key);
+            let sent = Clock::Boot.now();
+            let value = self.call(&request, way).await?.counted(&request)?;
+            if let Some((_, seen)) = answer::renewed(&value, 0) {
                 seen.into_iter().for_each(|seen| self.saw(attempt, sent, seen));
             }
         }
@@ -169,6 +191,6 @@ impl Session {
         book.attempts.try_soon(now);
         book.attempts.all().for_each(|attempt| attempt.expire_wait(now));
         drop(book);
-        self.due.notify_one();
+        self.alarm.notify_one();
     }
 }

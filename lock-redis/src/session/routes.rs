@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{Attempt, keep::cancel::unless_cancelled};
-use redis::{Arg, Cmd};
 use tokio::sync::watch;
 
 use super::{
@@ -35,14 +34,6 @@ impl Routes {
         match self {
             Self::One(node) => node.clone(),
             Self::Slots(slots) => slots.owner(slot(key)),
-        }
-    }
-
-    /// Returns the node for a command, by the first key of it.
-    pub(crate) fn of_command(&self, command: &Cmd) -> Arc<Node> {
-        match self {
-            Self::One(node) => node.clone(),
-            Self::Slots(slots) => slots.owner(first_key(command).map_or(0, slot)),
         }
     }
 
@@ -84,45 +75,21 @@ impl Routes {
         }
     }
 
-    /// Waits until the node for a command has a connection, or is another one; false if that is not
-    /// so in time, or the caller is cancelled.
+    /// Waits until the node of a key has a connection, or is another one; false if that is not so in
+    /// time, or the caller is cancelled.
     pub(crate) async fn until_up(
         &self,
-        command: &Cmd,
+        key: &[u8],
         limit: Duration,
         caller: Option<&Attempt>,
     ) -> bool {
         // In this order: no change is missed.
         let changes = self.changes();
-        let node = self.of_command(command);
+        let node = self.of_key(key);
         let Some(mut changes) = changes else { return node.until_up(limit, caller).await };
         tokio::select! {
             up = node.until_up(limit, caller) => up,
             changed = unless_cancelled(caller, changes.changed()) => changed.is_some(),
         }
-    }
-}
-
-/// Returns the first key of a script's call, or of a command with a key as its first argument.
-fn first_key(command: &Cmd) -> Option<&[u8]> {
-    let mut args = command.args_iter();
-    let name = args.next();
-    let place = if matches!(name, Some(Arg::Simple(b"EVALSHA"))) { 2 } else { 0 };
-    match args.nth(place)? {
-        Arg::Simple(key) => Some(key),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_key_decides() {
-        assert_eq!(first_key(&Cmd::get("a")), Some(&b"a"[..]));
-        let mut script = redis::cmd("EVALSHA");
-        script.arg("hash").arg(2).arg("k1").arg("k2").arg("argument");
-        assert_eq!(first_key(&script), Some(&b"k1"[..]));
     }
 }

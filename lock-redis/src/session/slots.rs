@@ -24,7 +24,7 @@ use crate::{
     config::{Address, Mode},
     error,
     wire::{
-        connection::Connector,
+        connection::{Connector, Share},
         dial::Dial,
         failure::Failure,
         sentinel::Place,
@@ -60,6 +60,7 @@ pub(super) struct Make {
     pub(super) dial: Dial,
     pub(super) mode: Mode,
     pub(super) channel: String,
+    pub(super) replicas: u32,
     pub(super) reach: Reach,
     pub(super) numbers: Arc<AtomicU64>,
 }
@@ -81,8 +82,13 @@ pub(crate) struct Map {
 
 impl Make {
     fn node(&self, address: &Address) -> Arc<Node> {
-        let place = Place::Member(address.clone());
-        let connector = Connector::new(self.dial.clone(), place, self.mode, self.channel.clone());
+        let connector = Connector {
+            dial: self.dial.clone(),
+            place: Place::Member(address.clone()),
+            mode: self.mode,
+            channel: self.channel.clone(),
+            replicas: self.replicas,
+        };
         Arc::new(Node::new(connector, self.reach.clone(), self.numbers.clone()))
     }
 
@@ -90,7 +96,6 @@ impl Make {
     pub(super) async fn ask(&self, address: &Address) -> RedisResult<Vec<Shard>> {
         let question = async {
             let options = self.dial.options();
-            let options = options.set_connection_timeout(None).set_response_timeout(None);
             let mut node = self.dial.open(address, ProtocolVersion::RESP2, options).await?;
             node.redis.send_packed_command(&slots::question()).await?.extract_error()
         };
@@ -112,10 +117,6 @@ fn shards(answer: &redis::Value, asked: &Address) -> RedisResult<Vec<Shard>> {
 
 impl Slots {
     /// Asks the nodes for the slots, until one of them answers.
-    ///
-    /// # Errors
-    ///
-    /// An error of a node, if all fail.
     pub(super) async fn find(make: Make, nodes: &[Address]) -> RedisResult<Self> {
         let map = Arc::new(Map { owners: vec![0; SLOTS].into(), nodes: Vec::new() });
         let slots = Self {
@@ -148,10 +149,6 @@ impl Slots {
     }
 
     /// Returns the node at an address that has no slots yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Down`] if it cannot be connected.
     pub(super) async fn guest(&self, address: &Address) -> Result<Arc<Node>, Failure> {
         self.guests.at(address, || self.make.node(address)).await
     }
@@ -260,8 +257,9 @@ impl Slots {
         nodes.rotate_left(first);
         for node in nodes {
             let Link::Up(connection) = node.state() else { continue };
-            let answer = connection.call(&slots::question(), LIMIT).await;
-            if let Ok(shards) = answer.and_then(|answer| shards(&answer, &connection.address)) {
+            let question = slots::question().into();
+            let answer = connection.call(&question, false, Share::Others, LIMIT).await;
+            if let Ok(shards) = answer.and_then(|(value, _)| shards(&value, &connection.address)) {
                 return Ok(shards);
             }
         }

@@ -35,7 +35,7 @@ use crate::{
     error::{self, STORE},
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        connection::Connector,
+        connection::{Connector, Share},
         dial::Dial,
         sentinel::{Place, Sentinels},
         turns::TURNS,
@@ -44,10 +44,6 @@ use crate::{
 
 impl Session {
     /// Connects, once.
-    ///
-    /// # Errors
-    ///
-    /// The reason why it failed, within 4 s with the default `connect_timeout`.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         config.check()?;
@@ -65,7 +61,7 @@ impl Session {
             book: Mutex::new(Book::default()),
             turns: Semaphore::new(TURNS),
             observers: Observers::default(),
-            due: Arc::new(Notify::new()),
+            alarm: Arc::new(Notify::new()),
         });
         session.connect_all().await.map_err(connect)?;
         for node in session.routes.all() {
@@ -79,7 +75,7 @@ impl Session {
         }
         tokio::spawn(due::run(
             Clock::Boot,
-            (Arc::downgrade(&session), session.due.clone()),
+            (Arc::downgrade(&session), session.alarm.clone()),
             Duration::ZERO,
             |session: &Self| session.book().next_due(),
             |session| async move { session.renew_due() },
@@ -90,7 +86,7 @@ impl Session {
     /// Connects all nodes. The others are enough if some nodes of a cluster are down.
     async fn connect_all(self: &Arc<Self>) -> Result<(), RedisError> {
         let nodes = self.routes.all();
-        let connected = join_all(nodes.iter().map(|node| self.connect(node, None))).await;
+        let connected = join_all(nodes.iter().map(|node| self.connect(node, &[]))).await;
         let (up, mut failed): (Vec<_>, Vec<_>) = connected.into_iter().partition(Result::is_ok);
         let denied = failed.iter().position(|error| error.as_ref().is_err_and(error::is_denied));
         match (up.is_empty(), denied) {
@@ -101,10 +97,6 @@ impl Session {
     }
 
     /// Gives everything back and ends.
-    ///
-    /// # Errors
-    ///
-    /// The error of the first request that failed.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
         let deadline = Clock::Boot.now() + limits::CLOSE;
         let attempts = self.book().attempts.close();
@@ -120,7 +112,7 @@ impl Session {
         self.end_description().await;
         self.routes.all().iter().for_each(|node| drop(node.close()));
         self.routes.close();
-        self.due.notify_one();
+        self.alarm.notify_one();
         match released {
             // Closed before, perhaps by another task at the same time.
             Err(Error::Closed { .. }) => Ok(()),
@@ -133,8 +125,8 @@ impl Session {
     /// Waits for the requests of attempts that were sent before the close. The others find out that
     /// they have no time any more.
     async fn until_all_are_answered(&self, deadline: Instant) {
-        let turns = u32::try_from(TURNS).unwrap_or(u32::MAX);
-        let _ = timeout(deadline.since(Clock::Boot.now()), self.turns.acquire_many(turns)).await;
+        let all = u32::try_from(TURNS).unwrap_or(u32::MAX);
+        let _ = timeout(deadline.since(Clock::Boot.now()), self.turns.acquire_many(all)).await;
     }
 
     async fn withdraw_all(
@@ -157,14 +149,14 @@ fn connect(error: RedisError) -> Error {
 /// Makes the nodes of a deployment, without connections. Returns also where the only one is.
 async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<(Routes, Option<Place>)> {
     let (dial, channel) = (Dial::new(config)?, format!("distlock:{id}"));
-    let (mode, numbers) = (config.mode, Arc::default());
+    let (mode, replicas, numbers) = (config.mode, config.wait_replicas, Arc::default());
     if let Target::Cluster { nodes } = &config.target {
-        let make = Make { dial, mode, channel, reach, numbers };
+        let make = Make { dial, mode, channel, replicas, reach, numbers };
         let slots = Slots::find(make, nodes).await.map_err(connect)?;
         return Ok((Routes::Slots(Arc::new(slots)), None));
     }
     let place = place(config)?;
-    let connector = Connector::new(dial, place.clone(), mode, channel);
+    let connector = Connector { dial, place: place.clone(), mode, channel, replicas };
     let node = Arc::new(Node::new(connector, reach, numbers));
     Ok((Routes::One(node), Some(place)))
 }
@@ -186,7 +178,7 @@ fn place(config: &RedisConfig) -> Result<Place> {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.due.notify_one();
+        self.alarm.notify_one();
         let runtime = tokio::runtime::Handle::try_current();
         let home = self.routes.of_key(&client_key(&self.id));
         self.routes.close();
@@ -198,7 +190,9 @@ impl Drop for Session {
             let delete = Cmd::del(client_key(&self.id));
             let limit = description::WRITE_LIMIT;
             // In the background: the description expires by itself as well.
-            runtime.spawn(async move { drop(connection.call(&delete, limit).await) });
+            runtime.spawn(async move {
+                drop(connection.call(&delete.into(), false, Share::Others, limit).await);
+            });
         }
     }
 }

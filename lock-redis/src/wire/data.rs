@@ -1,6 +1,7 @@
 //! Which data a server has: a server that took over has others than the one before.
 
-use crate::{config::Address, wire::answer::text};
+use super::info::Info;
+use crate::config::Address;
 
 /// The server of a connection and the history of its data.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -16,18 +17,13 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Reads the answer of `INFO replication`; `None` if it is forbidden.
-    pub(crate) fn read(address: &Address, info: Option<&redis::Value>) -> Self {
-        let text = info.map(text).unwrap_or_default();
-        let field = |name: &str| {
-            let fields = text.lines().filter_map(|line| line.trim_end().split_once(':'));
-            fields.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).next()
-        };
+    /// Reads the answer of `INFO replication`; without one, only the address is known.
+    pub(crate) fn read(address: &Address, info: &Info) -> Self {
         Self {
             address: address.clone(),
-            id: field("master_replid"),
-            earlier: field("master_replid2"),
-            is_replica: field("role").is_some_and(|role| role == "slave"),
+            id: info.field("master_replid").map(str::to_owned),
+            earlier: info.field("master_replid2").map(str::to_owned),
+            is_replica: info.field("role") == Some("slave"),
         }
     }
 
@@ -66,8 +62,7 @@ mod tests {
             "# Replication\r\nrole:master\r\nconnected_slaves:2\r\nmaster_replid:{id}\r\n\
              master_replid2:{earlier}\r\n"
         );
-        let info = redis::Value::BulkString(text.into_bytes());
-        Data::read(&Address::new("h", port), Some(&info))
+        Data::read(&Address::new("h", port), &Info::from(&*text))
     }
 
     #[test]
@@ -82,7 +77,7 @@ mod tests {
         // The first replica came after the client, and then took over.
         assert!(data(1, "bb", "dd").took_over_from(&before));
         assert!(!data(1, "cc", "aa").took_over_from(&data(1, "bb", "aa")));
-        let hidden = |port| Data::read(&Address::new("h", port), None);
+        let hidden = |port| Data::read(&Address::new("h", port), &Info::default());
         assert!(hidden(2).took_over_from(&before));
         assert!(!hidden(1).took_over_from(&before));
     }

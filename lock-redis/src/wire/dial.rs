@@ -53,11 +53,6 @@ impl Dial {
     pub(super) const SENTINEL: Duration = Duration::from_millis(1500);
 
     /// The way that a configuration describes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if a file or a variable cannot be
-    /// read; the client library's error if another setting is invalid.
     pub(crate) fn new(config: &RedisConfig) -> lock_core::Result<Self> {
         let dial = Self {
             transport: config.transport.clone(),
@@ -73,10 +68,6 @@ impl Dial {
     }
 
     /// The way to the sentinels of a configuration, which have a login of their own.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new).
     pub(crate) fn of_sentinels(config: &RedisConfig) -> lock_core::Result<Self> {
         let (user, password) = (config.sentinel_user.clone(), config.sentinel_password.clone());
         let transport = config.transport.of_sentinels();
@@ -103,21 +94,14 @@ impl Dial {
         self.tls.mode != Encryption::Off
     }
 
-    /// Returns the options on which a connection is based.
+    /// Returns the options on which a connection is based. Its callers have time limits of their own.
     pub(crate) fn options(&self) -> AsyncConnectionConfig {
-        self.transport.options.clone()
+        let options = self.transport.options.clone();
+        options.set_connection_timeout(None).set_response_timeout(None)
     }
 
     /// Connects to a server and logs in, with certificates and login as they are now. Has no time
     /// limit of its own. `options`: see [`options`](Self::options).
-    ///
-    /// # Errors
-    ///
-    /// The client library's error.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future closes the connection.
     pub(crate) async fn open(
         &self,
         address: &Address,
@@ -140,14 +124,6 @@ impl Dial {
     }
 
     /// Same as [`open`](Self::open), with RESP2, for pushes alone.
-    ///
-    /// # Errors
-    ///
-    /// The client library's error.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future closes the connection.
     pub(crate) async fn open_for_pushes(&self, address: &Address) -> RedisResult<PubSub> {
         let login = self.login(ProtocolVersion::RESP2).map_err(of_option)?;
         if self.encrypts() {

@@ -2,14 +2,16 @@
 
 use std::sync::LazyLock;
 
-use redis::{Arg, Cmd};
+use redis::Cmd;
 
-use crate::{config::Mode, layout::key::FLOOR as FLOOR_KEY};
+use crate::config::Mode;
 
 /// A script and the hash by which the server knows it.
+#[derive(Debug)]
 pub(crate) struct Lua {
     code: String,
     hash: String,
+    may_gain: bool,
 }
 
 /// Returns a part of the library. A line `--@PART ..` in a script stands for the parts that it
@@ -30,18 +32,27 @@ fn part(name: &str) -> &'static str {
 }
 
 impl Lua {
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let whole = |line| match str::strip_prefix(line, "--@") {
             Some(parts) => parts.split_whitespace().map(part).collect(),
             None => line.to_owned(),
         };
         let code: String = text.split_inclusive('\n').map(whole).collect();
         let hash = redis::Script::new(&code).get_hash().to_owned();
-        Self { code, hash }
+        Self { code, hash, may_gain: false }
+    }
+
+    /// A script that may grant or renew a lock, or give it to another attempt.
+    fn gaining(text: &str) -> Self {
+        Self { may_gain: true, ..Self::new(text) }
     }
 
     pub(crate) fn hash(&self) -> &str {
         &self.hash
+    }
+
+    pub(super) fn may_gain(&self) -> bool {
+        self.may_gain
     }
 
     /// Returns the command that loads the script on the server.
@@ -53,28 +64,28 @@ impl Lua {
 }
 
 macro_rules! scripts {
-    ($($name:ident = $file:literal),+ $(,)?) => {
+    ($new:ident: $($name:ident = $file:literal),+ $(,)?) => {
         $(pub(super) static $name: LazyLock<Lua> =
-            LazyLock::new(|| Lua::new(include_str!(concat!("scripts/", $file))));)+
-
-        static ALL: &[&LazyLock<Lua>] = &[$(&$name),+];
+            LazyLock::new(|| Lua::$new(include_str!(concat!("scripts/", $file))));)+
     };
 }
 
-// The most frequent scripts first.
-scripts! {
+scripts! { gaining:
     ACQUIRE = "acquire.lua",
-    RELEASE = "release.lua",
+    ACQUIRE_ALL = "acquire_all.lua",
     ROUND = "round.lua",
     KEEP = "keep.lua",
-    ACQUIRE_ALL = "acquire_all.lua",
     CONVERT = "convert.lua",
+    HAND_OVER = "hand_over.lua",
+    SIMPLE_ACQUIRE = "simple_acquire.lua",
+}
+
+scripts! { new:
+    RELEASE = "release.lua",
     PUBLISH = "publish.lua",
     READ = "read.lua",
     REVOKE = "revoke.lua",
-    HAND_OVER = "hand_over.lua",
     FLOOR = "floor.lua",
-    SIMPLE_ACQUIRE = "simple_acquire.lua",
     SIMPLE_RELEASE = "simple_release.lua",
 }
 
@@ -84,33 +95,4 @@ pub(crate) fn usual(mode: Mode) -> [&'static Lua; 3] {
         Mode::Queue => [&ACQUIRE, &RELEASE, &ROUND],
         Mode::Simple => [&SIMPLE_ACQUIRE, &SIMPLE_RELEASE, &ROUND],
     }
-}
-
-/// Returns the script that a command calls.
-pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
-    match command.args_iter().nth(1)? {
-        Arg::Simple(hash) => {
-            ALL.iter().map(|script| &***script).find(|script| script.hash.as_bytes() == hash)
-        }
-        _ => None,
-    }
-}
-
-/// Whether a command may grant or renew a lock, or give it to another attempt.
-pub(crate) fn takes(command: &Cmd) -> bool {
-    let takes = [&*ACQUIRE, &ROUND, &KEEP, &ACQUIRE_ALL, &CONVERT, &HAND_OVER, &SIMPLE_ACQUIRE];
-    called(command).is_some_and(|script| takes.iter().any(|takes| takes.hash == script.hash))
-}
-
-/// Returns the key of the token floor, if the command calls a script with this key.
-pub(crate) fn floor_in(command: &Cmd) -> Option<&[u8]> {
-    called(command)?;
-    let simple = |arg| match arg {
-        Arg::Simple(bytes) => Some(bytes),
-        _ => None,
-    };
-    let keys = simple(command.args_iter().nth(2)?)?;
-    let keys: usize = std::str::from_utf8(keys).ok()?.parse().ok()?;
-    let last = simple(command.args_iter().nth(2 + keys)?)?;
-    last.ends_with(FLOOR_KEY).then_some(last)
 }

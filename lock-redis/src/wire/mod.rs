@@ -1,16 +1,20 @@
 //! The way to the server: connections, the order of requests, scripts and their answers.
 
 pub(crate) mod answer;
+pub(crate) mod call;
+pub(crate) mod client_id;
 pub(crate) mod connection;
 pub(crate) mod data;
 pub(crate) mod dial;
 pub(crate) mod failure;
 mod hello;
+pub(crate) mod info;
 pub(crate) mod lua;
 pub(crate) mod own_client;
-pub(crate) mod peer;
+pub(crate) mod pipe;
 pub(crate) mod script;
 pub(crate) mod sentinel;
 pub(crate) mod slots;
 pub(crate) mod snapshot;
 pub(crate) mod turns;
+mod waited;

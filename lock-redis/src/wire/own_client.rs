@@ -55,10 +55,6 @@ impl Transport {
     }
 
     /// Returns the settings of a connection for locks to this host.
-    ///
-    /// # Errors
-    ///
-    /// The client library's error if the settings are invalid.
     pub(super) fn info(
         &self,
         host: String,

@@ -1,14 +1,16 @@
-//! The commands that call the scripts.
+//! The requests that call the scripts.
 
 use std::time::Duration;
 
 use lock_core::{FencingToken, Wait};
-use redis::{Cmd, Value};
 use uuid::Uuid;
 
-use super::lua::{
-    ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE,
-    ROUND, SIMPLE_ACQUIRE, SIMPLE_RELEASE, called,
+use super::{
+    call::{Call, Request},
+    lua::{
+        ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE,
+        ROUND, SIMPLE_ACQUIRE, SIMPLE_RELEASE,
+    },
 };
 use crate::{
     config::Mode,
@@ -19,161 +21,198 @@ use crate::{
     },
 };
 
-/// Begins the call of a script. `bytes`: the size of its arguments.
-fn call(script: &Lua, keys: &[KeyName<'_>], arguments: usize, bytes: usize) -> Cmd {
+/// Begins the call of a script that has no key of the token floor. `of`: a name of its keys.
+/// `bytes`: the size of its arguments.
+fn without_floor<'a>(
+    script: &'static Lua,
+    of: &'a Key,
+    keys: &[KeyName<'_>],
+    arguments: usize,
+    bytes: usize,
+) -> Request<'a> {
     let names: usize = keys.iter().map(KeyName::len).sum();
-    let mut command = Cmd::with_capacity(3 + keys.len() + arguments, 52 + names + bytes);
-    command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(keys);
-    command
+    let mut call = Call::new(script, keys.len(), arguments, names + bytes);
+    call.arg(keys);
+    Request { call, key: of.lock(), floor: None }
+}
+
+/// Same as [`without_floor`], with the token floor as the last key. All names of a client share it.
+fn with_floor<'a>(
+    script: &'static Lua,
+    of: &'a Key,
+    keys: &[KeyName<'_>],
+    arguments: usize,
+    bytes: usize,
+) -> Request<'a> {
+    let floor = of.floor();
+    let names = keys.iter().map(KeyName::len).sum::<usize>() + floor.len();
+    let mut call = Call::new(script, keys.len() + 1, arguments, names + bytes);
+    call.arg(keys).arg(floor);
+    Request { call, key: of.lock(), floor: Some(floor) }
 }
 
 /// Calls a script whose keys are a name's lock, its queue and the token floor.
-fn of_name(script: &Lua, key: &Key, arguments: usize, bytes: usize) -> Cmd {
-    call(script, &[key.own(), key.queue(), key.floor()], arguments, bytes)
+fn of_name<'a>(script: &'static Lua, key: &'a Key, arguments: usize, bytes: usize) -> Request<'a> {
+    with_floor(script, key, &[key.own(), key.queue()], arguments, bytes)
 }
 
-/// The lock and the queue of each name, and the token floor, which is the last key of a script that
-/// may grant. All names of one client share it.
-fn of_names<'a>(names: impl Iterator<Item = &'a Key> + Clone) -> Vec<KeyName<'a>> {
-    let floor = names.clone().next().map(Key::floor);
-    names.flat_map(|key| [key.own(), key.queue()]).chain(floor).collect()
+/// The lock and the queue of each name.
+fn of_names<'a>(names: impl Iterator<Item = &'a Key>) -> Vec<KeyName<'a>> {
+    names.flat_map(|key| [key.own(), key.queue()]).collect()
 }
 
 fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `word`: the word of the kind. `said`: the attempt's own description, if it has one; for a
-/// candidate, its description and its value.
-pub(crate) fn acquire(
-    (key, ticket, ttl): Member<'_>,
+/// An attempt in a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) ticket: &'a Ticket,
+    pub(crate) ttl: Duration,
+}
+
+/// `word`: the word of the kind. `description`: the attempt's own, if it has one; for a candidate,
+/// with its value.
+pub(crate) fn acquire<'a>(
+    Member { key, ticket, ttl }: Member<'a>,
     wait: Wait,
     word: &str,
-    said: Option<&[u8]>,
-) -> Cmd {
-    let keys = [key.own(), key.queue(), key.fence(), key.floor()];
-    let mut command = call(&ACQUIRE, &keys, 5, 85 + said.map_or(0, <[u8]>::len));
-    command.arg(ticket.text()).arg(millis(ttl));
-    if wait == Wait::Try || word != EXCLUSIVE || said.is_some() {
-        command.arg(if wait == Wait::Try { b"0" } else { b"1" });
+    description: Option<&[u8]>,
+) -> Request<'a> {
+    let keys = [key.own(), key.queue(), key.fence()];
+    let bytes = 85 + description.map_or(0, <[u8]>::len);
+    let mut request = with_floor(&ACQUIRE, key, &keys, 5, bytes);
+    request.arg(ticket.text()).arg(millis(ttl));
+    if wait == Wait::Try || word != EXCLUSIVE || description.is_some() {
+        request.arg(if wait == Wait::Try { b"0" } else { b"1" });
     }
-    if word != EXCLUSIVE || said.is_some() {
-        command.arg(word);
+    if word != EXCLUSIVE || description.is_some() {
+        request.arg(word);
     }
-    if let Some(said) = said {
-        command.arg(said);
+    if let Some(description) = description {
+        request.arg(description);
     }
-    command
+    request
 }
 
 /// Same as [`acquire`], for all of several locks or none of them, each with its holder's
-/// description; empty if it is not to be written.
-pub(crate) fn acquire_all(wishes: &[(Member<'_>, &str)]) -> Cmd {
-    let keys = of_names(wishes.iter().map(|((key, ..), _)| *key));
-    let mut command = call(&ACQUIRE_ALL, &keys, 3 * wishes.len(), 80 * wishes.len());
-    for ((_, ticket, ttl), said) in wishes {
-        command.arg(ticket.text()).arg(millis(*ttl)).arg(said);
+/// description; empty if it is not to be written. `first`: one of the names.
+pub(crate) fn acquire_all<'a>(wishes: &[(Member<'a>, &str)], first: &'a Key) -> Request<'a> {
+    let keys = of_names(wishes.iter().map(|(member, _)| member.key));
+    let count = wishes.len();
+    let mut request = with_floor(&ACQUIRE_ALL, first, &keys, 3 * count, 80 * count);
+    for (Member { ticket, ttl, .. }, description) in wishes {
+        request.arg(ticket.text()).arg(millis(*ttl)).arg(description);
     }
-    command
+    request
 }
 
 /// `described`: the holder has a description of its own, which is removed too. A leader's is with
 /// its value.
-pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool, leads: bool) -> Cmd {
-    let (lock, queue, floor) = (key.own(), key.queue(), key.floor());
-    let mut command = match described && !leads {
-        true => call(&RELEASE, &[lock, queue, key.waiting(), floor], 2, 50),
-        false => call(&RELEASE, &[lock, queue, floor], 2, 50),
+pub(crate) fn release<'a>(
+    key: &'a Key,
+    ticket: &Ticket,
+    described: bool,
+    leads: bool,
+) -> Request<'a> {
+    let (lock, queue) = (key.own(), key.queue());
+    let mut request = match described && !leads {
+        true => with_floor(&RELEASE, key, &[lock, queue, key.waiting()], 2, 50),
+        false => with_floor(&RELEASE, key, &[lock, queue], 2, 50),
     };
-    command.arg(ticket.text());
+    request.arg(ticket.text());
     if leads {
-        command.arg(1);
+        request.arg(1);
     }
-    command
+    request
 }
 
-/// Same as [`release`] or [`simple_release`], for many attempts, each with whether it leads.
-pub(crate) fn release_all<'a>(
-    mode: Mode,
-    attempts: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
-) -> Cmd {
+/// An attempt that is removed, and whether it leads.
+pub(crate) type Leaving<'a> = (&'a Key, &'a Ticket, bool);
+
+/// Same as [`release`] or [`simple_release`], for many attempts.
+pub(crate) fn release_all<'a>(mode: Mode, attempts: &[Leaving<'a>], first: &'a Key) -> Request<'a> {
     if mode == Mode::Simple {
-        return simple_release(attempts.map(|(key, ticket, _)| (key, ticket)));
+        return simple_release(attempts, first);
     }
-    let keys = of_names(attempts.clone().map(|(key, ..)| key));
-    let mut command = call(&RELEASE, &keys, 2 * attempts.len(), 50 * attempts.len());
+    let keys = of_names(attempts.iter().map(|(key, ..)| *key));
+    let count = attempts.len();
+    let mut request = with_floor(&RELEASE, first, &keys, 2 * count, 50 * count);
     for (_, ticket, leads) in attempts {
-        command.arg(ticket.text()).arg(u8::from(leads));
+        request.arg(ticket.text()).arg(u8::from(*leads));
     }
-    command
+    request
 }
 
 /// `version` counts the values that this leader has published.
-pub(crate) fn publish(
-    key: &Key,
+pub(crate) fn publish<'a>(
+    key: &'a Key,
     ticket: &Ticket,
     version: u64,
     database: i64,
     value: &[u8],
-) -> Cmd {
-    let mut command = of_name(&PUBLISH, key, 4, 80 + value.len());
-    command.arg(ticket.text()).arg(version).arg(database).arg(value);
-    command
+) -> Request<'a> {
+    let mut request = of_name(&PUBLISH, key, 4, 80 + value.len());
+    request.arg(ticket.text()).arg(version).arg(database).arg(value);
+    request
 }
 
 /// `what`: `leader`; `all` for the holders of the lock, and its waiters; or `places` for a holder,
 /// and the places of `attempts`.
-pub(crate) fn read(key: &Key, what: &str, attempts: &[Ticket]) -> Cmd {
-    let mut command = of_name(&READ, key, 1 + attempts.len(), 6 + 56 * attempts.len());
-    command.arg(what);
+pub(crate) fn read<'a>(key: &'a Key, what: &str, attempts: &[Ticket]) -> Request<'a> {
+    let mut request = of_name(&READ, key, 1 + attempts.len(), 6 + 56 * attempts.len());
+    request.arg(what);
     for attempt in attempts {
-        command.arg(attempt.text());
+        request.arg(attempt.text());
     }
-    command
+    request
 }
 
-pub(crate) fn simple_acquire(key: &Key, ticket: &Ticket, ttl: Duration) -> Cmd {
-    let mut command = call(&SIMPLE_ACQUIRE, &[key.own(), key.fence(), key.floor()], 2, 45);
-    command.arg(ticket.text()).arg(millis(ttl));
-    command
+pub(crate) fn simple_acquire(Member { key, ticket, ttl }: Member<'_>) -> Request<'_> {
+    let mut request = with_floor(&SIMPLE_ACQUIRE, key, &[key.own(), key.fence()], 2, 45);
+    request.arg(ticket.text()).arg(millis(ttl));
+    request
 }
 
-pub(crate) fn simple_release<'a>(
-    attempts: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket)> + Clone,
-) -> Cmd {
-    let keys: Vec<_> = attempts.clone().map(|(key, _)| key.own()).collect();
-    let mut command = call(&SIMPLE_RELEASE, &keys, keys.len(), 33 * keys.len());
-    for (_, ticket) in attempts {
-        command.arg(ticket.text());
+pub(crate) fn simple_release<'a>(attempts: &[Leaving<'a>], first: &'a Key) -> Request<'a> {
+    let keys: Vec<_> = attempts.iter().map(|(key, ..)| key.own()).collect();
+    let mut request = without_floor(&SIMPLE_RELEASE, first, &keys, keys.len(), 33 * keys.len());
+    for (_, ticket, _) in attempts {
+        request.arg(ticket.text());
     }
-    command
+    request
 }
 
-pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
-/// A member, and the number of renewals in which it took part.
-pub(crate) type Turn<'a> = (Member<'a>, u32);
-
-/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn. Any
-/// attempt may be among `others`.
-pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
-    let mut keys: Vec<_> = alone.iter().map(|(key, ..)| key.own()).collect();
-    keys.extend(others.iter().flat_map(|((key, ..), _)| [key.own(), key.queue()]));
-    let any = alone.first().or(others.first().map(|(member, _)| member));
-    keys.extend(any.map(|(key, ..)| key.floor()));
+/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with the number of
+/// renewals in which it took part before: the server cleans another part of its queue each time.
+/// Any attempt may be among `others`.
+pub(crate) fn renew<'a>(
+    alone: &[Member<'a>],
+    others: &[(Member<'a>, u32)],
+    first: &'a Key,
+) -> Request<'a> {
+    let mut keys: Vec<_> = alone.iter().map(|member| member.key.own()).collect();
+    keys.extend(of_names(others.iter().map(|(member, _)| member.key)));
     let members = alone.len() + others.len();
-    let mut command = call(&ROUND, &keys, 1 + 3 * members, 4 + 65 * members);
-    command.arg(alone.len());
-    for (_, ticket, ttl) in alone {
-        command.arg(ticket.text()).arg(millis(*ttl));
+    let mut request = with_floor(&ROUND, first, &keys, 1 + 3 * members, 4 + 65 * members);
+    request.arg(alone.len());
+    for Member { ticket, ttl, .. } in alone {
+        request.arg(ticket.text()).arg(millis(*ttl));
     }
-    for ((_, ticket, ttl), turn) in others {
-        command.arg(ticket.text()).arg(millis(*ttl)).arg(turn);
+    for (Member { ticket, ttl, .. }, before) in others {
+        request.arg(ticket.text()).arg(millis(*ttl)).arg(before);
     }
-    command
+    request
 }
 
 /// Renews an attempt in one key of its name. `group`: the lock's value, for the key of its members.
-pub(crate) fn keep((key, ticket, ttl): Member<'_>, part: Part, group: Option<&[u8]>) -> Cmd {
+pub(crate) fn keep<'a>(
+    Member { key, ticket, ttl }: Member<'a>,
+    part: Part,
+    group: Option<&[u8]>,
+) -> Request<'a> {
     let (name, word) = match part {
         Part::Mine => (key.own(), "mine"),
         Part::Lock => (key.own(), "lock"),
@@ -182,12 +221,12 @@ pub(crate) fn keep((key, ticket, ttl): Member<'_>, part: Part, group: Option<&[u
         Part::Leader => (key.leader(), "leader"),
         Part::Waiting => (key.waiting(), "waiting"),
     };
-    let mut command = call(&KEEP, &[name], 4, 100);
-    command.arg(ticket.text()).arg(millis(ttl)).arg(word);
+    let mut request = without_floor(&KEEP, key, &[name], 4, 100);
+    request.arg(ticket.text()).arg(millis(ttl)).arg(word);
     if let Some(group) = group {
-        command.arg(group);
+        request.arg(group);
     }
-    command
+    request
 }
 
 /// A key of a name in which [`keep`] renews an attempt.
@@ -204,56 +243,49 @@ pub(crate) enum Part {
 }
 
 /// `word`: the word of the new kind of the attempt with this token.
-pub(crate) fn convert(key: &Key, ticket: &Ticket, token: FencingToken, word: &str) -> Cmd {
-    let mut command = of_name(&CONVERT, key, 3, 91);
-    command.arg(ticket.text()).arg(token.value()).arg(word);
-    command
-}
-
-/// Gives a lock from one attempt to another. `said`: the description of the adopting attempt, empty
-/// if it has none of its own; `None` when detaching.
-pub(crate) fn hand_over(
-    key: &Key,
-    from: &[u8],
-    to: &Ticket,
-    ttl: Duration,
+pub(crate) fn convert<'a>(
+    key: &'a Key,
+    ticket: &Ticket,
     token: FencingToken,
-    said: Option<&str>,
-) -> Cmd {
-    let (lock, fence, floor) = (key.own(), key.fence(), key.floor());
-    let bytes = 125 + said.map_or(0, str::len);
+    word: &str,
+) -> Request<'a> {
+    let mut request = of_name(&CONVERT, key, 3, 91);
+    request.arg(ticket.text()).arg(token.value()).arg(word);
+    request
+}
+
+/// Gives a lock from one ticket to another. `description`: the adopting attempt's, empty if it has
+/// none of its own; `None` when detaching.
+pub(crate) fn hand_over<'a>(
+    from: &[u8],
+    Member { key, ticket, ttl }: Member<'a>,
+    token: FencingToken,
+    description: Option<&str>,
+) -> Request<'a> {
+    let (lock, fence) = (key.own(), key.fence());
+    let bytes = 125 + description.map_or(0, str::len);
     // Without a queue there is no key for a holder's description.
-    let mut command = match to.text().len() > Ticket::SIMPLE {
-        true => call(&HAND_OVER, &[lock, fence, key.waiting(), floor], 5, bytes),
-        false => call(&HAND_OVER, &[lock, fence, floor], 5, bytes),
+    let mut request = match ticket.text().len() > Ticket::SIMPLE {
+        true => with_floor(&HAND_OVER, key, &[lock, fence, key.waiting()], 5, bytes),
+        false => with_floor(&HAND_OVER, key, &[lock, fence], 5, bytes),
     };
-    command.arg(from).arg(to.text()).arg(millis(ttl)).arg(token.value());
-    if let Some(said) = said {
-        command.arg(said);
+    request.arg(from).arg(ticket.text()).arg(millis(ttl)).arg(token.value());
+    if let Some(description) = description {
+        request.arg(description);
     }
-    command
+    request
 }
 
-/// Whether an answer says that the command gained something: a lock, or more time.
-pub(crate) fn gains(command: &Cmd, answer: &Value) -> bool {
-    let asks = |script: &Lua| called(command).is_some_and(|called| called.hash() == script.hash());
-    match answer {
-        Value::Int(number) => *number > 0,
-        // A place in the queue.
-        Value::Array(_) if asks(&ACQUIRE) => false,
-        _ => true,
-    }
-}
-
-pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {
-    let mut command = of_name(&REVOKE, key, 1, 40);
-    command.arg(attempt.simple().encode_lower(&mut Uuid::encode_buffer()).as_bytes());
-    command
+pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Request<'_> {
+    let mut request = of_name(&REVOKE, key, 1, 40);
+    request.arg(attempt.simple().encode_lower(&mut Uuid::encode_buffer()).as_bytes());
+    request
 }
 
 /// Raises the token floor to `above`, if one is given. Asks how far tokens have come.
-pub(crate) fn floor(key: KeyName<'_>, above: Option<FencingToken>) -> Cmd {
-    let mut command = call(&FLOOR, &[key], 1, 16);
-    command.arg(above.map_or(0, FencingToken::value));
-    command
+pub(crate) fn floor(key: KeyName<'_>, above: Option<FencingToken>) -> Request<'_> {
+    let mut call = Call::new(&FLOOR, 1, 1, key.len() + 16);
+    call.arg(key).arg(above.map_or(0, FencingToken::value));
+    // It has no name. In a cluster there is no floor.
+    Request { call, key: b"", floor: Some(key) }
 }

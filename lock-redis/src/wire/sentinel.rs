@@ -50,11 +50,6 @@ impl Sentinels {
     }
 
     /// Returns the primary that the newest answer names. Asks all sentinels at the same time.
-    ///
-    /// # Errors
-    ///
-    /// The last error, if no sentinel names a primary; an error also if all that answer have missed
-    /// a failover.
     pub(crate) async fn primary(&self) -> RedisResult<Address> {
         let named = self.newest(OTHERS).await?;
         match self.is_behind(&named) {
@@ -68,10 +63,8 @@ impl Sentinels {
         named.epoch < self.epoch.load(Ordering::Relaxed)
     }
 
-    /// # Errors
-    ///
-    /// The answer is [behind](Self::is_behind): it names a primary that is none any more, and a
-    /// second holder may get the lock there.
+    /// Refuses an answer that is behind: it names a primary that is none any more, and a second
+    /// holder may get the lock there.
     fn accept(&self, named: Named) -> RedisResult<Address> {
         if self.is_behind(&named) {
             return Err(error(format!(
@@ -88,19 +81,11 @@ impl Sentinels {
 
     /// Same as [`primary`](Self::primary), with the answer of every sentinel that gives one in time.
     /// During a failover they change their minds one by one.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`primary`](Self::primary).
     async fn primary_of_all(&self) -> RedisResult<Address> {
         self.accept(self.newest(LIMIT).await?)
     }
 
     /// Returns how many replicas the sentinels know, dead ones included.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`primary`](Self::primary).
     pub(crate) async fn replicas(&self) -> RedisResult<usize> {
         self.newest(OTHERS).await.map(|named| named.replicas)
     }
@@ -136,9 +121,7 @@ impl Sentinels {
 
     async fn ask(&self, address: &Address) -> RedisResult<Named> {
         let question = async {
-            let options = self.dial.options();
-            let options = options.set_connection_timeout(None).set_response_timeout(None);
-            let mut sentinel = self.dial.open(address, RESP2, options).await?;
+            let mut sentinel = self.dial.open(address, RESP2, self.dial.options()).await?;
             let about = |what: &str| {
                 let mut about = cmd("SENTINEL");
                 about.arg(what).arg(&self.service);
@@ -215,10 +198,6 @@ pub(crate) enum Place {
 
 impl Place {
     /// Finds the server.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Sentinels::primary`].
     pub(crate) async fn find(&self) -> RedisResult<Address> {
         match self {
             Self::Fixed(address) | Self::Member(address) => Ok(address.clone()),

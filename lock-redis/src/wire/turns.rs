@@ -8,18 +8,17 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// 25,000 per second at 2.5 ms.
 pub(crate) const TURNS: usize = 64;
 
-/// The condition for a request to be sent.
+/// What a request needs before it is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lane {
     /// Nothing: renewals, conversions, releases, revokes.
-    First,
+    Urgent,
     /// A turn: acquires and looks.
     Turn,
 }
 
 impl Lane {
-    /// Waits for the condition, and returns the permit, if it is one; `None` if the caller is
-    /// cancelled.
+    /// Waits for a turn, if one is needed; `None` if the caller is cancelled.
     pub(crate) async fn turn<'a>(
         self,
         turns: &'a Semaphore,
@@ -27,7 +26,7 @@ impl Lane {
     ) -> Option<Option<SemaphorePermit<'a>>> {
         let turn = async {
             match self {
-                Self::First => None,
+                Self::Urgent => None,
                 // It is never closed.
                 Self::Turn => turns.acquire().await.ok(),
             }

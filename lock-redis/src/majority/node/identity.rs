@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
+
 use super::super::fault::Fault;
+use crate::wire::{info::Info, pipe::Pipe};
 
 /// What a node says about itself when a connection is made (`INFO`).
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,33 +23,38 @@ pub(in super::super) struct Identity {
 }
 
 /// The parts of `INFO` that are read.
-pub(super) const SECTIONS: [&str; 4] = ["server", "replication", "memory", "persistence"];
+const SECTIONS: [&str; 4] = ["server", "replication", "memory", "persistence"];
 
 impl Identity {
+    /// Asks a node, and refuses one that is not independent.
+    pub(super) async fn ask(pipe: &Pipe) -> Result<Self, Fault> {
+        let sections = SECTIONS.map(Info::question);
+        // In one flight.
+        let answers = try_join_all(sections.iter().map(|section| pipe.send(section))).await;
+        let mut info = Info::default();
+        answers.map_err(|error| Fault::of(&error))?.iter().for_each(|answer| info.add(answer));
+        let hidden = || Fault::unfit("INFO does not show run_id and uptime_in_seconds");
+        let identity = Self::read(&info).ok_or_else(hidden)?;
+        identity.check()?;
+        Ok(identity)
+    }
+
     /// Reads the server's text; `None` if it lacks a part.
-    pub(in super::super) fn read(info: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let rest = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(':')?.to_owned());
-            info.lines().find_map(rest)
-        };
+    pub(in super::super) fn read(info: &Info) -> Option<Self> {
         // Negative if its clock was set back.
-        let uptime: i64 = field("uptime_in_seconds")?.parse().ok()?;
+        let uptime: i64 = info.field("uptime_in_seconds")?.parse().ok()?;
+        let policy = info.field("maxmemory_policy").filter(|policy| *policy != "noeviction");
         Some(Self {
-            run: field("run_id")?,
+            run: info.field("run_id")?.to_owned(),
             uptime: Duration::from_secs(u64::try_from(uptime).unwrap_or_default()),
-            is_replica: field("role").is_some_and(|role| role != "master"),
-            is_of_a_cluster: field("redis_mode").is_some_and(|mode| mode == "cluster"),
-            evicts: field("maxmemory_policy").filter(|policy| policy != "noeviction"),
-            keeps_data: field("aof_enabled").is_none_or(|enabled| enabled != "0"),
+            is_replica: info.field("role").is_some_and(|role| role != "master"),
+            is_of_a_cluster: info.field("redis_mode") == Some("cluster"),
+            evicts: policy.map(str::to_owned),
+            keeps_data: info.field("aof_enabled") != Some("0"),
         })
     }
 
-    /// Refuses a node that is not independent.
-    ///
-    /// # Errors
-    ///
-    /// The reason.
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), Fault> {
         match (self.is_replica, self.is_of_a_cluster) {
             (true, _) => Err(Fault::unfit("it is a replica; each node must be independent")),
             (_, true) => Err(Fault::unfit(
@@ -68,7 +76,7 @@ mod tests {
                 "# Server\r\nredis_mode:{mode}\r\nrun_id:abc\r\nuptime_in_seconds:34\r\n\
                  # Replication\r\nrole:{role}\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n"
             );
-            Identity::read(&text).unwrap()
+            Identity::read(&Info::from(&*text)).unwrap()
         };
         let identity = info("standalone", "master");
         assert_eq!((&*identity.run, identity.uptime), ("abc", Duration::from_secs(34)));
@@ -80,12 +88,12 @@ mod tests {
             let refused = info(mode, role).check().unwrap_err().to_string();
             assert!(refused.contains(word), "{refused}");
         }
-        assert_eq!(Identity::read("run_id:abc\r\n"), None);
+        assert_eq!(Identity::read(&"run_id:abc\r\n".into()), None);
     }
 
     #[test]
     fn a_server_whose_clock_was_set_back_has_just_started() {
-        let identity = Identity::read("run_id:abc\r\nuptime_in_seconds:-3599\r\n").unwrap();
+        let identity = Identity::read(&"run_id:abc\r\nuptime_in_seconds:-3599\r\n".into()).unwrap();
         assert_eq!(identity.uptime, Duration::ZERO);
     }
 }

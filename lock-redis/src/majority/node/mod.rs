@@ -1,29 +1,35 @@
 //! One of the servers, and the way to it.
 
-mod flight;
+mod debts;
 mod identity;
 mod keeper;
-mod line;
 mod runs;
 
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use lock_core::{Clock, keep::poison::lock};
-use redis::{Cmd, ProtocolVersion, Value};
+use lock_core::{Clock, Instant, keep::poison::lock};
+use redis::{ProtocolVersion, RedisError, Value, cmd};
 use tokio::{sync::watch, time::timeout};
 
-pub(super) use self::{identity::Identity, line::Line, runs::Runs};
-use super::fault::Fault;
+pub(super) use self::{
+    debts::{Debt, Debts},
+    identity::Identity,
+    runs::Runs,
+};
+use super::{fault::Fault, script};
 use crate::{
     config::Address,
-    wire::{dial::Dial, peer::Peer},
+    wire::{call::Call, client_id::ClientId, dial::Dial, pipe::Pipe},
 };
+
+/// After this time without any answer a connection is given up.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// One of the servers.
 #[derive(Debug)]
@@ -36,9 +42,28 @@ pub(super) struct Node {
     /// How many connections were made so far.
     connections: AtomicU64,
     /// The latest connection, which the node ends when there is a new one.
-    previous: Mutex<Option<Peer>>,
+    previous: Mutex<Option<ClientId>>,
     /// What the server said about itself at the latest connection.
     identity: Mutex<Option<Identity>>,
+    pub(super) debts: Mutex<Debts>,
+}
+
+/// A connection to a node that is ready: the node is known, and has the scripts.
+#[derive(Debug)]
+pub(super) struct Line {
+    pipe: Pipe,
+    /// From when on the node's votes count.
+    counts_from: Instant,
+    /// Whether a request finds out if the node still answers.
+    is_probed: AtomicBool,
+}
+
+impl Line {
+    /// How many requests were sent again so far. Such a request takes effect after requests that
+    /// were sent meanwhile.
+    pub(super) fn repeats(&self) -> u64 {
+        self.pipe.repeats()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -52,8 +77,8 @@ impl Node {
     /// The node with this number in the list, not connected yet.
     pub(super) fn new(address: Address, number: usize, dial: Dial, runs: Arc<Runs>) -> Arc<Self> {
         let link = watch::Sender::new(Link::Down(Fault::not_connected()));
-        let (connections, previous, identity) = Default::default();
-        Arc::new(Self { address, number, dial, runs, link, connections, previous, identity })
+        let (connections, previous, identity, debts) = Default::default();
+        Arc::new(Self { address, number, dial, runs, link, connections, previous, identity, debts })
     }
 
     /// Keeps the node connected until it is dropped or closed.
@@ -62,14 +87,6 @@ impl Node {
     }
 
     /// Makes a connection.
-    ///
-    /// # Errors
-    ///
-    /// The reason why there is none.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future closes the connection.
     pub(super) async fn connect(&self) -> Result<(), Fault> {
         let limit = self.dial.limit;
         let opened = timeout(limit, self.open()).await;
@@ -84,19 +101,25 @@ impl Node {
         opened.map(drop)
     }
 
+    /// Also loads the scripts, asks who the node is, and lets it end the previous connection: so no
+    /// request that is still on its way there takes effect after a request on this one.
     async fn open(&self) -> Result<Arc<Line>, Fault> {
-        let options = self.dial.options();
-        let options = options.set_connection_timeout(None).set_response_timeout(None);
+        let fault = |error: RedisError| Fault::of(&error);
         // Without pushes, the older protocol does.
-        let opened = self.dial.open(&self.address, ProtocolVersion::RESP2, options).await;
-        let mut line = Line::new(opened.map_err(|error| Fault::of(&error))?);
+        let opened = self.dial.open(&self.address, ProtocolVersion::RESP2, self.dial.options());
+        let pipe = Pipe::new(opened.await.map_err(fault)?);
+        for script in script::all() {
+            pipe.send(&script.load()).await.map_err(fault)?;
+        }
+        let identity = Identity::ask(&pipe).await?;
         let previous = lock(&self.previous).clone();
-        let identity = line.prepare(previous.as_ref()).await?;
-        line.counts_from = self.runs.enter(self.number, &identity.run, identity.uptime)?;
+        let peer = pipe.peer().await;
+        pipe.kill(previous.as_slice()).await.map_err(fault)?;
+        let counts_from = self.runs.enter(self.number, &identity.run, identity.uptime)?;
         *lock(&self.identity) = Some(identity);
-        lock(&self.previous).clone_from(&line.peer);
+        *lock(&self.previous) = peer;
         self.connections.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(line))
+        Ok(Arc::new(Line { pipe, counts_from, is_probed: AtomicBool::new(false) }))
     }
 
     /// Returns what the server said about itself at the latest connection, if there was one.
@@ -135,10 +158,6 @@ impl Node {
     }
 
     /// Returns the connection.
-    ///
-    /// # Errors
-    ///
-    /// The reason why there is none.
     pub(super) fn line(&self) -> Result<Arc<Line>, Fault> {
         match &*self.link.borrow() {
             Link::Up(line) => Ok(line.clone()),
@@ -147,34 +166,34 @@ impl Node {
         }
     }
 
-    /// Sends one command and waits for its answer. Fails at once if there is no connection.
-    ///
-    /// # Errors
-    ///
-    /// The reason why there is no answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// When the future is dropped, the command may or may not be sent. If it is, then before every
-    /// later one.
-    pub(super) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Fault> {
-        self.answer(&self.line()?, command, limit).await
+    /// Sends one call and waits for its answer, as [`Pipe::call`] does. Fails at once if there is no
+    /// connection, and after `limit` even if the node answers others.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        call: &Call,
+        limit: Duration,
+    ) -> Result<Value, Fault> {
+        self.answer(&self.line()?, call, limit).await
     }
 
     /// Same as [`call`](Self::call), for an answer that counts as a vote: the answers of a node
     /// that may have forgotten its votes do not.
-    pub(super) async fn vote(&self, command: &Cmd, limit: Duration) -> Result<Value, Fault> {
-        self.vote_on(&self.line()?, command, limit).await
+    pub(super) async fn vote(
+        self: &Arc<Self>,
+        call: &Call,
+        limit: Duration,
+    ) -> Result<Value, Fault> {
+        self.vote_on(&self.line()?, call, limit).await
     }
 
     /// Same as [`vote`](Self::vote), on this connection.
     pub(super) async fn vote_on(
-        &self,
+        self: &Arc<Self>,
         line: &Arc<Line>,
-        command: &Cmd,
+        call: &Call,
         limit: Duration,
     ) -> Result<Value, Fault> {
-        let answer = self.answer(line, command, limit).await?;
+        let answer = self.answer(line, call, limit).await?;
         match line.counts_from.since(Clock::Boot.now()) {
             left if left.is_zero() => Ok(answer),
             left => Err(Fault::young(left)),
@@ -182,18 +201,43 @@ impl Node {
     }
 
     async fn answer(
-        &self,
+        self: &Arc<Self>,
         line: &Arc<Line>,
-        command: &Cmd,
+        call: &Call,
         limit: Duration,
     ) -> Result<Value, Fault> {
-        let answer = line.call(command, limit).await;
-        if let Err(fault) = &answer
-            && (fault.breaks() || line.is_silent())
-        {
-            self.give_up(line, fault);
+        let answers = line.pipe.answers();
+        let Ok(answer) = timeout(limit, line.pipe.ask(call, false)).await else {
+            let fault = Fault::silent(limit);
+            match limit >= SILENCE && line.pipe.answers() == answers {
+                true => self.give_up(line, &fault),
+                false => self.probe(line),
+            }
+            return Err(fault);
+        };
+        answer.map_err(|error| {
+            let fault = Fault::of(&error);
+            if fault.breaks() {
+                self.give_up(line, &fault);
+            }
+            fault
+        })
+    }
+
+    /// Finds out in the background whether a node that is late still answers: its answers come in the
+    /// order of the requests.
+    fn probe(self: &Arc<Self>, line: &Arc<Line>) {
+        if line.is_probed.swap(true, Ordering::Relaxed) {
+            return;
         }
-        answer
+        let (node, line) = (Arc::downgrade(self), line.clone());
+        tokio::spawn(async move {
+            let answer = line.pipe.call(&cmd("PING").into(), false, SILENCE).await;
+            line.is_probed.store(false, Ordering::Relaxed);
+            if let (Err(error), Some(node)) = (answer, node.upgrade()) {
+                node.give_up(&line, &Fault::of(&error));
+            }
+        });
     }
 
     /// Marks a connection as broken, unless there is a new one already.

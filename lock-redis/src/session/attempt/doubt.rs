@@ -42,7 +42,7 @@ impl Attempt {
 
     /// Takes note that another server has taken over, whose answers count.
     pub(crate) fn taken_over(&self, now: Instant) {
-        *lock(&self.unconfirmed) = Some((now, LossReason::Failover));
+        *lock(&self.missing) = Some((now, LossReason::Failover));
         self.change(|stage| {
             if let Stage::Held { note, .. } = stage {
                 note.doubted = false;
@@ -50,22 +50,22 @@ impl Attempt {
         });
     }
 
-    /// Whether its server may have lost it since it was confirmed.
-    pub(crate) fn is_unconfirmed(&self) -> bool {
-        self.unconfirmed().is_some()
+    /// Whether its server may have lost it since a request has found it.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.missing_since().is_some()
     }
 
-    pub(super) fn unconfirmed(&self) -> Option<Instant> {
-        lock(&self.unconfirmed).map(|(since, _)| since)
+    pub(super) fn missing_since(&self) -> Option<Instant> {
+        lock(&self.missing).map(|(since, _)| since)
     }
 
-    pub(super) fn confirmed(&self) {
-        *lock(&self.unconfirmed) = None;
+    pub(super) fn found(&self) {
+        *lock(&self.missing) = None;
     }
 
     /// Takes note that its server may have lost it: the next renewal looks for it.
     pub(crate) fn check(&self, now: Instant) {
-        lock(&self.unconfirmed).get_or_insert((now, LossReason::EntryGone)).0 = now;
+        lock(&self.missing).get_or_insert((now, LossReason::EntryGone)).0 = now;
     }
 
     /// Whether it held the lock, and has lost it.
@@ -84,14 +84,14 @@ impl Attempt {
 
     /// Takes note that the server that took over has the attempt in its queue, and does not know
     /// its grant, which the caller does not have yet. Returns the same as [`waits`](Self::waits).
-    pub(crate) fn waits_again(&self, sent: Instant, said: Waits) -> Option<Instant> {
-        let since = self.unconfirmed()?;
+    pub(crate) fn waits_again(&self, sent: Instant, answer: Waits) -> Option<Instant> {
+        let since = self.missing_since()?;
         self.change(|stage| {
             if sent < since || !matches!(stage, Stage::Asking(_) | Stage::Granted { .. }) {
                 return None;
             }
-            self.confirmed();
-            self.queue(stage, (sent, said), Polls::default())
+            self.found();
+            self.queue(stage, sent, answer, Polls::default())
         })
     }
 }

@@ -9,7 +9,7 @@ impl Attempt {
     pub(crate) fn kept_holding(&self, sent: Instant) {
         self.change(|stage| {
             if let Stage::Held { .. } = stage {
-                self.confirm(stage, sent);
+                self.extend(stage, sent);
             }
         });
     }

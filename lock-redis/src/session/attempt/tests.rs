@@ -15,10 +15,10 @@ fn attempt() -> Arc<Attempt> {
 fn attempt_of(request: &Request) -> Arc<Attempt> {
     let key = Key::new(&RedisConfig::new("localhost", 6379), &request.name);
     let ticket = Ticket::queued("0123456789abcdef", Uuid::new_v4());
-    Attempt::new(Mode::Queue, key, ticket, request)
+    Attempt::new(Mode::Queue, key, ticket, request, request.ttl / 3)
 }
 
-fn said(fence: u64) -> Waits {
+fn answer(fence: u64) -> Waits {
     Waits { fence, pttl: Some(TTL), place: None, foreign: None }
 }
 
@@ -33,10 +33,10 @@ fn granted(attempt: &Attempt) -> Option<(Instant, u64)> {
 fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
-    attempt.waits(sent, said(7));
+    attempt.waits(sent, answer(7));
     attempt.pushed(7);
     assert_eq!(granted(&attempt), None);
-    attempt.waits(sent + TTL / 3, said(9));
+    attempt.waits(sent + TTL / 3, answer(9));
     attempt.pushed(8);
     assert_eq!(granted(&attempt), None);
     attempt.pushed(10);
@@ -47,13 +47,13 @@ fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
 fn an_answer_that_was_overtaken_changes_nothing() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
-    attempt.waits(sent + TTL / 3, said(9));
-    attempt.waits(sent, said(5));
+    attempt.waits(sent + TTL / 3, answer(9));
+    attempt.waits(sent, answer(5));
     attempt.pushed(8);
     assert_eq!(granted(&attempt), None);
     attempt.pushed(10);
     assert_eq!(granted(&attempt), Some((sent + TTL / 3, 10)));
-    attempt.waits(sent + TTL, said(10));
+    attempt.waits(sent + TTL, answer(10));
     assert_eq!(granted(&attempt), Some((sent + TTL / 3, 10)));
 }
 
@@ -63,7 +63,7 @@ fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
         let attempt = attempt();
         let sent = Clock::Boot.now();
         attempt.pushed(token);
-        attempt.waits(sent, said(7));
+        attempt.waits(sent, answer(7));
         assert_eq!(granted(&attempt), grant.then_some((sent, token)));
     }
 }
@@ -91,18 +91,18 @@ fn the_head_asks_first_and_it_alone_polls_a_foreign_holder() {
 #[test]
 fn another_foreign_holder_is_asked_for_as_soon_as_the_first_one_was() {
     let attempt = attempt();
-    let said = |holder| Waits { foreign: holder, pttl: None, place: Some(1), ..said(0) };
+    let answer = |holder| Waits { foreign: holder, pttl: None, place: Some(1), ..answer(0) };
     let mut polls = Polls::default();
     for _ in 0..10 {
-        (_, polls) = attempt.next_ask(said(Some(1)), polls);
+        (_, polls) = attempt.next_ask(answer(Some(1)), polls);
     }
-    let (rare, polls) = attempt.next_ask(said(Some(1)), polls);
+    let (rare, polls) = attempt.next_ask(answer(Some(1)), polls);
     assert!(rare.unwrap() >= LONGEST_ASK / 2);
-    let (soon, polls) = attempt.next_ask(said(Some(2)), polls);
+    let (soon, polls) = attempt.next_ask(answer(Some(2)), polls);
     assert!(soon.unwrap() <= FIRST_ASK);
-    let (none, polls) = attempt.next_ask(said(None), polls);
+    let (none, polls) = attempt.next_ask(answer(None), polls);
     assert_eq!(none, None);
-    assert!(attempt.next_ask(said(Some(2)), polls).0.unwrap() <= FIRST_ASK);
+    assert!(attempt.next_ask(answer(Some(2)), polls).0.unwrap() <= FIRST_ASK);
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
 fn an_attempt_that_is_gone_ends_at_every_stage() {
     let asking = attempt();
     let waiting = attempt();
-    waiting.waits(Clock::Boot.now(), said(7));
+    waiting.waits(Clock::Boot.now(), answer(7));
     let granted = attempt();
-    granted.waits(Clock::Boot.now(), said(7));
+    granted.waits(Clock::Boot.now(), answer(7));
     granted.pushed(8);
     for attempt in [asking, waiting, granted] {
         attempt.gone();
@@ -228,7 +228,7 @@ fn a_suspected_primary_does_not_give_the_whole_time_until_it_is_settled() {
 
 #[test]
 fn only_a_server_that_took_over_makes_a_loss_a_failover() {
-    for (taken_over, confirmed, reason) in [
+    for (taken_over, found, reason) in [
         (false, false, LossReason::EntryGone),
         (true, false, LossReason::Failover),
         (true, true, LossReason::EntryGone),
@@ -239,7 +239,7 @@ fn only_a_server_that_took_over_makes_a_loss_a_failover() {
         if taken_over {
             attempt.taken_over(sent);
         }
-        if confirmed {
+        if found {
             attempt.renewed_alone(sent + TTL / 3, true);
         }
         attempt.gone();
@@ -253,13 +253,13 @@ fn a_renewal_by_hand_gives_a_fixed_term_a_whole_ttl() {
     let mut request = Request::new(LockName::new("orders").unwrap(), TTL);
     request.term = Term::Fixed;
     let attempt = attempt_of(&request);
-    let ttl = |((_, _, ttl), _): Turn<'_>| ttl;
+    let ttl = |(member, _): (Member<'_>, u32)| member.ttl;
     attempt.hold(Instant::default(), 7).unwrap();
-    assert_eq!(ttl(attempt.turn()), Duration::from_millis(1));
+    assert_eq!(ttl(attempt.counted_member()), Duration::from_millis(1));
     let now = Clock::Boot.now();
-    assert_eq!(ttl(attempt.turn_by_hand(now)), TTL);
+    assert_eq!(ttl(attempt.counted_member_by_hand(now)), TTL);
     attempt.renewed_by_hand(now, 7);
-    assert!(ttl(attempt.turn()) > TTL / 3 * 2);
+    assert!(ttl(attempt.counted_member()) > TTL / 3 * 2);
 }
 
 #[test]
@@ -301,9 +301,9 @@ fn a_server_that_took_over_and_only_knows_the_wait_loses_the_hold() {
     let validity = attempt.hold(sent, 7).unwrap();
     attempt.taken_over(sent + TTL / 3);
     // Asked at the old server.
-    attempt.seen(sent, Seen::Waits(said(6)));
+    attempt.seen(sent, Seen::Waits(answer(6)));
     assert_eq!(validity.loss(), None);
-    attempt.seen(sent + TTL / 3, Seen::Waits(said(6)));
+    attempt.seen(sent + TTL / 3, Seen::Waits(answer(6)));
     assert_eq!(validity.loss(), Some(LossReason::Failover));
 }
 
@@ -311,17 +311,17 @@ fn a_server_that_took_over_and_only_knows_the_wait_loses_the_hold() {
 fn a_server_that_took_over_and_does_not_know_the_grant_leaves_the_place() {
     let attempt = attempt();
     let sent = Clock::Boot.now();
-    attempt.waits(sent, said(6));
+    attempt.waits(sent, answer(6));
     attempt.pushed(7);
     // No other server: it is not in the queue any more.
-    assert_eq!(attempt.waits_again(sent, said(7)), None);
+    assert_eq!(attempt.waits_again(sent, answer(7)), None);
     assert_eq!(granted(&attempt), Some((sent, 7)));
     attempt.taken_over(sent + TTL / 3);
     // Asked at the old server.
-    attempt.waits_again(sent, said(6));
+    attempt.waits_again(sent, answer(6));
     assert_eq!(granted(&attempt), Some((sent, 7)));
-    attempt.waits_again(sent + TTL / 3, said(6));
-    assert!(attempt.is_waiting() && !attempt.is_unconfirmed());
+    attempt.waits_again(sent + TTL / 3, answer(6));
+    assert!(attempt.is_waiting() && !attempt.is_missing());
     attempt.pushed(8);
     assert_eq!(granted(&attempt), Some((sent + TTL / 3, 8)));
 }

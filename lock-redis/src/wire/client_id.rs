@@ -6,12 +6,12 @@ use crate::wire::answer::text;
 
 /// A connection as the server names it. The id alone is not enough: a restarted server counts anew.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Peer {
+pub(crate) struct ClientId {
     id: String,
     addr: String,
 }
 
-impl Peer {
+impl ClientId {
     /// Returns the command that asks for the name of its own connection. It may be forbidden; then a
     /// late request ends with its TTL.
     pub(crate) fn question() -> Cmd {

@@ -1,0 +1,77 @@
+//! A command as it goes to a server, and what its way there depends on.
+
+use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
+
+use super::lua::{ACQUIRE, Lua};
+use crate::layout::key::KeyName;
+
+/// A command, and the script that it calls: a server that lacks it gets it first.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) command: Cmd,
+    script: Option<&'static Lua>,
+}
+
+impl Call {
+    /// Begins the call of a script with this number of keys, in all.
+    pub(crate) fn new(script: &'static Lua, keys: usize, arguments: usize, bytes: usize) -> Self {
+        let mut command = Cmd::with_capacity(3 + keys + arguments, 52 + bytes);
+        command.arg("EVALSHA").arg(script.hash()).arg(keys);
+        Self { command, script: Some(script) }
+    }
+
+    /// Adds keys or arguments.
+    pub(crate) fn arg(&mut self, arg: impl ToRedisArgs) -> &mut Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Returns the script, if this answer says that the server lacks it.
+    pub(super) fn lacked(&self, answer: &RedisResult<Value>) -> Option<&'static Lua> {
+        let lacks = ErrorKind::Server(ServerErrorKind::NoScript);
+        self.script.filter(|_| answer.as_ref().is_err_and(|error| error.kind() == lacks))
+    }
+
+    /// Whether it may grant or renew a lock, or give it to another attempt.
+    pub(crate) fn may_gain(&self) -> bool {
+        self.script.is_some_and(Lua::may_gain)
+    }
+
+    /// Whether this answer says that it has gained something: a lock, or more time.
+    pub(crate) fn has_gained(&self, answer: &Value) -> bool {
+        match answer {
+            Value::Int(number) => *number > 0,
+            // A place in the queue.
+            Value::Array(_) => !self.script.is_some_and(|script| std::ptr::eq(script, &*ACQUIRE)),
+            _ => true,
+        }
+    }
+}
+
+impl From<Cmd> for Call {
+    fn from(command: Cmd) -> Self {
+        Self { command, script: None }
+    }
+}
+
+/// A call, and the keys of it that count outside of the server.
+pub(crate) struct Request<'a> {
+    pub(crate) call: Call,
+    /// In a cluster, the node with its slot gets the call.
+    pub(crate) key: &'a [u8],
+    /// The token floor's key, if the call has it.
+    pub(crate) floor: Option<KeyName<'a>>,
+}
+
+impl<'a> Request<'a> {
+    /// A command that calls no script.
+    pub(crate) fn new(key: &'a [u8], command: Cmd) -> Self {
+        Self { call: command.into(), key, floor: None }
+    }
+
+    /// Adds arguments.
+    pub(crate) fn arg(&mut self, arg: impl ToRedisArgs) -> &mut Self {
+        self.call.arg(arg);
+        self
+    }
+}

@@ -1,0 +1,109 @@
+//! A connection for calls that count only when replicas have them, too.
+//!
+//! `WAIT` counts the writes of its own connection, and blocks it. Calls that come meanwhile wait in
+//! this process. Then they travel together, with one `WAIT` behind them.
+
+use std::{io, time::Duration};
+
+use redis::{Cmd, RedisError, RedisResult, Value, cmd, from_redis_value};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{call::Call, pipe::Pipe};
+
+/// The most calls that travel together.
+const TOGETHER: usize = 256;
+
+/// The connection. It is closed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Waited(mpsc::UnboundedSender<Waiting>);
+
+/// A call, and who waits for its answer.
+struct Waiting {
+    call: Call,
+    asking: bool,
+    limit: Duration,
+    caller: oneshot::Sender<RedisResult<(Value, u32)>>,
+}
+
+impl Waited {
+    /// Uses a connection from now on.
+    pub(super) fn start(pipe: Pipe, replicas: u32) -> Self {
+        let (calls, waiting) = mpsc::unbounded_channel();
+        tokio::spawn(serve(pipe, replicas, waiting));
+        Self(calls)
+    }
+
+    /// Sends a call. Returns its answer, and how many replicas have what it has changed. Fails, and
+    /// may be dropped, as [`Pipe::call`].
+    pub(super) async fn call(
+        &self,
+        call: &Call,
+        asking: bool,
+        limit: Duration,
+    ) -> RedisResult<(Value, u32)> {
+        let (caller, answer) = oneshot::channel();
+        let waiting = Waiting { call: call.clone(), asking, limit, caller };
+        self.0.send(waiting).map_err(|_| ended())?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+/// The task has ended, with its runtime.
+fn ended() -> RedisError {
+    io::Error::from(io::ErrorKind::ConnectionAborted).into()
+}
+
+async fn serve(pipe: Pipe, replicas: u32, mut calls: mpsc::UnboundedReceiver<Waiting>) {
+    let mut together = Vec::new();
+    while calls.recv_many(&mut together, TOGETHER).await > 0 {
+        let limit = together.iter().map(|one| one.limit).min().unwrap_or_default();
+        let mut wait = cmd("WAIT");
+        wait.arg(replicas).arg(u64::try_from((limit / 2).as_millis()).unwrap_or(u64::MAX));
+        let answered = pipe.patiently(limit, call_all(&pipe, &together, &wait)).await;
+        let callers = together.drain(..).map(|one| one.caller);
+        match answered {
+            Ok((answers, had)) => {
+                for (caller, answer) in callers.zip(answers) {
+                    let _ = caller.send(answer.map(|value| (value, had)));
+                }
+            }
+            Err(error) => callers.for_each(|caller| drop(caller.send(Err(error.clone())))),
+        }
+    }
+}
+
+/// Returns the answer of each call, and how many replicas have the changes of all.
+async fn call_all(
+    pipe: &Pipe,
+    calls: &[Waiting],
+    wait: &Cmd,
+) -> RedisResult<(Vec<RedisResult<Value>>, u32)> {
+    let mut flight = redis::pipe();
+    for one in calls {
+        if one.asking {
+            flight.cmd("ASKING");
+        }
+        flight.add_command(one.call.command.clone());
+    }
+    flight.add_command(wait.clone());
+    let mut values = pipe.send_all(&flight).await?.into_iter();
+    let mut next = || values.next().unwrap_or(Value::Nil).extract_error();
+    let mut answers = Vec::with_capacity(calls.len());
+    for one in calls {
+        if one.asking {
+            drop(next());
+        }
+        answers.push(next());
+    }
+    let (mut had, mut repeats) = (next(), false);
+    for (one, answer) in calls.iter().zip(&mut answers) {
+        if one.call.lacked(answer).is_some() {
+            *answer = pipe.ask(&one.call, one.asking).await;
+            repeats = true;
+        }
+    }
+    if repeats {
+        had = pipe.send(wait).await;
+    }
+    Ok((answers, from_redis_value(had?)?))
+}
