@@ -118,12 +118,11 @@
 //! of the queue that fit.
 //!
 //! An election is an exclusive lock with a value, which is stored beside its key and lives as long.
-//! The script that makes a leader, changes its value or ends it also publishes that change on a
-//! channel of the name and the database, so observers need no request, however many there are. An
-//! observer subscribes and looks at the server in one flight. It looks again (two commands) when
-//! the leader's lock would expire, after a reconnect, when a push is missing, and every 2.5 to 5 s.
-//! The only holder of a lock without a value leads with an empty one. A foreign holder has the
-//! token of the last grant.
+//! The script that makes a leader, changes its value or ends it also publishes an empty push, on a
+//! channel of the name and the database. That is a hint: each observer then looks at the server (two
+//! commands), once for all hints that came before. It looks also when the leader's lock would
+//! expire, after a reconnect, and every 2.5 to 5 s. The only holder of a lock without a value leads
+//! with an empty one. A foreign holder has the token of the last grant.
 //!
 //! Each grant's token is the server's clock in microseconds, or the last token plus one, whichever
 //! is greater.

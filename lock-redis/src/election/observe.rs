@@ -1,11 +1,8 @@
-//! Observes an election: by pushes, and by a look at the server before the first push and whenever
-//! a push may be missing.
+//! Observes an election: a push is a hint that something has changed, and a look at the server says
+//! what. One look serves all hints that came before it.
 
 use std::{
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -14,21 +11,17 @@ use lock_core::{
     deadline::jitter,
     keep::{
         self,
-        limits::UNREAD,
         observe::{first, tell},
         wait::Waits,
     },
 };
 use redis::Value;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time::sleep,
 };
 
-use super::{
-    leader::{Known, Looked, Next, State, Told},
-    observers::Ear,
-};
+use super::leader::{Looked, State};
 use crate::{
     error,
     layout::key::Key,
@@ -52,14 +45,11 @@ const EXPIRY_SLACK: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Observes a name.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::observe`](lock_core::DistributedLock::observe).
 pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Receiver<Observed>> {
     let mut observer = Observer::new(session, key);
     let now = first(session.store(), LIMIT * 2, observer.look()).await?;
-    let (out, observed) = mpsc::channel(UNREAD);
+    // One that does not read gets the newest state when it reads again.
+    let (out, observed) = mpsc::channel(1);
     observer.told = now.clone();
     let mut closed = observer.link.clone();
     tokio::spawn(async move {
@@ -77,12 +67,10 @@ struct Observer {
     session: Weak<Session>,
     key: Key,
     channel: Vec<u8>,
-    ear: Arc<Ear>,
-    pushes: mpsc::Receiver<Vec<u8>>,
+    hint: Arc<Notify>,
     link: watch::Receiver<Link>,
     /// Changes of the nodes of a cluster.
     slots: Option<watch::Receiver<Arc<Map>>>,
-    known: Known,
     /// The leader that was reported last.
     told: Option<Leader>,
     /// Number of the client's connection on which it listens.
@@ -95,59 +83,31 @@ impl Observer {
     fn new(session: &Arc<Session>, key: Key) -> Self {
         let channel = format!("distlock:leader:{}:", session.database);
         let channel = [channel.as_bytes(), key.lock()].concat();
-        let (heard, pushes) = mpsc::channel(UNREAD);
-        let ear = Arc::new(Ear { pushes: heard, missed: AtomicBool::new(false) });
-        session.observers.add(&channel, ear.clone());
+        let hint = Arc::new(Notify::new());
+        session.observers.add(&channel, hint.clone());
         let (link, slots) = (session.routes.of(&key).link(), session.routes.changes());
         Self {
             session: Arc::downgrade(session),
             key,
             channel,
-            ear,
-            pushes,
+            hint,
             link,
             slots,
-            known: Known::default(),
             told: None,
             number: 0,
             due: Instant::NEVER,
         }
     }
 
-    /// Waits for the next state to report.
+    /// Waits until something may have changed, and looks.
     async fn change(&mut self) -> Result<Option<Leader>> {
-        loop {
-            if self.pushes.is_empty() && self.ear.missed.swap(false, Ordering::AcqRel) {
-                return self.look().await;
-            }
-            tokio::select! {
-                biased;
-                Some(payload) = self.pushes.recv() => match Told::parse(&payload) {
-                    Some(told) => match self.known.told(&told) {
-                        Next::Ignore => {}
-                        Next::Look => return self.look().await,
-                        Next::Tell => return Ok(self.take_in(told)),
-                    },
-                    None => return self.look().await,
-                },
-                () = moved(&mut self.link, self.number) => return self.look().await,
-                () = moves(&mut self.slots) => return self.look().await,
-                () = Clock::Boot.sleep_until(self.due) => return self.look().await,
-            }
+        tokio::select! {
+            () = self.hint.notified() => {}
+            () = moved(&mut self.link, self.number) => {}
+            () = moves(&mut self.slots) => {}
+            () = Clock::Boot.sleep_until(self.due) => {}
         }
-    }
-
-    fn take_in(&mut self, told: Told) -> Option<Leader> {
-        match told {
-            Told::Leads(leads) => {
-                self.look_after(leads.ttl);
-                Some(leads.leader)
-            }
-            Told::Gone(_) => {
-                self.look_after(None);
-                None
-            }
-        }
+        self.look().await
     }
 
     fn look_after(&mut self, ttl: Option<Duration>) {
@@ -156,10 +116,6 @@ impl Observer {
     }
 
     /// Subscribes and looks, again and again until the server answers.
-    ///
-    /// # Errors
-    ///
-    /// The server's error if a retry is useless; [`Error::Closed`] if the session has ended.
     async fn look(&mut self) -> Result<Option<Leader>> {
         loop {
             let session = self.session.upgrade().ok_or_else(error::closed)?;
@@ -167,7 +123,6 @@ impl Observer {
                 Ok(value) => {
                     let looked = Looked::read(&value);
                     let looked = looked.ok_or_else(|| error::unexpected("observe", &value))?;
-                    self.known.looked(&looked);
                     self.look_after(looked.ttl);
                     return Ok(session.leader(looked).await);
                 }
@@ -227,7 +182,7 @@ impl Session {
     async fn leader(&self, looked: Looked) -> Option<Leader> {
         match &looked.state {
             State::Vacant => None,
-            State::Leads(leads) => Some(leads.leader.clone()),
+            State::Leads(leader) => Some(leader.clone()),
             State::Plain(client, own) => {
                 let client = client.as_deref();
                 let asked = client.filter(|client| own.is_none() && !client.is_empty());
@@ -243,7 +198,7 @@ impl Session {
 impl Drop for Observer {
     fn drop(&mut self) {
         let Some(session) = self.session.upgrade() else { return };
-        if !session.observers.remove(&self.channel, &self.ear) {
+        if !session.observers.remove(&self.channel, &self.hint) {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -252,9 +207,9 @@ impl Drop for Observer {
         runtime.spawn(async move {
             // If it fails, the connection is gone, and the subscription with it.
             let _ = stop_listening(&node, &channel).await;
-            // A new observer may have subscribed before this took effect. The empty push makes it
-            // look, and subscribe, once more.
-            session.observers.tell(&channel, b"");
+            // A new observer may have subscribed before this took effect. It looks, and subscribes,
+            // once more.
+            session.observers.hint(&channel);
         });
     }
 }
@@ -288,11 +243,6 @@ async fn moves(slots: &mut Option<watch::Receiver<Arc<Map>>>) {
 }
 
 /// Waits until there is a connection again.
-///
-/// # Errors
-///
-/// The server's error if it denies access to this client;
-/// [`Error::Closed`](lock_core::Error::Closed) if the session has ended.
 async fn restored(link: &mut watch::Receiver<Link>) -> Result<()> {
     let known = |link: &Link| match link {
         // A certificate may be renewed.

@@ -1,61 +1,39 @@
-//! The observers of each channel, which get its pushes.
+//! The observers of each channel, which get its pushes as hints.
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use lock_core::keep::poison::lock;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 /// The observers of a session, per channel.
 #[derive(Debug, Default)]
-pub(crate) struct Observers(Mutex<HashMap<Vec<u8>, Vec<Arc<Ear>>>>);
-
-/// The pushes for one observer.
-#[derive(Debug)]
-pub(crate) struct Ear {
-    pub(crate) pushes: mpsc::Sender<Vec<u8>>,
-    pub(crate) missed: AtomicBool,
-}
+pub(crate) struct Observers(Mutex<HashMap<Vec<u8>, Vec<Arc<Notify>>>>);
 
 impl Observers {
-    /// Passes a push on. Returns whether this channel has an observer.
-    pub(crate) fn tell(&self, channel: &[u8], payload: &[u8]) -> bool {
+    /// Makes the observers of a channel look. Returns whether there is one.
+    pub(crate) fn hint(&self, channel: &[u8]) -> bool {
         let observers = lock(&self.0);
-        let ears = observers.get(channel);
-        ears.into_iter().flatten().for_each(|ear| ear.hear(payload));
-        ears.is_some()
+        let hints = observers.get(channel);
+        hints.into_iter().flatten().for_each(|hint| hint.notify_one());
+        hints.is_some()
     }
 
-    pub(crate) fn add(&self, channel: &[u8], ear: Arc<Ear>) {
-        lock(&self.0).entry(channel.to_owned()).or_default().push(ear);
+    pub(crate) fn add(&self, channel: &[u8], hint: Arc<Notify>) {
+        lock(&self.0).entry(channel.to_owned()).or_default().push(hint);
     }
 
     /// Removes an observer. Returns whether it was the channel's last one.
-    pub(crate) fn remove(&self, channel: &[u8], ear: &Arc<Ear>) -> bool {
+    pub(crate) fn remove(&self, channel: &[u8], hint: &Arc<Notify>) -> bool {
         let mut observers = lock(&self.0);
-        let Some(ears) = observers.get_mut(channel) else { return false };
-        ears.retain(|other| !Arc::ptr_eq(other, ear));
-        let last = ears.is_empty();
+        let Some(hints) = observers.get_mut(channel) else { return false };
+        hints.retain(|other| !Arc::ptr_eq(other, hint));
+        let last = hints.is_empty();
         if last {
             observers.remove(channel);
         }
         last
-    }
-}
-
-impl Ear {
-    /// Never waits: an observer that does not read in time looks later.
-    fn hear(&self, payload: &[u8]) {
-        if self.pushes.try_send(payload.to_owned()).is_err() {
-            self.missed.store(true, Ordering::Release);
-            // Fits if there is room by now. Then the observer may have read the flag before it was
-            // set.
-            let _ = self.pushes.try_send(Vec::new());
-        }
     }
 }

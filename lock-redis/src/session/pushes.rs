@@ -38,7 +38,7 @@ impl Session {
     }
 
     fn told(self: &Arc<Self>, node: &Node, channel: &[u8], payload: &[u8]) {
-        if self.observers.tell(channel, payload) {
+        if self.observers.hint(channel) {
             return;
         }
         let Some((push, id, lock)) = answer::push(payload) else { return };

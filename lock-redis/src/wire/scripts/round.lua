@@ -113,7 +113,7 @@ local function look(lock, base, attempt, ttl, turn)
   local record = redis.call('HGET', base .. 'waiting', attempt)
   if not record or not value then
     redis.call('HDEL', base .. 'waiting', attempt)
-    vacate(lock, base, unseat(base, attempt), value)
+    vacate(lock, base, unseat(base, attempt))
     return 0, 0, 0, 0
   end
   if alive_until(record) <= now then

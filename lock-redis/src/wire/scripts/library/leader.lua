@@ -4,13 +4,10 @@
 -- holds the lock, `leader` (a hash that lives as long as the lock's key) has its attempt, token,
 -- database, description and value, and the number of changes of the value.
 --
--- Each change is published to observers:
--- `<token> <version> <TTL in ms> o<offset> <length> <who><value>`, for a leader, with the token
--- floor's offset to the time; `<token> gone`; `<token> look` if a holder without a value has the
--- lock now. All databases share the channels, so the channel names the database. A push is a hint:
--- an observer that misses it looks by itself.
-local function announce(lock, database, what)
-  redis.pcall('PUBLISH', 'distlock:leader:' .. database .. ':' .. lock, what)
+-- Each change is announced to observers by an empty push: they look. All databases share the
+-- channels, so the channel names the database.
+local function announce(lock, database)
+  redis.pcall('PUBLISH', 'distlock:leader:' .. database .. ':' .. lock, '')
 end
 
 local function seat(lock, base, attempt, ttl, token, version, database, who, value)
@@ -19,8 +16,7 @@ local function seat(lock, base, attempt, ttl, token, version, database, who, val
   if tonumber(ttl) > 0 then
     redis.call('PEXPIRE', base .. 'leader', ttl)
   end
-  local offset = unpack_floor(floor() or '0 0')
-  announce(lock, database, table.concat({token, version, ttl, 'o' .. offset, #who, who .. value}, ' '))
+  announce(lock, database)
 end
 
 -- A candidate leads from now on.
@@ -30,9 +26,9 @@ local function elect(lock, base, attempt, ttl, token, kind, said)
     string.sub(said, 1, length), string.sub(said, length + 1))
 end
 
--- Announces the end of a leadership, unless the next one was announced. `value`: the lock's.
-local function vacate(lock, base, leader, value)
-  if leader and redis.call('EXISTS', base .. 'leader') == 0 then
-    announce(lock, leader[2], leader[3] .. (value and ' look' or ' gone'))
+-- Announces the end of a leadership in this database, unless the next one was announced.
+local function vacate(lock, base, database)
+  if database and redis.call('EXISTS', base .. 'leader') == 0 then
+    announce(lock, database)
   end
 end

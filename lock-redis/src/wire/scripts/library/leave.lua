@@ -3,10 +3,10 @@
 
 -- Ends an attempt's leadership, if it leads. Returns the argument for `vacate`.
 local function unseat(base, attempt)
-  local leader = redis.call('HMGET', base .. 'leader', 'by', 'database', 'token')
-  if leader[1] == attempt then
+  local by, database = unpack(redis.call('HMGET', base .. 'leader', 'by', 'database'))
+  if by == attempt then
     redis.call('DEL', base .. 'leader')
-    return leader
+    return database
   end
 end
 

@@ -68,14 +68,14 @@ local function pump(lock, base, group)
   return group, group
 end
 
--- Passes on a lock that is the caller's to give, or frees it; announces that `leader` does not lead
--- any more. Returns the same as `pump`.
-local function pass_on(lock, base, leader)
+-- Passes on a lock that is the caller's to give, or frees it; announces the end of a leadership in
+-- this database, if there was one. Returns the same as `pump`.
+local function pass_on(lock, base, database)
   local value, group = pump(lock, base)
   if not value then
     redis.call('DEL', lock, base .. 'waiting')
   end
-  vacate(lock, base, leader, value)
+  vacate(lock, base, database)
   return value, group
 end
 
