@@ -33,9 +33,9 @@ pub(crate) enum FailureKind {
     LoggedOut,
     /// The lease is gone, and with it all of its keys.
     LeaseGone,
-    /// The token floor was raised after the entry was made and before any caller knew of it. The
-    /// entry must be removed, and the attempt must begin again.
-    Overtaken,
+    /// The key of the session is gone: the token floor was raised since it was made. What the
+    /// attempt has made must be removed, and it must begin again in another session.
+    Outdated,
     /// The credentials or permissions are wrong. Trying again is useless.
     Denied,
     /// etcd rejects the request: it did not act. Trying again is useless.

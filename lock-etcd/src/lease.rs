@@ -53,7 +53,7 @@ struct Shown {
 impl Shown {
     fn new(hold: &Hold) -> Self {
         let (entry, revision) = (&hold.entry, hold.revision);
-        let token = FencingToken::new(entry.floor.saturating_add(revision.unsigned_abs()));
+        let token = entry.session.floor.token(revision);
         Self { key: entry.key.clone(), token, revision, header: entry.header }
     }
 }

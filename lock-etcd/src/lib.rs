@@ -103,7 +103,7 @@
 //! | `<prefix><name>#<lease id, hex>.<slot, hex>.v` | the candidate's note | the session's |
 //! | `<exclusive entry's key>.s`: it is shared now | nothing | the session's |
 //! | `<exclusive entry's key>.x`: for a moment, while it becomes shared | nothing | the session's |
-//! | `<prefix>#<lease id, hex>`: the session's epoch, once an acquire was not answered | nothing | the session's |
+//! | `<prefix>#session<lease id, hex>`: the session's key | nothing | the session's |
 //! | `<prefix>#floor`: the token floor, once it was raised | the number, decimal | none |
 //!
 //! `<kind>` is nothing for an exclusive entry, `.r` for a shared one, and `.p<weight>.<limit>` for
@@ -113,16 +113,18 @@
 //! floor](lock_core::TokenFloor), if that was raised. Keys of any other form, like Go's
 //! `<name>/<lease id>`, are exclusive entries, and to foreign clients all our entries are. Names
 //! are percent-encoded, so that no queue stands in another. `layout=native` takes names verbatim
-//! and refuses `/`. A candidate's note and an epoch stand in no queue, since nothing after their
-//! prefix is a `/`.
+//! and refuses `/`. A candidate's note and a session's key stand in no queue, since nothing after
+//! their prefix is a `/`. In the native layout no name begins with `#session`.
 //!
 //! ## How it works
 //!
 //! One etcd lease for each TTL in use is the client's *session*: one keep-alive renews all its
 //! locks. A slot is the lowest number that no other attempt of the client is using: keys are used
 //! again, so a key does not identify its attempt. A request that releases, converts, publishes or
-//! cleans up compares the entry's revision, and one that acquires compares the session's *epoch*
-//! (`session/epoch.rs`), so that none takes effect late.
+//! cleans up compares the entry's revision, and one that acquires compares the session's *epoch*,
+//! the modification revision of its key (`session/epoch.rs`), so that none takes effect late. A raise
+//! of the token floor deletes the keys of all sessions: attempts then enter in new sessions, which
+//! have read the new floor.
 //!
 //! An uncontended acquire is one transaction, and so is a release, also between others. A waiter
 //! watches the queue, and a release sends it one event; it asks nothing. Watches have lost events

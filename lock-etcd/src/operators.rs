@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use etcd_client::{Txn, TxnOp};
+use etcd_client::{DeleteOptions, Txn, TxnOp};
 use futures_util::future::{join, join_all, try_join_all};
 use lock_core::{Clock, Entry, FencingToken, LockName, Result, TokenFloor};
 use uuid::Uuid;
@@ -108,31 +108,34 @@ pub(crate) async fn revoke(
 
 /// Returns the token floor and the newest token.
 pub(crate) async fn token_floor(store: &Store) -> Result<TokenFloor> {
-    let asked = reads::floor(&store.connection, &store.floor).await;
+    let asked = reads::floor(&store.connection, &store.layout.floor()).await;
     let (record, revision) = asked.map_err(|failure| failure.into_error("token floor", false))?;
     Ok(record.newest(revision))
 }
 
-/// Raises the floor, unless it is as high. Of two concurrent callers, the second one finds the
-/// first one's floor.
+/// Raises the floor, unless it is as high, and deletes the keys of all sessions: no attempt enters
+/// in them any more. Of two concurrent callers, the second one finds the first one's floor.
 pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Result<TokenFloor> {
     let failed = |failure: Failure| failure.into_error("raise the token floor", true);
-    let asked = reads::floor(&store.connection, &store.floor).await;
+    let (key, sessions) = (&*store.layout.floor(), store.layout.sessions());
+    let asked = reads::floor(&store.connection, key).await;
     let (mut record, mut revision) = asked.map_err(failed)?;
     let until = Clock::Boot.now() + PATIENCE;
     while record.above() < above.value() {
-        let key = &*store.floor.key;
         // The read of the same transaction returns what it writes.
-        let txn = Txn::new()
-            .when([record.compare(key)])
-            .and_then([TxnOp::put(key, above.to_string(), None), TxnOp::get(key, None)])
-            .or_else([TxnOp::get(key, None)]);
+        let raise = [
+            TxnOp::put(key, above.to_string(), None),
+            TxnOp::delete(&*sessions, Some(DeleteOptions::new().with_prefix())),
+            TxnOp::get(key, None),
+        ];
+        let txn =
+            Txn::new().when([record.compare(key)]).and_then(raise).or_else([TxnOp::get(key, None)]);
         let give_up = || Clock::Boot.now() >= until;
         let sent = commit(&store.connection, &txn, &mut false, &give_up).await;
         let answer = sent.map_err(failed)?;
         revision = Header::of(answer.header()).revision();
         let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
-        record = store.floor.learn(Record::read(found.as_ref()).map_err(failed)?);
+        record = Record::read(found.as_ref()).map_err(failed)?;
     }
     Ok(record.newest(revision))
 }
@@ -140,7 +143,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
 /// Returns the attempts with entries that were made before the floor was last raised.
 pub(crate) async fn below_token_floor(store: &Store) -> Result<Vec<(LockName, Uuid)>> {
     let failed = |failure: Failure| failure.into_error("raise the token floor", true);
-    let asked = reads::floor(&store.connection, &store.floor).await;
+    let asked = reads::floor(&store.connection, &store.layout.floor()).await;
     let (record, _) = asked.map_err(failed)?;
     let names = names_with(store, "", |entry| record.is_after(entry.revision)).await;
     let mut found = Vec::new();

@@ -36,12 +36,9 @@ async fn the_value_is_raw_and_the_note_stands_beside_the_queue() {
     let mut go = Client::connect([etcd.addr().to_string()], None).await.unwrap();
     let election = locks.election("job").unwrap().holder("me");
     let mut leading = election.campaign(b"\xff raw").await.unwrap();
-    let (mut keys, lease) = (etcd.keys().await.unwrap(), etcd.leases().await.unwrap()[0]);
+    let (mut keys, lease) = (keys(&etcd).await, etcd.leases().await.unwrap()[0]);
     keys.sort();
-    assert_eq!(
-        keys,
-        [format!("ns/job#{lease:x}.0.v"), format!("ns/job/{lease:x}.0.v")].map(Vec::from)
-    );
+    assert_eq!(keys, [format!("ns/job#{lease:x}.0.v"), format!("ns/job/{lease:x}.0.v")]);
     let seen = go.get(&*keys[1], None).await.unwrap();
     assert_eq!(seen.kvs()[0].value(), b"\xff raw");
     leading.proclaim("").await.unwrap();
@@ -81,7 +78,7 @@ async fn a_candidate_that_is_downgraded_leaves_its_note_nowhere() {
         assert_eq!((queue.len(), queue[0].kind), (1, Kind::Shared));
         if upgraded {
             assert!(lease.try_upgrade().await.unwrap());
-            assert_eq!(etcd.keys().await.unwrap().len(), 1);
+            assert_eq!(keys(&etcd).await.len(), 1);
         }
         lease.release().await.unwrap();
         until_clean(&etcd).await;

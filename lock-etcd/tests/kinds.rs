@@ -68,7 +68,7 @@ async fn keys_say_of_what_kind_they_are() {
         (Kind::Permit { weight: 2, limit: 30 }, "0.p2.30"),
     ] {
         let guard = acquire_kind(&locks, "job", kind).await;
-        let key = String::from_utf8(etcd.keys().await.unwrap().remove(0)).unwrap();
+        let key = keys(&etcd).await.remove(0);
         assert_eq!(key.split_once('.').unwrap().1, expected);
         let shown = locks.inspect("job").await.unwrap().remove(0);
         assert_eq!((shown.kind, shown.holds), (kind, true));

@@ -51,7 +51,7 @@ async fn a_downgraded_holder_that_is_revoked_leaves_no_mark() {
     let mut guard = ours.lock("job").unwrap().acquire().await.unwrap();
     guard.downgrade().await.unwrap();
     assert!(theirs.revoke("job", attempt(&theirs, "job", 0).await).await.unwrap());
-    assert_eq!(etcd.keys().await.unwrap(), Vec::<Vec<u8>>::new());
+    assert_eq!(keys(&etcd).await, [""; 0]);
     assert_eq!(soon(guard.lost()).await, LossReason::EntryGone);
 }
 

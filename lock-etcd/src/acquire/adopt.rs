@@ -15,7 +15,7 @@ use crate::{
     layout::keys::Role,
     lease::EtcdLease,
     session::{attempt::OwnEntry, leftover::Stake, store::Store},
-    wire::{leases, reads},
+    wire::leases,
 };
 
 /// One attempt to adopt.
@@ -31,7 +31,6 @@ pub(crate) async fn adopt(
 ) -> Result<EtcdLease> {
     let (queue, left) = (store.layout.queue(&request.name)?, Left::read(ticket.place())?);
     whole_seconds("ttl", request.ttl)?;
-    let mut floor = store.floor.known();
     let began = Clock::Boot.now();
     let until = began + request.ttl;
     let key: Arc<str> = [&*queue, &left.suffix].concat().into();
@@ -43,24 +42,17 @@ pub(crate) async fn adopt(
         let role = Role::Ours(Kind::Exclusive);
         let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
         entry.key = key.clone();
-        let Some(token) = floor.revision(ticket.token()) else {
-            // The known floor may be old, or may come from a time that a backup has undone.
-            let asked = reads::floor(&store.connection, &store.floor).await;
-            let (now, _) = asked.map_err(|failure| failure.into_error("adopt", false))?;
-            if now == floor {
-                return Err(lost(request, LossReason::TicketOver));
-            }
-            floor = now;
-            continue;
-        };
+        // A token at or below the floor is that of no entry. etcd is asked all the same: the session
+        // may be outdated.
+        let revision = session.floor.revision(ticket.token()).unwrap_or(-1);
         let rewrite = Rewrite {
             key: key.clone(),
-            revision: token,
+            revision,
             modified: left.modified,
             lease: session.lease,
             holder: request.holder.clone(),
             attempt: attempt.id(),
-            floor: floor.clone(),
+            session: session.clone(),
         };
         let sent = Clock::Boot.now();
         let over =
@@ -68,14 +60,13 @@ pub(crate) async fn adopt(
         let mut in_doubt = false;
         match rewrite.send(store, &mut in_doubt, &over).await {
             Ok(Rewritten::Done(modified, header)) => {
-                entry.answered(Stake::Entry(token), header, floor.above());
+                entry.answered(Stake::Entry(revision), header);
                 end_lease(store, left.lease);
-                return hold(entry, request, attempt, (token, modified), sent);
+                return hold(entry, request, attempt, (revision, modified), sent);
             }
             Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
             Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
-            // The token may count from this floor, or the lock is older and is about to be ended.
-            Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
+            Ok(Rewritten::Outdated) => entry.janitor().retire(),
             // A request with this lease did nothing, or its entry has ended with the lease.
             Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
@@ -93,7 +84,7 @@ fn hold(
     mut entry: OwnEntry,
     request: &Request,
     attempt: &Attempt,
-    (token, modified): (i64, i64),
+    (revision, modified): (i64, i64),
     sent: Instant,
 ) -> Result<EtcdLease> {
     let Some(validity) = entry.session.grant(request, attempt.id(), sent) else {
@@ -102,7 +93,7 @@ fn hold(
         entry.store.sessions.check_open()?;
         return Err(lost(request, entry.session.loss().unwrap_or(LossReason::SessionEnded)));
     };
-    let hold = Hold::adopted(entry, token, modified);
+    let hold = Hold::adopted(entry, revision, modified);
     hold.watch(&validity);
     Ok(EtcdLease::new(hold, request, attempt.id(), validity))
 }

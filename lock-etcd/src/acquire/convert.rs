@@ -6,7 +6,6 @@ use uuid::Uuid;
 use crate::{
     error::Failure,
     layout::{
-        floor::Record,
         keys::{end_of_entry, end_of_prefix, mark, signal},
         note,
     },
@@ -35,16 +34,13 @@ pub(crate) struct Upgrade<'a> {
     pub(crate) new: &'a OwnEntry,
     pub(crate) note: &'a [u8],
     pub(crate) attempt: Uuid,
-    /// The token floor as far as it is known. An upgrade makes a new entry, which must count from
-    /// it.
-    pub(crate) floor: &'a Record,
 }
 
 /// The result of an upgrade.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upgraded {
-    /// The old entry is gone. The new one stands since this revision and counts from this floor.
-    Done(i64, u64, Header),
+    /// The old entry is gone. The new one stands since this revision.
+    Done(i64, Header),
     /// Another entry is there, or the token floor was raised and the old entry is being ended. The
     /// new entry will never exist, and the old one stood at this revision.
     Busy(i64),
@@ -68,15 +64,14 @@ impl Upgrade<'_> {
             let answer = commit(connection, &self.txn(modified), in_doubt, give_up).await?;
             if answer.succeeded() {
                 let (revision, header) = (revision(answer.header())?, Header::of(answer.header()));
-                return Ok(Upgraded::Done(revision, self.floor.above(), header));
+                return Ok(Upgraded::Done(revision, header));
             }
             let header = Header::of(answer.header());
             let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
             let (new, old) = (found.next().flatten(), found.next().flatten());
             let new = new.filter(|kv| note::attempt(&kv.value) == Some(self.attempt));
             if let Some(new) = new {
-                // Perhaps made by an earlier try, before the floor was raised.
-                return Ok(Upgraded::Done(new.create_revision, note::floor(&new.value), header));
+                return Ok(Upgraded::Done(new.create_revision, header));
             }
             match old.filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(Upgraded::Gone),
@@ -101,7 +96,8 @@ impl Upgrade<'_> {
             .when([
                 stands(old, self.revision),
                 Compare::mod_revision(&**old, CompareOp::Equal, modified),
-                self.floor.compare(&store.floor.key),
+                // The new entry must not count from an earlier floor than entries before it.
+                session.keeps(&store.layout),
                 nobody(queue, old.as_bytes().to_vec()),
                 nobody(&after, end_of_prefix(queue.as_bytes())),
             ])

@@ -4,8 +4,8 @@
 //! with a lease of its own. The key keeps its create revision, which is its place in line and its
 //! token. The client that adopts the lock writes it with the lease of its own session. Each of the
 //! two transactions compares the key's last modification, so each is done once, and a late one does
-//! nothing. Each also compares the token floor's record. An entry from before the raise keeps its
-//! owner, so the caller that raised the floor finds and ends it.
+//! nothing. Each also compares the key of the client's session, which a raise of the token floor
+//! deletes. So an entry from before the raise keeps its owner, and the raise finds and ends it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -73,30 +73,26 @@ impl Hold {
         // It is not renewed.
         let granted = leases::grant(&store.connection, ttl, |_| !give_up()).await;
         let (lease, ..) = granted.map_err(Failure::without_effect)?;
-        let (key, attempt) = (self.entry.key.clone(), Uuid::new_v4());
-        let mut floor = store.floor.known();
-        loop {
-            if floor.is_after(self.revision) {
+        let key = self.entry.key.clone();
+        let rewrite = Rewrite {
+            key: key.clone(),
+            revision: self.revision,
+            modified: self.modified,
+            lease,
+            holder: holder.clone(),
+            attempt: Uuid::new_v4(),
+            session: self.entry.session.clone(),
+        };
+        match rewrite.send(&store, in_doubt, give_up).await? {
+            Rewritten::Outdated => {
                 self.abandon();
-                return Ok(None);
+                Ok(None)
             }
-            let rewrite = Rewrite {
-                key: key.clone(),
-                revision: self.revision,
-                modified: self.modified,
-                lease,
-                holder: holder.clone(),
-                attempt,
-                floor: floor.clone(),
-            };
-            match rewrite.send(&store, in_doubt, give_up).await? {
-                Rewritten::Raised(record) => floor = store.floor.learn(record),
-                Rewritten::Other | Rewritten::Gone => return Ok(None),
-                Rewritten::Done(modified, _) => {
-                    let suffix = key[self.entry.queue.len()..].to_owned();
-                    self.entry.give_away();
-                    return Ok(Some(Left { suffix, lease, modified }));
-                }
+            Rewritten::Other | Rewritten::Gone => Ok(None),
+            Rewritten::Done(modified, _) => {
+                let suffix = key[self.entry.queue.len()..].to_owned();
+                self.entry.give_away();
+                Ok(Some(Left { suffix, lease, modified }))
             }
         }
     }

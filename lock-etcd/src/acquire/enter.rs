@@ -2,11 +2,11 @@
 //! is known.
 //!
 //! - If the key of the attempt is not there (a try: if no key of the queue is), and the session's
-//!   epoch and the token floor are those that the client knows,
+//!   epoch is the one that the client knows,
 //! - then list the keys of the queue (not in a try), and put the entry with the session's lease;
-//! - else read the epoch and the floor.
+//! - else read the epoch.
 //!
-//! The revision of the put is the token, without the floor. The lock is held if no entry stands in
+//! The revision of the put is the token, without the session's token floor. The lock is held if no entry stands in
 //! the way. [`requests`] has the transaction in etcd's words.
 
 use etcd_client::Txn;
@@ -15,12 +15,12 @@ use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
 use crate::{
     acquire::refusal::refusal,
     error::{Failure, FailureKind},
-    layout::{floor::Record, listing::QueueEntry, note},
-    session::{Session, attempt::OwnEntry, leftover::Stake},
+    layout::{listing::QueueEntry, note},
+    session::{Session, attempt::OwnEntry, epoch, leftover::Stake},
     wire::{
         connection::BACKOFF,
         reads,
-        requests::{self, Entered, Guard, NewEntry, Outcome, Terms},
+        requests::{self, Entered, Guard, NewEntry, Outcome},
         turns::unsent,
     },
 };
@@ -85,15 +85,12 @@ impl OwnEntry {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
-        let note = |terms: Terms<'_>| note::write(&request.holder, attempt.id(), terms.floor.1);
-        let entry = NewEntry { key: &key, lease, note: b"", value };
+        let note = note::write(&request.holder, attempt.id(), &self.session.floor);
+        let entry = NewEntry { key: &key, lease, note: &note, value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
             let listed = (!alone).then_some(&*queue);
-            let txn = |terms: Terms<'_>| {
-                let entry = NewEntry { note: &note(terms), ..entry };
-                requests::enter_if_free([(&*queue, entry)], listed, terms)
-            };
+            let txn = |guard: Guard<'_>| requests::enter_if_free([(&*queue, entry)], listed, guard);
             let entered = self.send(request, attempt, began, txn).await?;
             match &entered {
                 // There is room beside the others: an entry that stays delays none of them.
@@ -101,9 +98,7 @@ impl OwnEntry {
                 _ => return Ok(entered),
             }
         }
-        let txn = |terms: Terms<'_>| {
-            requests::queue_up(&queue, NewEntry { note: &note(terms), ..entry }, terms)
-        };
+        let txn = |guard: Guard<'_>| requests::queue_up(&queue, entry, guard);
         self.send(request, attempt, began, txn).await
     }
 
@@ -114,7 +109,7 @@ impl OwnEntry {
         request: &Request,
         attempt: &Attempt,
         began: Instant,
-        txn: impl Fn(Terms<'_>) -> Txn,
+        txn: impl Fn(Guard<'_>) -> Txn,
     ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
         let session = self.session.clone();
         let until = self.store.connection.patience(began, request.ttl);
@@ -122,7 +117,7 @@ impl OwnEntry {
         if patience.is_over() {
             return Err(unsent("the caller's time was over before its turn came"));
         }
-        let guarding = self.store.layout.epoch(session.lease);
+        let guarding = self.store.layout.session(session.lease);
         let mut pause = BACKOFF;
         // The epoch that is over for this attempt.
         let mut over = None;
@@ -134,22 +129,16 @@ impl OwnEntry {
                 Some(epoch) => epoch,
                 None => Box::pin(patience.wait_for(session.epoch.current())).await?,
             };
-            let floor = self.store.floor.known();
+            if epoch == epoch::GONE {
+                return Err(Failure::new(FailureKind::Outdated, "the session's key is gone"));
+            }
             let guard = Guard { key: &guarding, epoch };
-            let terms = Terms { guard, floor: (&self.store.floor.key, &floor) };
-            let txn = txn(terms);
+            let txn = txn(guard);
             let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
-            match patience.answer(call).await.and_then(|answer| requests::entered(answer, terms)) {
-                Ok(Outcome::Entered(entered)) => {
-                    self.floor = floor.above();
-                    return Ok(Ok(self.entered(entered)));
-                }
-                Ok(Outcome::Found(found)) => {
-                    self.floor = floor.above();
-                    return Box::pin(self.found(found, &floor, &patience)).await;
-                }
+            match patience.answer(call).await.and_then(|answer| requests::entered(answer, guard)) {
+                Ok(Outcome::Entered(entered)) => return Ok(Ok(self.entered(entered))),
+                Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
                 Ok(Outcome::Over) => over = Some(epoch),
-                Ok(Outcome::Raised(floor)) => drop(self.store.floor.learn(floor)),
                 Err(failure) => {
                     self.failed(&failure, epoch);
                     if !failure.kind.is_passing() || patience.is_over() {
@@ -187,13 +176,10 @@ impl OwnEntry {
         Ok(())
     }
 
-    /// The transaction found other entries, or the one that an earlier sending had made, perhaps
-    /// before the token floor was raised. The entries behind such an entry count from the older
-    /// floor, too, so its token must not count from the new one.
+    /// The transaction found other entries, or the one that an earlier sending had made.
     async fn found(
         &mut self,
         found: Vec<QueueEntry>,
-        floor: &Record,
         patience: &Patience<'_>,
     ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
         let Stake::Doubtful(_) = self.stake else { return Ok(Err(found)) };
@@ -209,10 +195,6 @@ impl OwnEntry {
             self.set_stake(Stake::Nothing);
             return Ok(Err(found));
         };
-        let entered = self.entered(entered);
-        match floor.is_after(entered.revision) {
-            true => Err(Failure::new(FailureKind::Overtaken, "the token floor was raised")),
-            false => Ok(Ok(entered)),
-        }
+        Ok(Ok(self.entered(entered)))
     }
 }

@@ -181,27 +181,26 @@ impl Hold {
         self.unwatch();
         self.stood = None;
         if self.entry.is_exclusive() {
-            return Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header));
+            return Ok(Upgraded::Done(self.revision, self.entry.header));
         }
         let doubted = self.doubtful.is_some();
         let OwnEntry { store, session, queue, .. } = &self.entry;
         let role = (Role::Ours(Kind::Exclusive), attempt);
         let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
-        let floor = store.floor.known();
+        let note = &note::write(holder, attempt, &session.floor);
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
-        let note = &note::write(holder, attempt, &floor);
-        let (old, revision, floor) = (&self.entry, self.revision, &floor);
+        let (old, revision) = (&self.entry, self.revision);
         *in_doubt = doubted;
-        let upgrade = Upgrade { old, revision, new, note, attempt, floor };
+        let upgrade = Upgrade { old, revision, new, note, attempt };
         let upgraded = upgrade.send(in_doubt, give_up).await;
         // In doubt it stays doubtful: another try, or the release, settles it.
         let settled = upgraded.is_ok() || !(*in_doubt || doubted);
         if let Some(mut new) = self.doubtful.take_if(|_| settled) {
             // A refused upgrade leaves nothing.
             new.set_stake(Stake::Nothing);
-            if let Ok(Upgraded::Done(revision, floor, header)) = upgraded {
-                new.answered(Stake::Entry(revision), header, floor);
+            if let Ok(Upgraded::Done(revision, header)) = upgraded {
+                new.answered(Stake::Entry(revision), header);
                 self.entry.set_stake(Stake::Nothing);
                 (self.revision, self.modified) = (revision, revision);
                 self.stood = Some(revision);

@@ -72,7 +72,8 @@ pub(crate) async fn acquire(
                 taken.push(entry);
                 continue;
             }
-            Err(failure) if failure.kind == FailureKind::Overtaken => {
+            Err(failure) if failure.kind == FailureKind::Outdated => {
+                entry.janitor().retire();
                 entry.remove(None).await?;
                 continue;
             }

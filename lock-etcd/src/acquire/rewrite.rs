@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::{
     error::Failure,
-    layout::{floor::Record, note},
-    session::store::Store,
+    layout::note,
+    session::{Session, store::Store},
     wire::{
         answer::{Header, ranges, revision},
         connection::GiveUp,
@@ -28,8 +28,9 @@ pub(super) struct Rewrite {
     /// The description of the holder and the attempt in its note.
     pub(super) holder: Arc<str>,
     pub(super) attempt: Uuid,
-    /// The record that the token floor must have.
-    pub(super) floor: Arc<Record>,
+    /// The session by which it lives before or after it. It is rewritten only as long as the key of the
+    /// session stands, so not after a raise of the token floor.
+    pub(super) session: Arc<Session>,
 }
 
 /// The result of a rewriting.
@@ -39,8 +40,8 @@ pub(super) enum Rewritten {
     /// Another attempt has written it.
     Other,
     Gone,
-    /// It did nothing: the token floor has another record.
-    Raised(Record),
+    /// It did nothing: the key of the session is gone.
+    Outdated,
 }
 
 impl Rewrite {
@@ -56,9 +57,10 @@ impl Rewrite {
         in_doubt: &mut bool,
         give_up: GiveUp<'_>,
     ) -> Result<Rewritten, Failure> {
-        let note = note::write(&self.holder, self.attempt, &self.floor);
+        let note = note::write(&self.holder, self.attempt, &self.session.floor);
+        let [stands, unchanged] = self.compares();
         let txn = Txn::new()
-            .when([self.compares(), self.floor.compare_exactly(&store.floor.key)].concat())
+            .when([stands, unchanged, self.session.keeps(&store.layout)])
             .and_then([put(&self.key, self.lease, &note)])
             .or_else(self.reads(store));
         let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
@@ -69,13 +71,14 @@ impl Rewrite {
     }
 
     fn reads(&self, store: &Store) -> [TxnOp; 2] {
-        [TxnOp::get(&*self.key, None), TxnOp::get(&*store.floor.key, None)]
+        let session = store.layout.session(self.session.lease);
+        [TxnOp::get(&*self.key, None), TxnOp::get(session, None)]
     }
 
     fn found(&self, answer: TxnResponse) -> Result<Rewritten, Failure> {
         let header = Header::of(answer.header());
         let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
-        let (entry, floor) = (found.next().flatten(), found.next().flatten());
+        let (entry, session) = (found.next().flatten(), found.next().flatten());
         let entry = entry.filter(|kv| kv.create_revision == self.revision);
         // It may have been written even if the floor was raised since.
         if let Some(kv) = &entry
@@ -83,9 +86,8 @@ impl Rewrite {
         {
             return Ok(Rewritten::Done(kv.mod_revision, header));
         }
-        let floor = Record::read(floor.as_ref())?;
         Ok(match entry {
-            _ if floor != *self.floor => Rewritten::Raised(floor),
+            _ if session.is_none() => Rewritten::Outdated,
             None => Rewritten::Gone,
             Some(_) => Rewritten::Other,
         })

@@ -16,12 +16,12 @@ use crate::{
         leftover::Stake,
         store::Store,
     },
-    wire::requests::{self, Entered, NewEntry, Terms},
+    wire::requests::{self, Entered, Guard, NewEntry},
 };
 
 /// Most names of a set. etcd counts the comparisons of a transaction, too, and takes 128 by default
-/// (`--max-txn-ops`); two of them are not about a name.
-pub(crate) const MOST: usize = 126;
+/// (`--max-txn-ops`); one of them is not about a name.
+pub(crate) const MOST: usize = 127;
 
 /// Takes all locks if all queues are empty.
 ///
@@ -53,7 +53,8 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let error = match entered {
             Ok(Some(revision)) => return hold(entries, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
-            Err(failure) if failure.kind == FailureKind::Overtaken => {
+            Err(failure) if failure.kind == FailureKind::Outdated => {
+                entries[0].janitor().retire();
                 // All of them: a removal that is dropped leaves its entry to nobody.
                 let removed = join_all(entries.iter_mut().map(|entry| entry.remove(None))).await;
                 removed.into_iter().collect::<Result<()>>()?;
@@ -87,19 +88,19 @@ async fn enter(
 ) -> Result<Option<i64>, Failure> {
     let key_of = |entry: &OwnEntry| (entry.queue.clone(), entry.key.clone());
     let keys: Vec<_> = entries.iter().map(key_of).collect();
-    let enter = |terms: Terms<'_>| {
-        let floor = terms.floor.1;
-        let note = |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), floor);
-        let notes: Vec<_> = wishes.iter().map(note).collect();
+    let note =
+        |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), &session.floor);
+    let notes: Vec<_> = wishes.iter().map(note).collect();
+    let enter = |guard: Guard<'_>| {
         let new = keys.iter().zip(&notes).map(|((queue, key), note)| {
             (&**queue, NewEntry { key, lease: session.lease, note, value: None })
         });
-        requests::enter_if_free(new, None, terms)
+        requests::enter_if_free(new, None, guard)
     };
     let (request, caller) = &wishes[0];
     let entered = entries[0].send(request, caller, began, enter).await;
-    let OwnEntry { stake, header, floor, looked_up, .. } = entries[0];
-    entries.iter_mut().for_each(|entry| entry.answered(stake, header, floor));
+    let OwnEntry { stake, header, looked_up, .. } = entries[0];
+    entries.iter_mut().for_each(|entry| entry.answered(stake, header));
     let entered = entered?.ok().map(|entered| entered.revision);
     match looked_up && !look_up(entries).await? {
         true => Ok(None),

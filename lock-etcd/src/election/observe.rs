@@ -87,7 +87,7 @@ pub(crate) async fn observe(
         store: store.clone(),
         queue: store.layout.queue(name)?,
         view: View::default(),
-        floor: store.floor.known().above(),
+        floor: 0,
         known: (0, Holder::default()),
         news: Vec::new(),
         following: None,

@@ -4,6 +4,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use lock_core::{Error, Kind, LockName, Result};
 
+/// The keys of sessions begin with this, after the prefix. A raise of the token floor deletes them
+/// all, so no name may begin with it. Escaped names have no `#`.
+const SESSIONS: &str = "#session";
+
 /// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex><role>`.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
@@ -21,25 +25,30 @@ impl Keys {
         if !self.native {
             return Ok([&self.prefix, &*name.escaped(), "/"].concat().into());
         }
-        if name.as_str().contains('/') {
-            return Err(Error::InvalidName {
-                name: name.as_str().chars().take(64).collect(),
-                reason: "in etcd's native layout a name with '/' would stand in the queue of the \
-                         name before the '/'; put that part into ?prefix="
-                    .to_owned(),
-            });
-        }
-        Ok([&self.prefix, name.as_str(), "/"].concat().into())
+        let collides = if name.as_str().contains('/') {
+            "in etcd's native layout a name with '/' would stand in the queue of the name before \
+             the '/'; put that part into ?prefix="
+        } else if name.as_str().starts_with(SESSIONS) {
+            "in etcd's native layout it would stand among the keys of sessions"
+        } else {
+            return Ok([&self.prefix, name.as_str(), "/"].concat().into());
+        };
+        let name = name.as_str().chars().take(64).collect();
+        Err(Error::InvalidName { name, reason: collides.to_owned() })
     }
 
-    /// The key of a session's [epoch](crate::session::epoch): `<prefix>#<lease>`. It is in no
-    /// queue, for the same reason as a [note], and it is no note: those end in `.v`.
-    pub(crate) fn epoch(&self, lease: i64) -> String {
-        format!("{}#{lease:x}", self.prefix)
+    /// The key of a session: `<prefix>#session<lease>`. It is in no queue, for the same reason as a
+    /// [note], and it is no note: names do not begin like this.
+    pub(crate) fn session(&self, lease: i64) -> String {
+        format!("{}{SESSIONS}{lease:x}", self.prefix)
     }
 
-    /// The key of the [token floor](super::floor): `<prefix>#floor`. It is no epoch's: an epoch's
-    /// key has a hexadecimal number there.
+    /// The start of the keys of all sessions. No other key begins with it.
+    pub(crate) fn sessions(&self) -> String {
+        [&self.prefix, SESSIONS].concat()
+    }
+
+    /// The key of the [token floor](super::floor): `<prefix>#floor`.
     pub(crate) fn floor(&self) -> String {
         format!("{}#floor", self.prefix)
     }
@@ -212,6 +221,8 @@ mod tests {
         let queue = |name: &str| layout(true).queue(&LockName::new(name).unwrap());
         assert_eq!(&*queue("a b%").unwrap(), "ns/a b%/");
         assert!(queue("a/b").unwrap_err().to_string().contains("prefix"));
+        assert!(queue("#session1f").unwrap_err().to_string().contains("sessions"));
+        assert_eq!(&*queue("#sessio").unwrap(), "ns/#sessio/");
     }
 
     #[test]
@@ -288,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn a_note_or_an_epoch_stands_in_no_queue_and_is_one_entrys_only() {
-        let names = ["a", "a#1.0.v", "a#", "#", "a/b", "a/1.0.v", "%", "\0", "."];
+    fn a_note_or_a_session_stands_in_no_queue_and_is_one_entrys_only() {
+        let names = ["a", "a#1.0.v", "a#", "#", "#sessio", "a/b", "a/1.0.v", "%", "\0", "."];
         let names = names.map(|name| LockName::new(name).unwrap());
         for (native, prefix) in [(false, ""), (true, ""), (false, "ns/"), (true, "/"), (true, "x#")]
         {
@@ -302,10 +313,12 @@ mod tests {
             let keys: Vec<_> = keys.collect();
             let all: std::collections::HashSet<_> = keys.iter().map(|key| note(key)).collect();
             assert_eq!(all.len(), keys.len());
-            assert!(!all.contains(&layout.epoch(1)) && !all.contains(&layout.floor()));
+            let (session, floor, sessions) = (layout.session(1), layout.floor(), layout.sessions());
+            assert!(session.starts_with(&sessions) && !floor.starts_with(&sessions));
+            assert!(!all.iter().chain(&keys).any(|key| key.starts_with(&sessions)));
+            assert!(!all.contains(&floor));
             assert!(keys.iter().all(|key| note(key).starts_with(&note(&layout_queue(key)))));
-            let (epoch, floor) = (layout.epoch(1), layout.floor());
-            for note in all.iter().chain([&epoch, &floor]) {
+            for note in all.iter().chain([&session, &floor]) {
                 assert!(!queues.iter().any(|queue| note.starts_with(&**queue)), "{note}");
                 assert_eq!(layout.name(queue_of(note.as_bytes())), None, "{note}");
             }

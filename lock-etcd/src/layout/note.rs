@@ -27,7 +27,7 @@ fn is_zero(floor: &u64) -> bool {
     *floor == 0
 }
 
-/// Writes the note of an attempt that queues up now, with this token floor.
+/// Writes the note of an attempt that queues up now, and whose session has this token floor.
 pub(crate) fn write(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
     let since = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let note = Note {
@@ -62,11 +62,6 @@ pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
         }
         None => Holder::new(None, token),
     }
-}
-
-/// Returns the token floor of the entry with this note.
-pub(crate) fn floor(note: &[u8]) -> u64 {
-    serde_json::from_slice::<Note<'_>>(note).map_or(0, |note| note.floor)
 }
 
 /// Returns the attempt that wrote this note.

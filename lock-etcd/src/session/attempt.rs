@@ -40,8 +40,6 @@ pub(crate) struct OwnEntry {
     pub(crate) looked_up: bool,
     /// The header of the answer that reported the entry.
     pub(crate) header: Header,
-    /// The token floor that the entry counts from.
-    pub(crate) floor: u64,
 }
 
 /// Whether an entry still has the kind in its key.
@@ -77,7 +75,6 @@ impl OwnEntry {
             stake: Stake::Nothing,
             looked_up: false,
             header: Header::default(),
-            floor: 0,
         }
     }
 
@@ -105,10 +102,10 @@ impl OwnEntry {
         self.stake = stake;
     }
 
-    /// Notes what an answer says of the entry, which counts from this token floor.
-    pub(crate) fn answered(&mut self, stake: Stake, header: Header, floor: u64) {
+    /// Notes what an answer says of the entry.
+    pub(crate) fn answered(&mut self, stake: Stake, header: Header) {
         self.set_stake(stake);
-        (self.header, self.floor) = (header, floor);
+        self.header = header;
     }
 
     pub(crate) fn janitor(&self) -> Janitor<'_> {

@@ -3,15 +3,13 @@
 //! An acquiring transaction that is not answered may be carried out at any later time, even after
 //! its attempt was resolved on another connection and is over. Its session may live on, and its key
 //! may be free. So every acquiring transaction compares its session's *epoch*: the modification
-//! revision of a key of the session, 0 as long as there is no such key. After an unanswered
-//! transaction the epoch is raised before anything else is sent for that attempt: the key is
-//! written, and a request from an earlier epoch does nothing when it arrives.
+//! revision of the session's key. After an unanswered transaction the epoch is raised before
+//! anything else is sent for that attempt: the key is written once more, and a request from an
+//! earlier epoch does nothing when it arrives.
 //!
-//! Revisions only rise, so no epoch comes twice. The one exception is the first epoch, if an
-//! operator deletes the key: the session is retired when that is found. A raise that arrives late
-//! compares the epoch that it was to end, and does nothing.
-
-use std::sync::atomic::{AtomicBool, Ordering};
+//! Revisions only rise, so no epoch comes twice. A raise that arrives late compares the epoch that
+//! it was to end, and does nothing. So a key that was deleted is never made again: a raise of the
+//! [token floor](crate::layout::floor) deletes it, and no attempt enters in the session any more.
 
 use etcd_client::Txn;
 use tokio::sync::RwLock;
@@ -25,15 +23,22 @@ use crate::{
     },
 };
 
+/// The epoch of a session whose key is gone.
+pub(crate) const GONE: i64 = 0;
+
 /// The epoch of one session. Nothing is read while it is being raised: a request sent in between
 /// would be in vain.
 #[derive(Debug, Default)]
 pub(crate) struct Epoch {
     known: RwLock<i64>,
-    deleted: AtomicBool,
 }
 
 impl Epoch {
+    /// The epoch of a session whose key was made at this revision.
+    pub(crate) fn new(made: i64) -> Self {
+        Self { known: RwLock::new(made) }
+    }
+
     /// Returns the epoch; `None` while it is being raised.
     pub(crate) fn known(&self) -> Option<i64> {
         self.known.try_read().ok().map(|epoch| *epoch)
@@ -54,23 +59,13 @@ impl Epoch {
     ) -> Result<(), Failure> {
         let mut epoch = self.known.write().await;
         if *epoch == old {
-            let raised = raise(Guard { key, epoch: *epoch }, connection, lease, give_up).await?;
-            if raised < *epoch {
-                self.deleted.store(true, Ordering::Release);
-            }
-            *epoch = raised;
+            *epoch = raise(Guard { key, epoch: *epoch }, connection, lease, give_up).await?;
         }
         Ok(())
     }
-
-    /// Whether the key was deleted: then the first epoch of all came again, and late requests of it
-    /// may take effect. No new attempt may begin in such a session.
-    pub(crate) fn was_deleted(&self) -> bool {
-        self.deleted.load(Ordering::Acquire)
-    }
 }
 
-/// Ends an epoch. Returns the current one: an earlier sending may have begun it.
+/// Ends an epoch. Returns the current one: an earlier sending may have begun it, or it is [`GONE`].
 async fn raise(
     guard: Guard<'_>,
     connection: &Connection,
@@ -103,7 +98,9 @@ mod tests {
         let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
         let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
         let lease = client.lease_grant(60, None).await.unwrap().id();
-        let first = raising(Guard { key: "#1", epoch: 0 }, lease);
+        let made = client.txn(Txn::new().and_then([put("#1", lease, b"")])).await.unwrap();
+        let made = revision(made.header()).unwrap();
+        let first = raising(Guard { key: "#1", epoch: made }, lease);
         let raised = client.txn(first.clone()).await.unwrap();
         assert!(raised.succeeded());
         let epoch = revision(raised.header()).unwrap();
@@ -113,5 +110,9 @@ mod tests {
             assert!(!answer.succeeded());
             assert!(found_epoch(ranges(answer).next().map(|range| range.kvs)) > epoch);
         }
+        client.delete("#1", None).await.unwrap();
+        let answer = client.txn(raising(Guard { key: "#1", epoch }, lease)).await.unwrap();
+        assert!(!answer.succeeded());
+        assert_eq!(found_epoch(ranges(answer).next().map(|range| range.kvs)), GONE);
     }
 }

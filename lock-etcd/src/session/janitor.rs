@@ -14,7 +14,7 @@ use crate::{
     error::{Failure, FailureKind},
     layout::keys::queue_of,
     session::{
-        Session,
+        Session, epoch,
         leftover::{Leftover, Stake},
         store::Store,
     },
@@ -64,7 +64,7 @@ impl Janitor<'_> {
         self.wake();
     }
 
-    /// Retires the session, which ends with its last attempt: etcd refused to remove an entry.
+    /// Retires the session, which ends with its last attempt.
     pub(crate) fn retire(self) {
         self.store.sessions.retire(self.session);
         self.wake();
@@ -141,13 +141,16 @@ impl Janitor<'_> {
     }
 
     /// Ends the epochs of a session up to `last`: nothing that was sent in them does anything after
-    /// this. No attempt begins in the session any more if its first epoch came again.
+    /// this. Retires the session if its key is gone.
     pub(crate) async fn end_epochs(self, last: i64, give_up: GiveUp<'_>) -> Result<(), Failure> {
         let Self { store, session } = self;
-        let key = store.layout.epoch(session.lease);
+        let key = store.layout.session(session.lease);
         session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
-        if session.epoch.was_deleted() {
+        if session.epoch.current().await == epoch::GONE {
             self.retire();
+            // Its lease may be gone, too.
+            session.hurry();
+            store.sessions.work.notify_one();
         }
         Ok(())
     }

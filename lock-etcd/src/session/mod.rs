@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use etcd_client::Compare;
 use lock_core::{
     Clock, Instant, LockName, LossReason, Request, Term, Validity,
     deadline::safe_until,
@@ -30,8 +31,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    layout::{floor::Record, keys::Keys},
     session::{entries::Entries, epoch::Epoch, leftover::Leftover},
-    wire::member::ANSWER_LIMIT,
+    wire::{member::ANSWER_LIMIT, requests::stands},
 };
 
 /// The pauses before a refused removal is tried again: the first one, and the last one. Each pause
@@ -47,6 +49,10 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 pub(crate) struct Session {
     pub(crate) lease: i64,
     pub(crate) ttl: Duration,
+    /// The revision at which its key was made. A raise of the token floor deletes the key.
+    pub(crate) made: i64,
+    /// The token floor at that revision. All its tokens count from it.
+    pub(crate) floor: Record,
     state: Mutex<State>,
     /// Cancelled when the session has ended: all waiters learn it at once.
     pub(crate) ended: CancellationToken,
@@ -58,7 +64,8 @@ pub(crate) struct Session {
     /// The leftovers to remove. The janitor also wakes when the last attempt of a retired session
     /// is over.
     pub(crate) left: Leftovers<Leftover>,
-    /// Whether no attempt begins in it any more: etcd refused to remove a leftover.
+    /// Whether no attempt begins in it any more: its key is gone, or etcd refused to remove a
+    /// leftover.
     retired: AtomicBool,
     /// Number of attempts that live by it.
     users: AtomicUsize,
@@ -106,6 +113,8 @@ impl Session {
         Self {
             lease,
             ttl,
+            made: epoch::GONE,
+            floor: Record::default(),
             state: Mutex::new(State {
                 renewed: sent,
                 pinged: None,
@@ -123,6 +132,16 @@ impl Session {
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
         }
+    }
+
+    /// The same session, whose key was made at this revision, when the token floor was this.
+    pub(crate) fn with_key(self, made: i64, floor: Record) -> Self {
+        Self { made, floor, epoch: Epoch::new(made), ..self }
+    }
+
+    /// A comparison that is true as long as its key stands.
+    pub(crate) fn keeps(&self, layout: &Keys) -> Compare {
+        stands(&layout.session(self.lease), self.made)
     }
 
     /// Registers an attempt.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use etcd_client::{Txn, TxnOp};
 use futures_util::future::join_all;
 use lock_core::{
     Attempt, Clock, Error, Instant, LossReason, Result,
@@ -16,11 +17,14 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::whole_seconds,
     error::{Failure, FailureKind, STORE},
+    layout::{floor::Record, keys::Keys},
     session::{Session, end},
     wire::{
+        answer::{ranges, revision},
         connection::{BACKOFF, Connection},
         leases,
         member::ANSWER_LIMIT,
+        requests::{put, send_txn},
         turns::unsent,
     },
 };
@@ -35,6 +39,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 /// One etcd lease for each TTL in use, made when it is first asked for.
 #[derive(Debug)]
 pub(crate) struct Sessions {
+    layout: Keys,
     pool: Pool<Session, Failure>,
     closed: CancellationToken,
     /// Ends when the lease that connecting needed is revoked.
@@ -55,8 +60,9 @@ impl Pooled for Session {
 }
 
 impl Sessions {
-    pub(crate) fn new(connection: Arc<Connection>, probe: JoinHandle<()>) -> Self {
+    pub(crate) fn new(layout: &Keys, connection: Arc<Connection>, probe: JoinHandle<()>) -> Self {
         Self {
+            layout: layout.clone(),
             pool: Pool::new(STORE, MOST),
             closed: CancellationToken::new(),
             probe: tokio::sync::Mutex::new(Some(probe)),
@@ -177,7 +183,8 @@ impl Sessions {
         }
     }
 
-    /// Asks for a lease until etcd answers. The session's time counts from the answered request.
+    /// Asks for a lease and its key until etcd answers. Of an unanswered try, lease and key end by
+    /// themselves. The session's time counts from the answered request for the lease.
     async fn grant(
         &self,
         ttl: Duration,
@@ -187,10 +194,38 @@ impl Sessions {
             maker.failed(failure.clone());
             true
         };
-        let granted = leases::grant(&self.connection, ttl, again);
+        let grant = async {
+            let mut pause = BACKOFF;
+            loop {
+                let (lease, ttl, sent) = leases::grant(&self.connection, ttl, again).await?;
+                match self.make_key(lease).await {
+                    Ok((made, floor)) => {
+                        return Ok(Session::new(lease, ttl, sent).with_key(made, floor));
+                    }
+                    Err(failure) if failure.kind.is_passing() => again(&failure),
+                    Err(failure) if failure.kind == FailureKind::LeaseGone => again(&failure),
+                    Err(failure) => {
+                        drop(leases::revoke(&self.connection, lease, &|| true).await);
+                        return Err(failure);
+                    }
+                };
+                pause.wait().await;
+            }
+        };
         // etcd does both at once, so it takes no longer than one of them.
-        let (granted, ()) = tokio::join!(granted, self.probed());
-        granted.map(|(lease, ttl, sent)| Arc::new(Session::new(lease, ttl, sent)))
+        let (granted, ()) = tokio::join!(grant, self.probed());
+        granted.map(Arc::new)
+    }
+
+    /// Makes the key of a session, and reads the token floor, in one transaction: a raise deletes
+    /// the key, or the session counts from what was raised. Returns when the key was made.
+    async fn make_key(&self, lease: i64) -> Result<(i64, Record), Failure> {
+        let make = put(&self.layout.session(lease), lease, b"");
+        let txn = Txn::new().and_then([make, TxnOp::get(self.layout.floor(), None)]);
+        let answer = self.connection.call(|member| send_txn(member, &txn)).await?;
+        let made = revision(answer.header())?;
+        let floor = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
+        Ok((made, Record::read(floor.as_ref())?))
     }
 
     /// Retires the session: no attempt begins in it any more. It is renewed as long as attempts

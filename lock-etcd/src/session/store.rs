@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     election::observers::{All, Observers},
-    layout::{floor::Floor, key_slots::Slots, keys::Keys},
+    layout::{key_slots::Slots, keys::Keys},
     queue::{names::Names, watcher::Watcher},
     session::pool::Sessions,
     wire::connection::Connection,
@@ -18,7 +18,6 @@ use crate::{
 pub(crate) struct Store {
     pub(crate) layout: Keys,
     pub(crate) connection: Arc<Connection>,
-    pub(crate) floor: Arc<Floor>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
@@ -34,13 +33,12 @@ impl Store {
     pub(crate) fn new(layout: Keys, connection: Connection, probe: JoinHandle<()>) -> Self {
         let connection = Arc::new(connection);
         let store = Self {
-            floor: Arc::new(Floor::new(layout.floor())),
-            layout,
             slots: Arc::new(Slots::default()),
-            sessions: Arc::new(Sessions::new(connection.clone(), probe)),
+            sessions: Arc::new(Sessions::new(&layout, connection.clone(), probe)),
             watcher: Arc::new(Watcher::new(Names::default(), connection.clone())),
             observers: Arc::new(Observers::new(All::default(), connection.clone())),
             connection,
+            layout,
             runtime: Handle::current(),
             closed: CancellationToken::new(),
         };
@@ -54,7 +52,7 @@ impl Store {
         let sessions = Arc::downgrade(&self.sessions);
         let watcher = Arc::downgrade(&self.watcher);
         let observers = Arc::downgrade(&self.observers);
-        self.connection.revisions.set_owner(self.floor.key.clone(), move || {
+        self.connection.revisions.set_owner(self.layout.floor(), move || {
             if let (Some(sessions), Some(watcher), Some(observers)) =
                 (sessions.upgrade(), watcher.upgrade(), observers.upgrade())
             {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     error::Failure,
     layout::{
-        floor::{Floor, Record},
+        floor::Record,
         keys::{self, Role, end_of_prefix, role},
         listing::{self, QueueEntry, Standing, queue_entries},
         note,
@@ -280,12 +280,8 @@ pub(crate) async fn exists(
 }
 
 /// Returns the token floor's record, and the store's revision.
-pub(crate) async fn floor(
-    connection: &Connection,
-    floor: &Floor,
-) -> Result<(Arc<Record>, i64), Failure> {
-    let key = floor.key.as_bytes();
-    let answer = get(connection, Word::Leader, key, &GetOptions::new()).await?;
+pub(crate) async fn floor(connection: &Connection, key: &str) -> Result<(Record, i64), Failure> {
+    let answer = get(connection, Word::Leader, key.as_bytes(), &GetOptions::new()).await?;
     let revision = Header::of(answer.header()).revision();
-    Ok((floor.learn(Record::read(answer.0.kvs.first())?), revision))
+    Ok((Record::read(answer.0.kvs.first())?, revision))
 }

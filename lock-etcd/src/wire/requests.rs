@@ -5,7 +5,6 @@ use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnRes
 use crate::{
     error::Failure,
     layout::{
-        floor::Record,
         keys,
         listing::{QueueEntry, queue_entries},
     },
@@ -64,34 +63,14 @@ impl Guard<'_> {
     }
 }
 
-/// The conditions of an acquiring transaction besides its queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms<'a> {
-    pub(crate) guard: Guard<'a>,
-    /// The token floor's key, and the record that it must have.
-    pub(crate) floor: (&'a str, &'a Record),
-}
-
-impl Terms<'_> {
-    fn compares(&self) -> [Compare; 2] {
-        let (key, record) = self.floor;
-        [self.guard.compare(), record.compare(key)]
-    }
-
-    /// Reads the current values, for when the comparisons fail.
-    fn reads(&self) -> [TxnOp; 2] {
-        [self.guard.read(), TxnOp::get(self.floor.0, None)]
-    }
-}
-
 /// The transaction that queues up, and lists the entries before it. Sent again, it does nothing.
-pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
+pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
     // The range comes first, so it does not see the put.
     let operations = std::iter::once(range(queue)).chain(entry.puts());
     Txn::new()
-        .when([&terms.compares()[..], &[is_free(entry.key)]].concat())
+        .when([guard.compare(), is_free(entry.key)])
         .and_then(operations.collect::<Vec<_>>())
-        .or_else(terms.reads())
+        .or_else([guard.read()])
 }
 
 /// A comparison that is true if the slot of a key is free: no entry of another kind has it, either,
@@ -106,14 +85,14 @@ fn is_free(key: &str) -> Compare {
 pub(crate) fn enter_if_free<'a>(
     entries: impl IntoIterator<Item = (&'a str, NewEntry<'a>)>,
     listed: Option<&str>,
-    terms: Terms<'_>,
+    guard: Guard<'_>,
 ) -> Txn {
-    let (mut free, mut puts) = (terms.compares().to_vec(), Vec::new());
+    let (mut free, mut puts) = (vec![guard.compare()], Vec::new());
     for (queue, entry) in entries {
         free.push(Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix());
         puts.extend(entry.puts());
     }
-    let reads = terms.reads().into_iter().chain(listed.map(range));
+    let reads = std::iter::once(guard.read()).chain(listed.map(range));
     Txn::new().when(free).and_then(puts).or_else(reads.collect::<Vec<_>>())
 }
 
@@ -143,24 +122,15 @@ pub(crate) enum Outcome {
     Found(Vec<QueueEntry>),
     /// It did nothing: its epoch is over.
     Over,
-    /// It did nothing: the token floor has another record.
-    Raised(Record),
 }
 
-/// Returns the result of an acquiring transaction that was sent on these terms.
-pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, Failure> {
+/// Returns the result of an acquiring transaction that was sent with this guard.
+pub(crate) fn entered(answer: TxnResponse, guard: Guard<'_>) -> Result<Outcome, Failure> {
     let (succeeded, revision) = (answer.succeeded(), revision(answer.header())?);
     let header = Header::of(answer.header());
     let mut ranges = ranges(answer);
-    if !succeeded {
-        let mut next = || ranges.next().map(|range| range.kvs);
-        let (epoch, floor) = (found_epoch(next()), next().unwrap_or_default());
-        let floor = Record::read(floor.first())?;
-        if epoch != terms.guard.epoch {
-            return Ok(Outcome::Over);
-        } else if !floor.is_same(terms.floor.1) {
-            return Ok(Outcome::Raised(floor));
-        }
+    if !succeeded && found_epoch(ranges.next().map(|range| range.kvs)) != guard.epoch {
+        return Ok(Outcome::Over);
     }
     let found = ranges.next().map(|range| queue_entries(range.kvs)).unwrap_or_default();
     Ok(match succeeded {

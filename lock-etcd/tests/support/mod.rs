@@ -34,7 +34,7 @@ pub async fn soon<T>(future: impl Future<Output = T>) -> T {
 pub async fn keys(etcd: &Etcd) -> Vec<String> {
     let keys = etcd.keys().await.unwrap().into_iter();
     let keys = keys.map(|key| String::from_utf8(key).unwrap());
-    keys.filter(|key| !key.starts_with('#')).collect()
+    keys.filter(|key| !key.starts_with('#') && !key.contains("#session")).collect()
 }
 
 /// Waits until only the sessions of clients are left in the store.

@@ -107,7 +107,7 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
             Box::pin(async move {
                 let keys = etcd.keys().await?;
                 let keys = keys.iter().map(|key| String::from_utf8_lossy(key).into_owned());
-                // The epoch key of a session is deleted with the session.
+                // The key of a session ends with the session.
                 Ok(keys.filter(|key| !key.starts_with('#')).collect())
             })
         },
