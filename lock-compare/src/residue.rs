@@ -27,7 +27,11 @@ pub(crate) fn one(store: Store) -> &'static str {
 pub(crate) async fn count(ground: &Ground, locks: &Locks) -> Result<u64, Failure> {
     Ok(match ground.server() {
         Some(AnyServer::Redis(server)) => server.keys().await?.len() as u64,
-        Some(AnyServer::Etcd(server)) => server.keys().await?.len() as u64,
+        // The key of a client's session is there as long as the client, whatever it locks.
+        Some(AnyServer::Etcd(server)) => {
+            let keys = server.keys().await?;
+            keys.iter().filter(|key| !key.starts_with(b"#session")).count() as u64
+        }
         Some(AnyServer::ZooKeeper(server)) => server.counters().await?.get("ephemerals"),
         #[cfg(feature = "mysql")]
         Some(AnyServer::MariaDb(server)) => rows::<sqlx::MySqlConnection>(&server.url()).await?,
