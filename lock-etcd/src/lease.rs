@@ -19,14 +19,13 @@ use uuid::Uuid;
 use crate::{
     acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, FailureKind, STORE},
-    session::{Session, store::Store},
+    session::Session,
     wire::{answer::Header, member::ANSWER_LIMIT},
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
 /// TTL share.
 pub struct EtcdLease {
-    store: Arc<Store>,
     session: Arc<Session>,
     name: LockName,
     attempt: Uuid,
@@ -61,7 +60,6 @@ impl Shown {
 impl EtcdLease {
     pub(crate) fn new(hold: Hold, request: &Request, attempt: Uuid, validity: Validity) -> Self {
         Self {
-            store: hold.entry.store.clone(),
             session: hold.entry.session.clone(),
             name: request.name.clone(),
             attempt,
@@ -231,7 +229,6 @@ impl Lease for EtcdLease {
         self.check()?;
         let asked = Clock::Boot.now();
         self.session.hurry();
-        self.store.sessions.work.notify_one();
         let renewed =
             Clock::Boot.timeout(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
         let (renewed, stands) = tokio::join!(renewed, self.stands());

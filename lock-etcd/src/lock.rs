@@ -22,7 +22,7 @@ use crate::{
     error::STORE,
     operators,
     queue::{diagnose, watcher},
-    session::{renewal, store::Store},
+    session::{late, store::Store},
     wire::{
         client_error::is_full,
         connection::Connection,
@@ -73,7 +73,7 @@ impl EtcdLock {
             connection.reads_alone = server.crashes_at_reads();
             let store = Arc::new(Store::new(keys, connection, probe));
             let tasks = [
-                tokio::spawn(renewal::run(store.sessions.clone())),
+                tokio::spawn(late::run(store.sessions.clone())),
                 tokio::spawn(watcher::run(store.watcher.clone())),
                 tokio::spawn(stream::run(store.observers.clone())),
             ]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Error, Kind, LossReason, Result};
+use lock_core::{Attempt, Error, Kind, LossReason, Result, keep::errors::late};
 
 use uuid::Uuid;
 
@@ -167,6 +167,7 @@ impl OwnEntry {
             Ok(()) if self.session.loss() == Some(LossReason::Restored) => {
                 Error::PlaceLost { store: STORE, name: None, reason: LossReason::Restored }
             }
+            Ok(()) if self.session.stood_still() => late(STORE),
             Ok(()) => {
                 let silent = "the session in which the attempt waited could not be renewed in time";
                 Failure::new(FailureKind::LeaseGone, silent).into_error("acquire", false)

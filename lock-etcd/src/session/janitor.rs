@@ -150,7 +150,6 @@ impl Janitor<'_> {
             self.retire();
             // Its lease may be gone, too.
             session.hurry();
-            store.sessions.work.notify_one();
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! One etcd lease, and the locks and waiters that live by it.
 
 pub(crate) mod attempt;
-pub(crate) mod due;
 mod end;
 pub(crate) mod entries;
 pub(crate) mod epoch;
 pub(crate) mod janitor;
+pub(crate) mod late;
 pub(crate) mod leftover;
 pub(crate) mod pool;
-pub(crate) mod renewal;
+mod renewal;
 pub(crate) mod store;
 
 use std::{
@@ -59,6 +59,8 @@ pub(crate) struct Session {
     /// Whether etcd itself said that the lease, and so every key of it, is gone.
     gone: AtomicBool,
     confirmed: Notify,
+    /// Notified when a caller wants a keep-alive now.
+    hurried: Arc<Notify>,
     pub(crate) epoch: Epoch,
     pub(crate) entries: Entries,
     /// The leftovers to remove. The janitor also wakes when the last attempt of a retired session
@@ -89,11 +91,10 @@ struct State {
     renewed: Instant,
     /// When the keep-alive under way was sent.
     pinged: Option<Instant>,
+    /// Whether a keep-alive was sent since the last confirmed one.
+    asked: bool,
     /// Whether a caller wants a keep-alive now.
     hurry: bool,
-    /// etcd denied a keep-alive, and ended the stream of all sessions for it. The next ones of this
-    /// session go on streams of their own.
-    alone: bool,
     /// By attempt.
     grants: HashMap<Uuid, Grant>,
     /// Why it has ended, if it has.
@@ -118,14 +119,15 @@ impl Session {
             state: Mutex::new(State {
                 renewed: sent,
                 pinged: None,
+                asked: false,
                 hurry: false,
-                alone: false,
                 grants: HashMap::new(),
                 loss: None,
             }),
             ended: CancellationToken::new(),
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
+            hurried: Arc::default(),
             epoch: Epoch::default(),
             entries: Entries::default(),
             left: Leftovers::new(PAUSES[0], PAUSES[1]),

@@ -1,6 +1,9 @@
 //! The sessions of a client: one for each TTL in use.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use etcd_client::{Txn, TxnOp};
 use futures_util::future::join_all;
@@ -11,14 +14,14 @@ use lock_core::{
         pool::{Found, Maker, Pool, Pooled, other_ttl},
     },
 };
-use tokio::{sync::Notify, task::JoinHandle};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::whole_seconds,
     error::{Failure, FailureKind, STORE},
     layout::{floor::Record, keys::Keys},
-    session::{Session, end},
+    session::{Session, end, renewal},
     wire::{
         answer::{ranges, revision},
         connection::{BACKOFF, Connection},
@@ -44,8 +47,6 @@ pub(crate) struct Sessions {
     closed: CancellationToken,
     /// Ends when the lease that connecting needed is revoked.
     probe: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    /// Wakes the renewal task.
-    pub(crate) work: Notify,
     pub(super) connection: Arc<Connection>,
 }
 
@@ -66,7 +67,6 @@ impl Sessions {
             pool: Pool::new(STORE, MOST),
             closed: CancellationToken::new(),
             probe: tokio::sync::Mutex::new(Some(probe)),
-            work: Notify::new(),
             connection,
         }
     }
@@ -74,10 +74,6 @@ impl Sessions {
     /// All sessions.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         self.pool.all()
-    }
-
-    pub(crate) fn by_lease(&self, lease: i64) -> Option<Arc<Session>> {
-        self.all().into_iter().find(|session| session.lease == lease)
     }
 
     /// Fails once the client is closed.
@@ -89,10 +85,7 @@ impl Sessions {
     }
 
     /// Returns the session for a TTL, for a caller that asked at `asked`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] if etcd is out of reach for a TTL, or the caller has left.
+    /// Fails if etcd is out of reach for a TTL, or the caller has left.
     pub(crate) async fn get(
         self: &Arc<Self>,
         ttl: Duration,
@@ -176,7 +169,10 @@ impl Sessions {
         let session = made.as_ref().ok().cloned();
         let filed = maker.done(made);
         match session {
-            Some(_) if filed => self.work.notify_one(),
+            Some(session) if filed => {
+                let ended = session.ended.clone();
+                tokio::spawn(self.renew(Arc::downgrade(&session), ended));
+            }
             // It has another TTL, or the client is closed.
             Some(session) => self.end(&session, LossReason::Closed),
             None => {}
@@ -247,12 +243,18 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions whose deadline has passed.
-    pub(crate) fn expire(&self, now: Instant) {
-        for session in self.all() {
-            if now >= session.until() {
-                self.end(&session, LossReason::Expired);
-            }
+    /// Renews a session until it has ended.
+    async fn renew(self: Arc<Self>, session: Weak<Session>, ended: CancellationToken) {
+        let has_expired = tokio::select! {
+            biased;
+            () = ended.cancelled() => return,
+            () = renewal::expired(&session) => true,
+            () = renewal::renew(&self.connection, &session) => false,
+        };
+        match session.upgrade() {
+            Some(session) if has_expired => self.end(&session, LossReason::Expired),
+            Some(session) => self.gone(&session),
+            None => {}
         }
     }
 

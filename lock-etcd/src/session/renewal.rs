@@ -1,72 +1,169 @@
-//! The one keep-alive stream of a client, which renews all sessions.
+//! The renewal of a session: one loop, with a stream of keep-alives of its own.
+//!
+//! A keep-alive is sent a third of the TTL after the last confirmed one. Silence is a failure: etcd
+//! answers each keep-alive, and if it does not, the stream and the connection below it are given
+//! up. If etcd denies the keep-alives of one session, the others do not notice.
 
-use std::sync::Arc;
+use std::{
+    convert::Infallible,
+    pin::pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
-use etcd_client::{LeaseKeepAliveResponse, LeaseKeepAliveStream, LeaseKeeper};
-use lock_core::{Clock, Instant};
+use etcd_client::LeaseKeepAliveResponse;
+use lock_core::{Clock, Instant, deadline::safe_until};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
-    session::{Session, due::Next, pool::Sessions},
+    session::Session,
     wire::{
+        answer::Answer,
         connection::{BACKOFF, Connection, Word},
-        member::ANSWER_LIMIT,
+        member::{ANSWER_LIMIT, Member},
         reads,
-        requests::check_login,
         revisions::Mark,
     },
 };
 
-/// Renews all sessions until it is aborted.
-///
-/// A keep-alive is sent a third of the TTL after the last confirmed one. Silence is a failure: etcd
-/// answers each keep-alive, and if it does not, the stream and the connection below it are given
-/// up.
-pub(crate) async fn run(sessions: Arc<Sessions>) {
-    let connection = &sessions.connection;
+/// How many keep-alives are sent in a TTL.
+const RENEWALS_PER_TTL: u32 = 3;
+
+/// How often a denied keep-alive is sent again in a TTL.
+const RETRIES_PER_TTL: u32 = 12;
+
+/// How many keep-alives may stay unanswered, one after the other, in a TTL.
+const SILENCES_PER_TTL: u32 = 4;
+
+/// The next step of a renewal.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Next {
+    Ping,
+    /// The keep-alive under way was not answered in time.
+    Silent,
+    Wait(Instant),
+}
+
+/// Renews a session as long as it is there. Returns when etcd has said that the lease is gone.
+pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>) {
     let mut pause = BACKOFF;
-    loop {
-        let first = wait_for_first(&sessions).await;
+    while let Some(due) = until_due(session).await {
+        let (retry, limit) = (due.ttl / RETRIES_PER_TTL, due.answer_limit());
         let mut changes = connection.changes();
         changes.mark_unchanged();
-        let (generation, seen) = (connection.member().generation, connection.revisions.mark());
-        let failure = match open(&sessions, &first).await {
-            Ok((keeper, replies)) => {
-                pause = BACKOFF;
-                answered(&sessions, &first, true);
-                // While the stream lives, the session may become idle and make room for another.
-                drop(first);
-                connection.works(Word::Leader);
-                tokio::select! {
-                    failure = pump(&sessions, keeper, replies, seen) => failure,
-                    // On another member from now on.
-                    _ = changes.changed() => None,
+        let (member, seen) = (connection.member(), connection.revisions.mark());
+        let failed = tokio::select! {
+            failed = keep_alive(connection, session, due, &member, seen) => failed.err(),
+            // On another member from now on.
+            _ = changes.changed() => None,
+        };
+        if session.upgrade().is_none_or(|session| session.unpinged()) {
+            pause = BACKOFF;
+        }
+        match failed {
+            None => {}
+            Some(failure) if failure.kind == FailureKind::LeaseGone => return,
+            Some(failure) => {
+                connection.reach.renewal_failed(STORE, &failure);
+                let is_denied = failure.kind == FailureKind::Denied;
+                mend(connection, limit, member.generation, failure).await;
+                match is_denied {
+                    true => Clock::Boot.sleep(retry).await,
+                    false => pause.wait().await,
                 }
             }
-            Err(failure) if failure.kind == FailureKind::LeaseGone => {
-                answered(&sessions, &first, false);
-                None
+        }
+    }
+}
+
+/// Sends keep-alives on one stream, until something fails. `seen`: what the client had seen before.
+async fn keep_alive(
+    connection: &Arc<Connection>,
+    renewed: &Weak<Session>,
+    mut session: Arc<Session>,
+    member: &Member,
+    seen: Mark,
+) -> Result<Infallible, Failure> {
+    let mut leases = member.client.lease_client();
+    session.pinged(Clock::Boot.now());
+    // The first keep-alive opens the stream.
+    let opened = answered(connection, &session, leases.keep_alive(session.lease));
+    let (mut keeper, mut replies) = opened.await?;
+    connection.works(Word::Leader);
+    loop {
+        if let Some(locks) = session.confirm() {
+            connection.reach.renewed(STORE, locks);
+        }
+        drop(session);
+        session = tokio::select! {
+            due = until_due(renewed) => due.ok_or_else(|| gone("the session has ended"))?,
+            reply = replies.message() => {
+                taken(reply.map_err(Failure::of_stream)?)?;
+                return Err(Failure::senseless("an answer to no keep-alive"));
             }
-            // On another member from now on.
-            Err(_) if connection.member().generation != generation => None,
-            Err(failure) => Some(failure),
         };
-        // A refused login concerns all sessions. Another login may be there at any time.
-        let is_one =
-            |failure: &&Failure| failure.kind == FailureKind::Denied && !failure.is_login_refused();
-        let denied = failure.as_ref().filter(is_one);
-        if let Some(denied) = denied.and_then(|_| denied_one(&sessions.all())) {
-            denied.set_alone(true);
-            tokio::spawn(renew_alone(sessions.clone(), denied));
+        session.pinged(Clock::Boot.now());
+        keeper.keep_alive().await?;
+        let reply = taken(answered(connection, &session, replies.message()).await?)?;
+        reads::doubt(connection, seen, reply.header());
+        connection.lives();
+    }
+}
+
+/// Waits until a keep-alive is due. Returns `None` if the session is gone: as long as no attempt
+/// lives by it, it may make room for another, so it is not held meanwhile.
+async fn until_due(session: &Weak<Session>) -> Option<Arc<Session>> {
+    loop {
+        let session = session.upgrade()?;
+        let Next::Wait(due) = session.next(Clock::Boot.now(), Instant::default()) else {
+            return Some(session);
+        };
+        let hurried = session.hurried.clone();
+        drop(session);
+        tokio::select! {
+            () = Clock::Boot.sleep_until(due) => {}
+            () = hurried.notified() => {}
         }
-        for session in sessions.all() {
-            session.unpinged();
+    }
+}
+
+/// Waits until the deadline of a session has passed, or it is gone.
+pub(super) async fn expired(session: &Weak<Session>) {
+    while let Some(until) = session.upgrade().map(|session| session.until()) {
+        if Clock::Boot.now() >= until {
+            return;
         }
-        if let Some(failure) = failure {
-            connection.reach.renewal_failed(STORE, &failure);
-            mend(&sessions, generation, failure).await;
-            sessions.expire(Clock::Boot.now());
-            pause.wait().await;
+        Clock::Boot.sleep_until(until).await;
+    }
+}
+
+fn gone(why: &'static str) -> Failure {
+    Failure::new(FailureKind::LeaseGone, why)
+}
+
+fn taken(reply: Option<LeaseKeepAliveResponse>) -> Result<LeaseKeepAliveResponse, Failure> {
+    match reply {
+        Some(reply) if reply.ttl() > 0 => Ok(reply),
+        Some(_) => Err(gone("the lease is gone")),
+        None => Err(Failure::new(FailureKind::Broken, "the keep-alives ended")),
+    }
+}
+
+/// Waits for the answer to the keep-alive under way, as long as it may take.
+async fn answered<T>(
+    connection: &Connection,
+    session: &Session,
+    answer: impl Future<Output = Answer<T>>,
+) -> Result<T, Failure> {
+    let mut answer = pin!(answer);
+    loop {
+        let Next::Wait(limit) = session.next(Clock::Boot.now(), connection.heard()) else {
+            return Err(Failure::silent(session.answer_limit()));
+        };
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer.map_err(Failure::of_stream),
+            () = Clock::Boot.sleep_until(limit) => {}
         }
     }
 }
@@ -74,234 +171,159 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
 /// Switches to another member or connection, and waits for it no longer than for an answer: a
 /// member that is silent at the login must not use up a TTL in which the current one may answer
 /// again.
-async fn mend(sessions: &Sessions, generation: u64, failure: Failure) {
-    let limit = sessions.all().iter().map(|session| session.answer_limit()).min();
-    let connection = sessions.connection.clone();
+async fn mend(connection: &Arc<Connection>, limit: Duration, generation: u64, failure: Failure) {
+    let connection = connection.clone();
     let mending = tokio::spawn(async move { connection.failed(generation, &failure).await });
     // Beyond the limit it continues in the background.
-    drop(Clock::Boot.timeout(limit.unwrap_or(ANSWER_LIMIT), mending).await);
+    drop(Clock::Boot.timeout(limit, mending).await);
 }
 
-/// Returns the session whose keep-alive etcd denied. etcd handles keep-alives in order, and ends
-/// the stream at the first one that it denies.
-fn denied_one(sessions: &[Arc<Session>]) -> Option<Arc<Session>> {
-    let under_way = sessions.iter().filter_map(|session| Some((session.under_way()?, session)));
-    under_way.min_by_key(|(pinged, _)| *pinged).map(|(_, session)| session.clone())
-}
+impl Session {
+    /// Returns what to do now. A late keep-alive does not count as silence at once while the leader
+    /// still answers other requests, the last one at `heard`: the leader confirms a keep-alive only
+    /// after all that was committed before. The last third of the TTL is left for another member.
+    fn next(&self, now: Instant, heard: Instant) -> Next {
+        let state = self.state();
+        if let Some(pinged) = state.pinged {
+            let latest = (state.renewed + self.ttl * 2 / 3).max(pinged + self.answer_limit());
+            let limit = (pinged.max(heard) + self.answer_limit()).min(latest);
+            return if now >= limit { Next::Silent } else { Next::Wait(limit) };
+        }
+        let due = state.renewed + self.ttl / RENEWALS_PER_TTL;
+        if state.hurry || now >= due { Next::Ping } else { Next::Wait(due) }
+    }
 
-/// Renews a session on streams of its own, until one keep-alive is confirmed or the session has
-/// ended.
-async fn renew_alone(sessions: Arc<Sessions>, session: Arc<Session>) {
-    while !session.ended.is_cancelled() {
-        let (sent, member) = (Clock::Boot.now(), sessions.connection.member());
-        let mut leases = member.client.lease_client();
-        let renewed = Clock::Boot.timeout(session.answer_limit(), leases.keep_alive(session.lease));
-        match renewed.await.map(|renewed| renewed.map_err(Failure::from)) {
-            Some(Ok(_)) => {
-                confirmed(&sessions, session.confirm_alone(sent));
-                return sessions.work.notify_one();
+    /// How long a keep-alive may stay unanswered: several tries fit into the rest of the TTL.
+    fn answer_limit(&self) -> Duration {
+        (self.ttl / SILENCES_PER_TTL).min(ANSWER_LIMIT)
+    }
+
+    /// Notes that a keep-alive is being sent.
+    pub(crate) fn pinged(&self, at: Instant) {
+        let mut state = self.state();
+        (state.pinged, state.asked) = (Some(at), true);
+        state.hurry = false;
+    }
+
+    /// Notes that the stream is gone: the keep-alive under way gets no answer any more. Returns
+    /// whether there was none.
+    fn unpinged(&self) -> bool {
+        let mut state = self.state();
+        state.pinged = None;
+        !state.asked
+    }
+
+    /// Confirms the keep-alive under way. Returns for how many locks, or `None` if it came too late.
+    pub(crate) fn confirm(&self) -> Option<usize> {
+        let mut state = self.state();
+        let Some(sent) = state.pinged.take() else { return Some(0) };
+        state.asked = false;
+        if Clock::Boot.now() >= safe_until(state.renewed, self.ttl) {
+            // Holders know of the loss: a late confirmation must not revive what they gave up.
+            return None;
+        }
+        state.renewed = state.renewed.max(sent);
+        let until = safe_until(state.renewed, self.ttl);
+        let mut locks = 0;
+        for hold in state.grants.values().filter(|hold| !hold.validity.has_ended()) {
+            hold.validity.extend(until.min(hold.cap));
+            locks += 1;
+        }
+        drop(state);
+        self.confirmed.notify_waiters();
+        Some(locks)
+    }
+
+    /// Whether each keep-alive that was sent was answered: if it was not renewed in time, the process
+    /// stood still.
+    pub(crate) fn stood_still(&self) -> bool {
+        !self.state().asked
+    }
+
+    /// Asks for a keep-alive that is sent from now on.
+    pub(crate) fn hurry(&self) {
+        self.state().hurry = true;
+        self.hurried.notify_one();
+    }
+
+    /// Waits until a keep-alive that was sent at `since` or later is confirmed. Returns when it was
+    /// sent, or `None` if the session ended.
+    pub(crate) async fn renewed_since(&self, since: Instant) -> Option<Instant> {
+        loop {
+            let confirmed = self.confirmed.notified();
+            tokio::pin!(confirmed);
+            // Registered before the check, so that a confirmation in between is not missed.
+            confirmed.as_mut().enable();
+            let renewed = self.state().renewed;
+            if renewed >= since {
+                return Some(renewed);
             }
-            Some(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
-                return sessions.gone(&session);
+            tokio::select! {
+                () = confirmed => {}
+                () = self.ended.cancelled() => return None,
             }
-            Some(Err(failure)) if failure.is_login_refused() => {
-                drop(sessions.connection.failed(member.generation, &failure).await);
-            }
-            // The common stream finds out about the connection.
-            _ => {}
         }
-        tokio::select! {
-            () = Clock::Boot.sleep(session.ttl / 12) => {}
-            () = session.ended.cancelled() => {}
-        }
-    }
-}
-
-/// Waits until a keep-alive is due. Returns the due session with the least time left.
-async fn wait_for_first(sessions: &Sessions) -> Arc<Session> {
-    loop {
-        let now = Clock::Boot.now();
-        sessions.expire(now);
-        let (first, wake) = due_first(&sessions.all(), now, sessions.connection.heard());
-        if let Some(first) = first {
-            return first;
-        }
-        wait(sessions, wake).await;
-    }
-}
-
-/// Returns the due session with the least time left, and when the next other one is due.
-fn due_first(
-    sessions: &[Arc<Session>],
-    now: Instant,
-    heard: Instant,
-) -> (Option<Arc<Session>>, Instant) {
-    let (mut due, mut wake) = (Vec::new(), Instant::NEVER);
-    for session in sessions {
-        match session.next(now, heard) {
-            Next::Ping | Next::Silent => due.push(session),
-            Next::Wait(at) => wake = wake.min(at),
-        }
-    }
-    (due.into_iter().min_by_key(|session| session.until()).cloned(), wake)
-}
-
-async fn wait(sessions: &Sessions, until: Instant) {
-    tokio::select! {
-        () = Clock::Boot.sleep_until(until) => {}
-        () = sessions.work.notified() => {}
-        () = sessions.connection.late.notified() => match sessions.all().first() {
-            Some(session) => session.hurry(),
-            None => drop(tokio::spawn(ask(sessions.connection.clone()))),
-        }
-    }
-}
-
-/// Asks the member whether it lives, for a client that has nothing to renew.
-async fn ask(connection: Arc<Connection>) {
-    let member = connection.member();
-    let answer = Clock::Boot.timeout(connection.limits.request / 2, check_login(&member)).await;
-    if matches!(answer, Some(Ok(()))) && connection.member().generation == member.generation {
-        connection.lives();
-    }
-}
-
-/// Opens the stream. Its first keep-alive is answered when this returns. Gives up when another
-/// session cannot wait for it, or when another connection is in use: answers there say nothing
-/// about this one.
-async fn open(
-    sessions: &Sessions,
-    session: &Session,
-) -> Result<(LeaseKeeper, LeaseKeepAliveStream), Failure> {
-    let connection = &sessions.connection;
-    let (mut changes, member) = (connection.changes(), connection.member());
-    let mut leases = member.client.lease_client();
-    let began = Clock::Boot.now();
-    session.pinged(began);
-    let mut opening = std::pin::pin!(leases.keep_alive(session.lease));
-    loop {
-        let now = Clock::Boot.now();
-        sessions.expire(now);
-        let wake = match session.next(now, connection.heard()) {
-            Next::Wait(at) if !session.ended.is_cancelled() => at,
-            _ => return Err(Failure::silent(session.answer_limit())),
-        };
-        let others = sessions.all().into_iter().filter(|other| other.lease != session.lease);
-        let others = others.map(|other| (other.patience(began), other.answer_limit())).min();
-        let (patience, limit) = others.unwrap_or((Instant::NEVER, ANSWER_LIMIT));
-        if now >= patience {
-            return Err(Failure::silent(limit));
-        }
-        if *changes.borrow_and_update() > member.generation {
-            return Err(Failure::new(FailureKind::Refused, "another connection is in use"));
-        }
-        tokio::select! {
-            opened = &mut opening => return opened.map_err(Failure::of_stream),
-            _ = changes.changed() => {}
-            () = Clock::Boot.sleep_until(wake.min(patience)) => {}
-        }
-    }
-}
-
-/// Sends due keep-alives and takes the answers until something fails. `None` is no failure. Before
-/// the stream was opened, the client had seen `mark`.
-async fn pump(
-    sessions: &Sessions,
-    keeper: LeaseKeeper,
-    mut replies: LeaseKeepAliveStream,
-    mark: Mark,
-) -> Option<Failure> {
-    loop {
-        let wake = match ping_due(sessions, &keeper).await {
-            Ok(wake) => wake,
-            Err(failure) => return Some(failure),
-        };
-        tokio::select! {
-            reply = replies.message() => match reply {
-                Ok(Some(reply)) => {
-                    reads::doubt(&sessions.connection, mark, reply.header());
-                    take(sessions, &reply);
-                }
-                Ok(None) => return Some(Failure::new(FailureKind::Broken, "the keep-alives ended")),
-                Err(error) => return Some(Failure::of_stream(error)),
-            },
-            () = wait(sessions, wake) => {}
-        }
-    }
-}
-
-/// Sends the keep-alives that are due. Returns when to come again.
-async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Instant, Failure> {
-    let now = Clock::Boot.now();
-    sessions.expire(now);
-    let mut wake = Instant::NEVER;
-    for session in sessions.all() {
-        match session.next(now, sessions.connection.heard()) {
-            Next::Ping => {
-                session.pinged(Clock::Boot.now());
-                let sender = keeper.sender.clone();
-                LeaseKeeper { id: session.lease, sender }.keep_alive().await?;
-                wake = wake.min(now + session.answer_limit());
-            }
-            Next::Silent => return Err(Failure::silent(session.answer_limit())),
-            Next::Wait(at) => wake = wake.min(at),
-        }
-    }
-    Ok(wake)
-}
-
-fn take(sessions: &Sessions, reply: &LeaseKeepAliveResponse) {
-    sessions.connection.lives();
-    if let Some(session) = sessions.by_lease(reply.id()) {
-        answered(sessions, &session, reply.ttl() > 0);
-    }
-}
-
-fn answered(sessions: &Sessions, session: &Arc<Session>, alive: bool) {
-    if !alive {
-        return sessions.gone(session);
-    }
-    confirmed(sessions, session.confirm());
-}
-
-fn confirmed(sessions: &Sessions, locks: Option<usize>) {
-    match locks {
-        Some(locks) => sessions.connection.reach.renewed(STORE, locks),
-        None => sessions.expire(Clock::Boot.now()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use lock_core::LockName;
+    use uuid::Uuid;
 
     use super::*;
 
-    fn session(lease: i64, seconds: u64, age: u64) -> Arc<Session> {
-        let sent = Clock::Boot.now() - Duration::from_secs(age);
-        Arc::new(Session::new(lease, Duration::from_secs(seconds), sent))
+    const TTL: Duration = Duration::from_secs(9);
+
+    fn name() -> LockName {
+        LockName::new("job").unwrap()
     }
 
     #[test]
-    fn the_due_session_with_the_least_time_left_goes_first() {
+    fn a_keep_alive_counts_from_when_it_was_sent() {
         let now = Clock::Boot.now();
-        let sessions = [session(1, 60, 30), session(2, 9, 6), session(3, 9, 1)];
-        let (first, wake) = due_first(&sessions, now, now);
-        assert_eq!(first.map(|session| session.lease), Some(2));
-        assert!(wake < now + Duration::from_secs(3));
+        let session = Session::new(1, TTL, now - Duration::from_secs(4));
+        assert_eq!(session.next(now, now), Next::Ping);
+        let validity = session.hold(&name(), Uuid::new_v4(), Instant::NEVER).unwrap();
+        let sent = now - Duration::from_secs(1);
+        session.pinged(sent);
+        assert_eq!(session.next(now, sent - TTL), Next::Wait(sent + session.answer_limit()));
+        assert_eq!(session.next(now + TTL, now), Next::Silent);
+        assert!(session.confirm().is_some());
+        assert_eq!(validity.until(), safe_until(sent, TTL));
+        assert_eq!(session.next(now, now), Next::Wait(sent + TTL / 3));
     }
 
     #[test]
-    fn a_session_whose_keep_alive_is_denied_does_not_keep_the_others_from_theirs() {
+    fn a_keep_alive_is_given_up_after_two_thirds_of_the_ttl_whatever_else_is_answered() {
         let now = Clock::Boot.now();
-        let sessions = [session(1, 9, 6), session(2, 9, 5)];
-        sessions[0].pinged(now);
-        sessions[1].pinged(now + Duration::from_nanos(1));
-        let denied = denied_one(&sessions).unwrap();
-        assert_eq!(denied.lease, 1);
-        denied.set_alone(true);
-        sessions.iter().for_each(|session| session.unpinged());
-        let (first, _) = due_first(&sessions, now, now);
-        assert_eq!(first.map(|session| session.lease), Some(2));
+        let session = Session::new(1, TTL, now);
+        let sent = now + TTL / 3;
+        session.pinged(sent);
+        let (late, silent) = (now + TTL * 2 / 3, sent + session.answer_limit());
+        assert_eq!(session.next(silent, sent), Next::Silent);
+        assert_eq!(session.next(silent, silent), Next::Wait(late));
+        assert_eq!(session.next(late, late), Next::Silent);
+    }
+
+    #[test]
+    fn a_late_confirmation_revives_nothing() {
+        let session = Session::new(1, TTL, Clock::Boot.now() - TTL);
+        assert!(session.hold(&name(), Uuid::new_v4(), Instant::NEVER).is_none());
+        session.pinged(Clock::Boot.now());
+        assert_eq!(session.confirm(), None);
+        assert!(!session.is_live());
+    }
+
+    #[test]
+    fn a_process_stood_still_if_all_keep_alives_were_answered() {
+        let session = Session::new(1, TTL, Clock::Boot.now());
+        assert!(session.stood_still());
+        session.pinged(Clock::Boot.now());
+        assert!(!session.stood_still());
+        assert!(!session.unpinged() && !session.stood_still());
+        session.pinged(Clock::Boot.now());
+        session.confirm();
+        assert!(session.unpinged() && session.stood_still());
     }
 }
