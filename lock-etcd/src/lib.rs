@@ -74,8 +74,8 @@
 //! - If the store goes back to an earlier state, all sessions of the client end as soon as it hears
 //!   of it: holders lose their locks for [`LossReason::Restored`](lock_core::LossReason::Restored),
 //!   waiters end with `PlaceLost`, observers read anew.
-//! - An observer receives every change in order, also late. After an outage, or when changes that
-//!   it has not taken were compacted or exceed 4 MB, it receives the current leader instead.
+//! - An observer receives the present leader, and then the newest value: never an older one after a
+//!   newer one, and perhaps not those in between.
 //! - Closing tries for 3 s. Nothing is left under way 2 s later, also in an outage.
 //!
 //! # Options

@@ -131,7 +131,7 @@ async fn a_shared_lock_does_not_lead_and_a_foreign_entry_does() {
 }
 
 #[tokio::test]
-async fn an_observer_that_does_not_look_misses_nothing_and_delays_no_leader() {
+async fn an_observer_that_does_not_look_delays_no_leader_and_gets_the_newest_value() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let mut observer = observer(&locks, "job").await;
@@ -139,12 +139,14 @@ async fn an_observer_that_does_not_look_misses_nothing_and_delays_no_leader() {
     for n in 1..500 {
         leading.proclaim(n.to_string()).await.unwrap();
     }
-    until_nothing_is_watched_but(&etcd, 1).await;
-    leading.resign().await.unwrap();
     assert_eq!(value(&mut observer).await, "");
-    for n in 0..500 {
-        assert_eq!(value(&mut observer).await, n.to_string());
+    let mut last = None;
+    while last != Some(499) {
+        let newer = value(&mut observer).await.parse::<u32>().unwrap();
+        assert!(last < Some(newer), "{newer} after {last:?}");
+        last = Some(newer);
     }
+    leading.resign().await.unwrap();
     assert_eq!(value(&mut observer).await, "");
     drop(observer);
     until_nothing_is_watched_but(&etcd, 0).await;
@@ -192,7 +194,6 @@ async fn an_observer_leaves_a_silent_connection() {
     assert_eq!(value(&mut observer).await, "now");
 }
 
-/// The news that it has not taken are compacted: it receives the current leader.
 #[tokio::test]
 async fn an_observer_that_looks_after_a_compaction_gets_the_latest_value() {
     let etcd = etcd().await;
@@ -202,7 +203,6 @@ async fn an_observer_that_looks_after_a_compaction_gets_the_latest_value() {
     for n in 1..200 {
         leading.proclaim(n.to_string()).await.unwrap();
     }
-    until_nothing_is_watched_but(&etcd, 1).await;
     etcd.compact().await.unwrap();
     let mut last = String::new();
     while last != "199" {
@@ -271,7 +271,7 @@ async fn a_campaign_a_proclamation_and_a_new_leader_cost_few_requests() {
         let now = etcd.counters().await.unwrap();
         proclaim.push((requests(&now, &before), events(&now, &before)));
     }
-    let cost = (vec![("Txn".to_owned(), 1)], 10);
+    let cost = (vec![("Range".to_owned(), 10), ("Txn".to_owned(), 1)], 10);
     assert!(proclaim.contains(&cost), "{proclaim:?}");
     let mut change = Vec::new();
     for n in 0..10 {
@@ -286,7 +286,7 @@ async fn a_campaign_a_proclamation_and_a_new_leader_cost_few_requests() {
         let now = etcd.counters().await.unwrap();
         change.push((requests(&now, &before), events(&now, &before)));
     }
-    let cost = vec![("Range".to_owned(), 10), ("Txn".to_owned(), 1)];
+    let cost = vec![("Range".to_owned(), 20), ("Txn".to_owned(), 1)];
     let least = change.iter().filter(|(spent, _)| *spent == cost).map(|(_, events)| events).min();
     assert!(least.is_some_and(|events| *events <= 11), "{change:?}");
 }

@@ -1,6 +1,5 @@
 //! The leader of an election, its value, and its observers.
 
-mod leader;
 pub(crate) mod observe;
 pub(crate) mod observers;
 pub(crate) mod publish;

@@ -1,31 +1,48 @@
-//! The watches of all observers of a client, on one stream.
+//! The watches of all observers of a client, on one stream, and what the observers of a name share.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
 
-use etcd_client::{Event, WatchResponse};
-use tokio::sync::mpsc;
+use etcd_client::WatchResponse;
+use lock_core::{Instant, Leader};
+use tokio::sync::{Mutex, mpsc};
 
 use crate::{
-    error::{Failure, FailureKind},
+    error::Failure,
     wire::{
         stream::{Side, Stream},
         watches::Watches,
     },
 };
 
-/// How many messages may wait for an observer that is asking etcd for something. An observer that
-/// falls behind watches again from its revision.
-const UNREAD: usize = 64;
-
-/// The news of a watch for its observer.
+/// What a watch tells its observer. The observer then reads the queue.
 #[derive(Debug)]
-pub(crate) enum News {
-    Changes(Vec<Event>),
-    /// The watch cannot continue from its revision: read the queue.
-    Gone,
+pub(crate) enum Hint {
+    /// Something in the queue has changed.
+    Changed,
     /// etcd refused the watch on this generation of the connection: the login has expired, or may
     /// not read the queue.
     Refused(u64),
+}
+
+/// The last read of a name.
+#[derive(Debug, Default)]
+pub(crate) struct Last {
+    pub(crate) sent: Instant,
+    pub(crate) seen: Seen,
+    /// The create revision and the note of the last candidate that led.
+    pub(crate) note: (i64, Vec<u8>),
+    /// The token floor of the last leader.
+    pub(crate) floor: u64,
+}
+
+/// The result of a read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) revision: i64,
+    pub(crate) leader: Option<Leader>,
 }
 
 /// The watches of all observers.
@@ -34,15 +51,16 @@ pub(crate) type Observers = Stream<All>;
 #[derive(Debug, Default)]
 pub(crate) struct All {
     watches: Watches,
-    tell: HashMap<i64, mpsc::Sender<News>>,
+    tell: HashMap<i64, mpsc::Sender<Hint>>,
+    names: HashMap<Arc<str>, Weak<Mutex<Last>>>,
 }
 
 /// A watch of one observer. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watching {
     id: i64,
-    /// Ends if the watch was broken off: the observer must watch again from its revision.
-    pub(crate) news: mpsc::Receiver<News>,
+    /// Ends if the watch was broken off: the observer must read, and watch again.
+    pub(crate) hints: mpsc::Receiver<Hint>,
     observers: Arc<Observers>,
 }
 
@@ -56,12 +74,13 @@ impl Drop for Watching {
 
 /// Watches all keys of a queue from a revision on.
 pub(crate) fn watch(observers: &Arc<Observers>, queue: &Arc<str>, start: i64) -> Watching {
-    let (tell, news) = mpsc::channel(UNREAD);
+    // One hint is enough until the observer reads.
+    let (tell, hints) = mpsc::channel(1);
     let mut all = observers.side();
     let id = all.watches.open(queue, start);
     all.tell.insert(id, tell);
     drop(all);
-    Watching { id, news, observers: observers.clone() }
+    Watching { id, hints, observers: observers.clone() }
 }
 
 impl Side for All {
@@ -70,55 +89,47 @@ impl Side for All {
     }
 
     fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
-        if message.canceled() {
-            return self.cancelled(id, message);
+        if !message.canceled() {
+            if !message.events().is_empty()
+                && let Some(tell) = self.tell.get(&id)
+            {
+                // The observer has a hint if there is no room.
+                _ = tell.try_send(Hint::Changed);
+            }
+            return Ok(());
         }
-        let changes = || News::Changes(message.events().to_vec());
-        if !message.events().is_empty()
-            && self.tell.get(&id).is_some_and(|tell| tell.try_send(changes()).is_err())
+        self.watches.ended(id);
+        if let Some(tell) = self.tell.remove(&id)
+            && message.created()
         {
-            // It has too much to read: it sees the end of its news, and begins again when it has
-            // read them.
-            self.tell.remove(&id);
+            // If there is no room, the next watch is refused, too.
+            _ = tell.try_send(Hint::Refused(self.watches.generation));
         }
         Ok(())
     }
 
-    fn lost(&mut self, too_large: bool) {
+    fn lost(&mut self) {
         self.watches.clear();
-        if too_large {
-            // It is the history of one of them: each reads its queue instead.
-            self.begin_anew();
-        }
         self.tell.clear();
     }
 }
 
 impl All {
-    /// Has all observers read their queues anew: they cannot watch from the revisions that they know.
+    /// Has all observers read and watch anew: the store has gone back to an earlier state.
     pub(crate) fn begin_anew(&mut self) {
-        for (_, tell) in self.tell.drain() {
-            // One with too much to read finds out when it looks.
-            _ = tell.try_send(News::Gone);
+        for (id, _) in self.tell.drain() {
+            self.watches.close(id);
         }
     }
 
-    fn cancelled(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
-        self.watches.ended(id);
-        // It began, or fell behind, at a revision that is compacted.
-        let compacted = message.compact_revision() != 0;
-        let refused = message.created() && !compacted;
-        let news = match refused {
-            true => News::Refused(self.watches.generation),
-            false => News::Gone,
-        };
-        // An observer that has left needs no message. One with too much to read begins again by
-        // itself.
-        _ = self.tell.remove(&id).map(|tell| tell.try_send(news));
-        if compacted || refused {
-            return Ok(());
-        }
-        let reason = message.cancel_reason();
-        Err(Failure::new(FailureKind::Broken, format!("a watch was cancelled: {reason}")))
+    /// Returns what the observers of a name share.
+    pub(crate) fn name(&mut self, queue: &Arc<str>) -> Arc<Mutex<Last>> {
+        self.names.retain(|_, last| last.strong_count() > 0);
+        let last = self.names.get(queue).and_then(Weak::upgrade);
+        last.unwrap_or_else(|| {
+            let last = Arc::default();
+            self.names.insert(queue.clone(), Arc::downgrade(&last));
+            last
+        })
     }
 }

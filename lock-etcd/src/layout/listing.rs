@@ -23,6 +23,8 @@ pub(crate) struct Standing {
     pub(crate) role: Role,
     /// The etcd lease by which it lives; 0 if none.
     pub(crate) lease: i64,
+    /// The value for observers. Empty if only keys were read, and if the value is the note.
+    pub(crate) value: Vec<u8>,
     /// Empty if only keys were read, for a foreign client, and for a candidate until [`add_notes`].
     pub(crate) note: Vec<u8>,
     /// Whether the note was written after the entry: the lock was passed on since.
@@ -37,8 +39,11 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
         if let Some(kind) = role.kind() {
             let passed_on = is_passed_on(&role, &kv);
             let entry = QueueEntry { revision: kv.create_revision, key: kv.key, kind };
-            let note = if let Role::Ours(_) = role { kv.value } else { Vec::new() };
-            entries.push(Standing { entry, role, lease: kv.lease, note, passed_on });
+            let (value, note) = match role {
+                Role::Ours(_) => (Vec::new(), kv.value),
+                _ => (kv.value, Vec::new()),
+            };
+            entries.push(Standing { entry, role, lease: kv.lease, value, note, passed_on });
         } else if role == Role::Mark
             && let Some(Standing { entry, .. }) = entries.last_mut()
             // An older mark belongs to an entry that had this key before.

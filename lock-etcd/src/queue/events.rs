@@ -54,7 +54,7 @@ impl Side for Names {
 
     /// The watches begin anew from "now", and lists find what happened meanwhile: replaying the
     /// history since then would make etcd read all of it.
-    fn lost(&mut self, _: bool) {
+    fn lost(&mut self) {
         self.watches.clear();
         let queues: Vec<_> = self.watched.keys().cloned().collect();
         for queue in queues {

@@ -59,9 +59,8 @@ pub(crate) trait Side: Send {
     /// Same as [`message`](Self::message).
     fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure>;
 
-    /// Handles the loss of the stream and of all its watches. `too_large`: a message was larger than
-    /// the client takes, and would be again.
-    fn lost(&mut self, too_large: bool);
+    /// Handles the loss of the stream and of all its watches.
+    fn lost(&mut self);
 }
 
 /// A side, and its stream.
@@ -110,7 +109,7 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
             }
             Err(failure) => Some(failure),
         };
-        stream.side().lost(failure.as_ref().is_some_and(Failure::is_answer_too_large));
+        stream.side().lost();
         if Clock::Boot.now().since(began) > LASTED {
             pause = BACKOFF;
         }
