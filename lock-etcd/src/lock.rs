@@ -152,7 +152,7 @@ async fn first_round(
 fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
     guarantees.kinds = LockKind::ALL;
-    guarantees.survives.restart = true;
+    guarantees.survives.restart = server.survives_restart();
     guarantees.survives.failover = server.survives_failover();
     guarantees.overlaps = server.overlaps();
     guarantees.fairness = Fairness::Fifo;

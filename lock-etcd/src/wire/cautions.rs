@@ -9,7 +9,15 @@ struct Fault {
     corrected: (u32, u32),
     /// Whether only a cluster of one has it.
     alone: bool,
+    /// Whether a held lock may be gone after a crash, or have two holders.
+    loses: bool,
     what: &'static str,
+}
+
+impl Fault {
+    fn concerns(&self, version: Version, alone: bool) -> bool {
+        version.is_before(self.corrected.0, self.corrected.1) && (!self.alone || alone)
+    }
 }
 
 const NEVER: u32 = u32::MAX;
@@ -18,48 +26,56 @@ const FAULTS: [Fault; 8] = [
     Fault {
         corrected: (0, 3),
         alone: false,
+        loses: true,
         what: "members may differ in their data after a crash, and a lock may then have two \
                holders (etcd issue 13766)",
     },
     Fault {
         corrected: (0, 6),
         alone: false,
+        loses: false,
         what: "members may differ in their revision after a crash while one defragments, and \
                fencing tokens with it (etcd pull request 14733)",
     },
     Fault {
         corrected: (8, 0),
         alone: false,
+        loses: true,
         what: "members may differ in their data after a restart if logins are used (etcd pull \
                request 11652)",
     },
     Fault {
         corrected: (22, 6),
         alone: false,
+        loses: true,
         what: "members may differ in their data if logins are used and one catches up by a \
                snapshot (etcd pull request 14648)",
     },
     Fault {
         corrected: (21, 5),
         alone: true,
+        loses: true,
         what: "a single member may lose what it has confirmed when it crashes, and locks with it \
                (etcd issue 14370)",
     },
     Fault {
         corrected: (31, 13),
         alone: false,
+        loses: false,
         what: "a leader that stalled may revoke living leases, and confirm keep-alives of dead \
                ones, after it stepped down (etcd issue 15247)",
     },
     Fault {
         corrected: (32, 14),
         alone: false,
+        loses: false,
         what: "the revision may go back after a crash during a compaction, and fencing tokens with \
                it (etcd issue 17780)",
     },
     Fault {
         corrected: (NEVER, 0),
         alone: false,
+        loses: false,
         what: "leases follow the wall clock of the leader, so a clock that is set forward ends \
                them early, and one that is set back keeps the locks of the dead",
     },
@@ -69,13 +85,19 @@ const FAULTS: [Fault; 8] = [
 /// unknown is not reported.
 pub(crate) fn of(version: Option<Version>, voters: Option<usize>) -> Vec<String> {
     let faults = version.into_iter().flat_map(|version| {
-        let concerns = move |fault: &&Fault| {
-            version.is_before(fault.corrected.0, fault.corrected.1)
-                && (!fault.alone || voters == Some(1))
-        };
+        let concerns = move |fault: &&Fault| fault.concerns(version, voters == Some(1));
         FAULTS.iter().filter(concerns).map(move |fault| sentence(version, fault))
     });
     faults.chain(voters.and_then(too_few)).collect()
+}
+
+/// Whether a held lock may be gone after a crash, or have two holders, for a fault of this version.
+/// If the version is unknown, it may.
+pub(crate) fn may_lose(version: Option<Version>, voters: Option<usize>) -> bool {
+    let alone = voters.is_none_or(|voters| voters == 1);
+    version.is_none_or(|version| {
+        FAULTS.iter().any(|fault| fault.loses && fault.concerns(version, alone))
+    })
 }
 
 /// The size at which etcd refuses every write, if it is not told and not set.
@@ -161,6 +183,13 @@ mod tests {
         assert!(loses("3.4.20") && loses("3.5.4") && !loses("3.4.21") && !loses("3.5.5"));
         assert!(cautions("3.6.0", 1)[0].contains("a single member"));
         assert!(cautions("3.6.0", 2)[0].contains("two voting members"));
+    }
+
+    #[test]
+    fn a_version_that_may_lose_a_lock_is_known() {
+        let loses = |version, voters| may_lose(Version::parse(version), Some(voters));
+        assert!(loses("3.5.2", 3) && loses("3.4.21", 3) && loses("3.5.4", 1) && loses("none", 3));
+        assert!(!loses("3.4.23", 1) && !loses("3.5.6", 3) && !loses("3.6.0", 1));
     }
 
     #[test]

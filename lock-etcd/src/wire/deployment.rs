@@ -29,9 +29,14 @@ pub(crate) async fn ask(member: &Member) -> Server {
 }
 
 impl Server {
-    /// Whether the loss of any one member leaves a majority.
+    /// Whether a held lock survives the restart of a member.
+    pub(crate) fn survives_restart(&self) -> bool {
+        !cautions::may_lose(self.version, self.voters)
+    }
+
+    /// Whether it survives the loss of any one member, which leaves a majority.
     pub(crate) fn survives_failover(&self) -> bool {
-        self.voters.is_some_and(|voters| voters >= 3)
+        self.survives_restart() && self.voters.is_some_and(|voters| voters >= 3)
     }
 
     /// Whether the version is older than the first patches of 3.4 and 3.5 with a correction. An
@@ -103,5 +108,12 @@ mod tests {
         assert!(!server("3.5.14", 2).survives_failover());
         assert!(server("3.5.14", 3).survives_failover());
         assert!(!Server::default().survives_failover());
+    }
+
+    #[test]
+    fn a_version_that_may_lose_locks_promises_to_keep_none() {
+        assert!(server("3.4.23", 1).survives_restart());
+        assert!(!server("3.5.2", 3).survives_restart() && !server("3.5.2", 3).survives_failover());
+        assert!(!server("none", 3).survives_restart());
     }
 }
