@@ -19,10 +19,6 @@ use crate::{
 };
 
 /// One attempt to adopt.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     store: &Arc<Store>,
     request: &Request,

@@ -38,9 +38,7 @@ impl Left {
         format!("{}/{:x}/{}", self.suffix, self.lease, self.modified)
     }
 
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for text that [`place`](Self::place) did not write.
+    /// Fails for text that [`place`](Self::place) did not write.
     pub(super) fn read(place: &str) -> Result<Self> {
         let parse = || {
             let mut parts = place.split('/');

@@ -88,10 +88,6 @@ impl Hold {
     }
 
     /// Removes the entry. After that it does nothing.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`OwnEntry::remove`].
     pub(crate) async fn remove(&mut self) -> Result<()> {
         let then = self.then();
         self.entry.remove(then).await

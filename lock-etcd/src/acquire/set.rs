@@ -24,10 +24,6 @@ use crate::{
 pub(crate) const MOST: usize = 127;
 
 /// Takes all locks if all queues are empty.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Option<Vec<EtcdLease>>> {
     let Some((request, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
     only_exclusive(STORE, wishes)?;

@@ -17,10 +17,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Returns the start of the keys of a name's queue. No other name's keys start with it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidName`] for a name that would collide in the native layout.
+    /// Refuses a name that would collide in the native layout.
     pub(crate) fn queue(&self, name: &LockName) -> Result<Arc<str>> {
         if !self.native {
             return Ok([&self.prefix, &*name.escaped(), "/"].concat().into());

@@ -24,10 +24,6 @@ const FIRST: i64 = 4;
 
 /// Returns the first holder in line, by one read of its entry, and the places of the attempts as
 /// far as this client knows them.
-///
-/// # Errors
-///
-/// Same as [`DistributedLock::inspect`](lock_core::DistributedLock::inspect).
 pub(crate) async fn diagnose(
     store: &Store,
     name: &LockName,

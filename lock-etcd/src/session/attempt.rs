@@ -113,20 +113,12 @@ impl OwnEntry {
     }
 
     /// Returns the create revision of the entry, if it stands.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`reads::entry_of`].
     pub(crate) async fn find(&self, give_up: GiveUp<'_>) -> Result<Option<i64>, Failure> {
         reads::entry_of(&self.store.connection, &self.key, self.attempt, give_up).await
     }
 
     /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
     /// makes it again.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Janitor::remove`].
     pub(crate) async fn remove(&mut self, then: Option<Leftover>) -> Result<()> {
         match self.leftover(then) {
             Some(leftover) => self.janitor().remove(leftover).await,

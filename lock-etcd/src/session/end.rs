@@ -51,10 +51,7 @@ pub(super) async fn revoke_in_time(connection: &Connection, session: &Session) {
 }
 
 /// Removes the entries of a session that has ended, as far as etcd lets the login do so.
-///
-/// # Errors
-///
-/// The reason why one of them was not removed.
+/// Returns why one of them was not removed.
 async fn remove(connection: &Connection, session: &Session) -> Result<(), Failure> {
     let (entries, mut refused) = standing(connection, session).await;
     let mut batches: Vec<Vec<Entry>> = entries.chunks(AT_ONCE).map(<[_]>::to_vec).collect();

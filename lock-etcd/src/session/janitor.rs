@@ -37,11 +37,7 @@ pub(crate) struct Janitor<'a> {
 impl Janitor<'_> {
     /// Removes a leftover. When this returns `Ok`, nothing of it stands, and nothing makes it
     /// again. A session that has ended takes its entries with it, so nothing is sent then.
-    ///
-    /// # Errors
-    ///
-    /// The error of etcd if it refuses. The janitor tries again, and no attempt begins in the
-    /// session any more.
+    /// If etcd refuses, the janitor tries again, and no attempt begins in the session any more.
     pub(crate) async fn remove(self, mut leftover: Leftover) -> Result<()> {
         loop {
             let removed = self.clean(std::slice::from_mut(&mut leftover)).await;

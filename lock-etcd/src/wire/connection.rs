@@ -94,10 +94,7 @@ pub(crate) type GiveUp<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl Connection {
     /// Connects to the first member that answers `probe`.
-    ///
-    /// # Errors
-    ///
-    /// The error of the last member, or of the first one that refused the login. It is
+    /// Returns the error of the last member, or of the first one that refused the login. It is
     /// [`Denied`](FailureKind::Denied) if no member's certificate was accepted, or the client's by
     /// none: trying again changes nothing. Later connections are tried again all the same, since
     /// the files may be replaced.

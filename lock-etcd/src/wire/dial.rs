@@ -97,10 +97,7 @@ impl Source {
     ///
     /// Without a login in the options this sends nothing, and cannot fail for a well-formed
     /// endpoint.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the login was refused.
+    /// Fails if the login was refused.
     pub(crate) async fn dial(
         &self,
         endpoint: &Arc<str>,

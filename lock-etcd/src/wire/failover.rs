@@ -15,10 +15,7 @@ use crate::{
 impl Connection {
     /// Handles a failure through the member of `generation`: switches to the next member, or logs
     /// in again, unless that has been done since.
-    ///
-    /// # Errors
-    ///
-    /// The reason why a new login was needed and refused.
+    /// Returns why a new login was needed and refused.
     pub(crate) async fn failed(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
         tokio::select! {
             biased;
@@ -61,10 +58,6 @@ impl Connection {
 
     /// Logs in again after a watch was refused through the member of `generation` although its
     /// queue may be read. Does nothing if that was done since, or a moment ago for another watch.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the login was refused.
     pub(crate) async fn log_in_to_watch(&self, generation: u64) -> Result<(), Failure> {
         let mut last = self.watch_login.lock().await;
         let now = Clock::Boot.now();
@@ -79,10 +72,7 @@ impl Connection {
 
     /// Puts a new connection into use: to the `same` member, or to another if there is one. Calls
     /// that wait for a round of dialing share its result.
-    ///
-    /// # Errors
-    ///
-    /// Why no member was reached or accepted the login.
+    /// Returns why no member was reached or accepted the login.
     async fn replace(&self, generation: u64, same: bool) -> Result<(), Failure> {
         let dialed = self.dialed.load(Ordering::Acquire);
         let mut last = self.dialing.lock().await;
@@ -111,10 +101,7 @@ impl Connection {
     }
 
     /// Dials each member once, until one accepts the login.
-    ///
-    /// # Errors
-    ///
-    /// The reason of the last one, or of the first one that refused the login.
+    /// Returns the reason of the last one, or of the first one that refused the login.
     async fn dial_round(&self, old: &Member, same: bool) -> Result<Member, Failure> {
         if !same {
             self.endpoints.failed(&old.endpoint);

@@ -52,10 +52,7 @@ impl Login {
     /// Returns the logins to try: the current one, the one that etcd accepted last if that is
     /// another, and the current one again, since etcd may learn it between the two. The new login may
     /// be there before etcd knows it, or after, and of user and password only one may be new yet.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the login cannot be read and no earlier one is known.
+    /// Fails if the login cannot be read and no earlier one is known.
     pub(crate) fn pairs(&self) -> std::result::Result<Vec<Pair>, Failure> {
         let accepted = lock(&self.known).accepted.clone();
         match self.read() {

@@ -27,11 +27,8 @@ pub(crate) struct Own {
 impl Own {
     /// Returns a connection to this member. Reads the certificates and the login anew: all may have
     /// been replaced since.
-    ///
-    /// # Errors
-    ///
-    /// The reason why a file cannot be read, or the login was refused: now, or a moment ago with
-    /// the same logins.
+    /// Fails if a file cannot be read, or the login was refused: now, or a moment ago with the same
+    /// logins.
     pub(crate) async fn dial(
         &self,
         endpoint: &str,

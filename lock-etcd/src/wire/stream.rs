@@ -39,10 +39,7 @@ pub(crate) trait Side: Send {
     }
 
     /// Handles a message of the stream.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the stream is of no more use.
+    /// Fails if the stream is of no more use.
     fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
         match self.watches().about(message) {
             About::Watch(id) => return self.told(id, message),
@@ -53,10 +50,6 @@ pub(crate) trait Side: Send {
     }
 
     /// Handles a message about a watch that is wanted.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`message`](Self::message).
     fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure>;
 
     /// Handles the loss of the stream and of all its watches.

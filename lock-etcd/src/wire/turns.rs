@@ -67,11 +67,8 @@ impl Turns {
     }
 
     /// Waits for the turn of an acquire, or of a `try` to acquire.
-    ///
-    /// # Errors
-    ///
-    /// The caller has left, or has waited until the time that `until` returns. `until` is called
-    /// again when that time comes.
+    /// Fails if the caller has left, or has waited until the time that `until` returns. `until` is
+    /// called again when that time comes.
     pub(crate) async fn acquire(
         &self,
         wait: Wait,
