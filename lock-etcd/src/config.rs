@@ -11,7 +11,7 @@ use lock_core::{
 
 use crate::{
     layout::keys::Keys,
-    wire::{dial::Source, limits::Limits, login::Login, own::Own},
+    wire::{configured::Configured, dial::Source, limits::Limits, login::Login},
 };
 
 const DEFAULT_PORT: u16 = 2379;
@@ -231,7 +231,8 @@ impl EtcdConfig {
             Login::new(user, self.password.clone().unwrap_or_else(|| Secret::text("")))
         });
         let endpoints = self.hosts.iter().map(|host| endpoint(host)).collect();
-        let own = || Source::Own(Box::new(Own { endpoints, tls: self.tls.clone(), login }));
+        let own =
+            || Source::Configured(Box::new(Configured { endpoints, tls: self.tls.clone(), login }));
         self.given.clone().unwrap_or_else(own)
     }
 }

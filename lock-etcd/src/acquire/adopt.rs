@@ -38,8 +38,8 @@ pub(crate) async fn adopt(
         let role = Role::Ours(Kind::Exclusive);
         let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
         entry.key = key.clone();
-        // A token at or below the floor is that of no entry. etcd is asked all the same: the session
-        // may be outdated.
+        // A token at or below the floor is that of no entry. etcd is asked all the same: the
+        // session may be outdated.
         let revision = session.floor.revision(ticket.token()).unwrap_or(-1);
         let rewrite = Rewrite {
             key: key.clone(),

@@ -6,8 +6,8 @@
 //! - then list the keys of the queue (not in a try), and put the entry with the session's lease;
 //! - else read the epoch.
 //!
-//! The revision of the put is the token, without the session's token floor. The lock is held if no entry stands in
-//! the way. [`requests`] has the transaction in etcd's words.
+//! The revision of the put is the token, without the session's token floor. The lock is held if no
+//! entry stands in the way. [`requests`] has the transaction in etcd's words.
 
 use etcd_client::Txn;
 use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
@@ -73,15 +73,23 @@ impl Patience<'_> {
     }
 }
 
+/// The answer to an attempt.
+pub(crate) enum Attempted {
+    /// The entry stands.
+    Entered(Entered),
+    /// It does not stand, and no request makes it any more. Another attempt's entry has its key; for
+    /// a try, these entries are in the queue.
+    Taken(Vec<QueueEntry>),
+}
+
 impl OwnEntry {
-    /// Makes the entry. Otherwise returns the entries that it found: the request is not to wait, or
-    /// the key is in use.
+    /// Makes the entry.
     pub(super) async fn enter(
         &mut self,
         request: &Request,
         attempt: &Attempt,
         began: Instant,
-    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
+    ) -> Result<Attempted, Failure> {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
@@ -94,7 +102,7 @@ impl OwnEntry {
             let entered = self.send(request, attempt, began, txn).await?;
             match &entered {
                 // There is room beside the others: an entry that stays delays none of them.
-                Err(found) if !alone && refusal(request, found).is_none() => {}
+                Attempted::Taken(found) if !alone && refusal(request, found).is_none() => {}
                 _ => return Ok(entered),
             }
         }
@@ -110,7 +118,7 @@ impl OwnEntry {
         attempt: &Attempt,
         began: Instant,
         txn: impl Fn(Guard<'_>) -> Txn,
-    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
+    ) -> Result<Attempted, Failure> {
         let session = self.session.clone();
         let until = self.store.connection.patience(began, request.ttl);
         let patience = Patience { attempt, session: &session, until };
@@ -136,7 +144,7 @@ impl OwnEntry {
             let txn = txn(guard);
             let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
             match patience.answer(call).await.and_then(|answer| requests::entered(answer, guard)) {
-                Ok(Outcome::Entered(entered)) => return Ok(Ok(self.entered(entered))),
+                Ok(Outcome::Entered(entered)) => return Ok(self.entered(entered)),
                 Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
                 Ok(Outcome::Over) => over = Some(epoch),
                 Err(failure) => {
@@ -150,10 +158,9 @@ impl OwnEntry {
         }
     }
 
-    fn entered(&mut self, entered: Entered) -> Entered {
-        self.set_stake(Stake::Entry(entered.revision));
-        self.header = entered.header;
-        entered
+    fn entered(&mut self, entered: Entered) -> Attempted {
+        self.answered(Stake::Entry(entered.revision), entered.header);
+        Attempted::Entered(entered)
     }
 
     fn failed(&mut self, failure: &Failure, epoch: i64) {
@@ -181,8 +188,8 @@ impl OwnEntry {
         &mut self,
         found: Vec<QueueEntry>,
         patience: &Patience<'_>,
-    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
-        let Stake::Doubtful(_) = self.stake else { return Ok(Err(found)) };
+    ) -> Result<Attempted, Failure> {
+        let Stake::Doubtful(_) = self.stake else { return Ok(Attempted::Taken(found)) };
         let Self { store, queue, key, .. } = &*self;
         let give_up = || patience.is_over();
         let standing = async {
@@ -193,8 +200,8 @@ impl OwnEntry {
         self.looked_up = true;
         let Some(entered) = standing else {
             self.set_stake(Stake::Nothing);
-            return Ok(Err(found));
+            return Ok(Attempted::Taken(found));
         };
-        Ok(Ok(self.entered(entered)))
+        Ok(self.entered(entered))
     }
 }

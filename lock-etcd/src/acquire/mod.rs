@@ -1,4 +1,37 @@
-//! One attempt, from the request to the grant.
+//! One attempt, from the request to the grant. In the words of the functions below:
+//!
+//! ```text
+//! acquire:
+//!   session = sessions.get            one etcd lease with a key, for all locks with this TTL
+//!   enter:
+//!     send one transaction:
+//!       if the session's key has its epoch, and the entry's key is free
+//!          (a try: the queue is empty)
+//!       then list the queue, and put the entry with the session's lease
+//!       else read the session's key
+//!     and again until it is answered, or the caller's time is over:
+//!       no answer: it may have made the entry, or may still (Stake::Doubtful)
+//!                                    begin_epoch: write the session's key. From then on it does
+//!                                    nothing, however late it arrives. Send again
+//!       another epoch                begin_epoch, send again
+//!       no key of the session        Outdated: remove what was made; a new session
+//!       no lease                     a new session
+//!       the entry's key is not free  found: if an earlier sending was not answered, read the key;
+//!                                    its note says whose entry it is
+//!         this attempt's             Entered: that sending made it
+//!         another's                  Taken: enter with the next key (a try: it is contended)
+//!       the time is over             give_up: the janitor ends the epoch, reads the key, and
+//!                                    removes the entry if it is this attempt's
+//!   settle:
+//!     no entry before it in the way  it holds the lock
+//!     else wait                      the watcher tells: Yours, or Gone, or Denied
+//!   the token is the create revision of the entry, plus the session's token floor
+//! held:
+//!   the session's keep-alives renew it; a watch of its key tells if it is deleted
+//! release:
+//!   delete the entry if it has its create revision; no answer: send again until it is answered,
+//!   refused (the janitor goes on), or the session has ended and takes the entry along
+//! ```
 
 pub(crate) mod adopt;
 pub(crate) mod convert;
@@ -15,13 +48,14 @@ use lock_core::{Attempt, Clock, Error, Instant, Kind, Request, Result, Wait};
 
 use crate::{
     acquire::{
+        enter::Attempted,
         hold::Hold,
         refusal::{contended, refusal},
     },
     error::{Failure, FailureKind},
     layout::{keys::Role, listing::QueueEntry},
     lease::EtcdLease,
-    queue::watched::Told,
+    queue::watched::WaitEnd,
     session::{
         attempt::{OwnEntry, give_up, vanished},
         leftover::Stake,
@@ -55,20 +89,21 @@ pub(crate) async fn acquire(
         let entered = entry.enter(request, attempt, began).await;
         drop(turn);
         let error = match entered {
-            Ok(Ok(entered)) => match entry.settle(entered, request, attempt, asked).await {
-                Ok(lease) => return Ok(lease),
-                Err((entry, error)) => {
-                    if let Stake::Entry(revision) = entry.stake {
-                        store.watcher.side().leave(&entry.queue, revision, &entry.key);
+            Ok(Attempted::Entered(entered)) => {
+                match entry.settle(entered, request, attempt, asked).await {
+                    Ok(lease) => return Ok(lease),
+                    Err((entry, error)) => {
+                        if let Stake::Entry(revision) = entry.stake {
+                            store.watcher.side().leave(&entry.queue, revision, &entry.key);
+                        }
+                        return Err(Box::pin(give_up(entry, attempt, error)).await);
                     }
-                    return Err(Box::pin(give_up(entry, attempt, error)).await);
                 }
-            },
-            Ok(Err(found)) if request.wait == Wait::Try => {
+            }
+            Ok(Attempted::Taken(found)) if request.wait == Wait::Try => {
                 refusal(request, &found).unwrap_or_else(|| contended(request))
             }
-            // Another attempt's entry has the key. This one takes the next key.
-            Ok(Err(_)) => {
+            Ok(Attempted::Taken(_)) => {
                 taken.push(entry);
                 continue;
             }
@@ -103,9 +138,9 @@ impl OwnEntry {
             turn = told => turn.ok(),
         };
         match turn {
-            Some(Told::Yours) => Ok(()),
-            Some(Told::Gone) => Err(vanished()),
-            Some(Told::Denied(why)) => {
+            Some(WaitEnd::Yours) => Ok(()),
+            Some(WaitEnd::Gone) => Err(vanished()),
+            Some(WaitEnd::Denied(why)) => {
                 Err(Failure::new(FailureKind::Denied, &*why).into_error("acquire", false))
             }
             None => Err(self.session_ended()),

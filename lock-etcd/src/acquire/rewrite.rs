@@ -28,8 +28,8 @@ pub(super) struct Rewrite {
     /// The description of the holder and the attempt in its note.
     pub(super) holder: Arc<str>,
     pub(super) attempt: Uuid,
-    /// The session by which it lives before or after it. It is rewritten only as long as the key of the
-    /// session stands, so not after a raise of the token floor.
+    /// The session by which it lives before or after that. The entry is rewritten only as long as
+    /// the key of the session stands, so not after a raise of the token floor.
     pub(super) session: Arc<Session>,
 }
 

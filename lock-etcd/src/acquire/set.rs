@@ -6,7 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
-    acquire::refusal::contended,
+    acquire::{enter::Attempted, refusal::contended},
     error::{Failure, FailureKind, STORE},
     layout::{keys::Role, note},
     lease::EtcdLease,
@@ -97,10 +97,13 @@ async fn enter(
     let entered = entries[0].send(request, caller, began, enter).await;
     let OwnEntry { stake, header, looked_up, .. } = entries[0];
     entries.iter_mut().for_each(|entry| entry.answered(stake, header));
-    let entered = entered?.ok().map(|entered| entered.revision);
+    let revision = match entered? {
+        Attempted::Entered(entered) => Some(entered.revision),
+        Attempted::Taken(_) => None,
+    };
     match looked_up && !look_up(entries).await? {
         true => Ok(None),
-        false => Ok(entered),
+        false => Ok(revision),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     queue::{
         names::{Doubt, Names},
-        watched::{LINGER, Mine, STEPS, Told},
+        watched::{LINGER, Mine, STEPS, WaitEnd},
     },
     wire::{
         connection::WATCH_LOGINS,
@@ -152,7 +152,7 @@ impl Names {
         for mine in watched.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
             if let Mine::Waiting(_, tell) = mine {
                 // A waiter that has left needs no message.
-                _ = tell.send(Told::Denied(reason.clone()));
+                _ = tell.send(WaitEnd::Denied(reason.clone()));
             }
         }
         if watched.queue.is_idle() {

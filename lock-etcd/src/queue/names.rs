@@ -16,7 +16,7 @@ use crate::{
         keys::{queue_of, role},
         listing::QueueEntry,
     },
-    queue::watched::{LINGER, Mine, Told, Watched},
+    queue::watched::{LINGER, Mine, WaitEnd, Watched},
     wire::watches::Watches,
 };
 
@@ -69,7 +69,7 @@ impl Names {
         own: QueueEntry,
         before: Vec<QueueEntry>,
         ttl: Duration,
-    ) -> oneshot::Receiver<Told> {
+    ) -> oneshot::Receiver<WaitEnd> {
         let (tell, told) = oneshot::channel();
         let watched = self.watched.entry(queue.clone()).or_default();
         // Otherwise the next list is due already, and a new waiter must not delay it.
@@ -241,7 +241,7 @@ impl Names {
         for gone in watched.queue.take_gone() {
             match gone {
                 // A waiter that has left needs no message.
-                Mine::Waiting(_, tell) => _ = tell.send(Told::Gone),
+                Mine::Waiting(_, tell) => _ = tell.send(WaitEnd::Gone),
                 // It finds out when it takes its turn.
                 Mine::Granted(_) => {}
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
@@ -252,7 +252,7 @@ impl Names {
                 && let Mine::Waiting(_, tell) = std::mem::replace(mine, Mine::Granted(attempt))
             {
                 // A waiter that has left needs no message.
-                _ = tell.send(Told::Yours);
+                _ = tell.send(WaitEnd::Yours);
             }
         }
         if watched.queue.wants_list() && !watched.listing {

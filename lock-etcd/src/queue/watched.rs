@@ -24,7 +24,7 @@ pub(crate) const HELD: Duration = Duration::from_secs(60);
 
 /// The message to a waiter.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum WaitEnd {
     /// It has the lock.
     Yours,
     /// Its entry is gone.
@@ -36,7 +36,7 @@ pub(crate) enum Told {
 /// An attempt of ours in a watched queue.
 #[derive(Debug)]
 pub(crate) enum Mine {
-    Waiting(Uuid, oneshot::Sender<Told>),
+    Waiting(Uuid, oneshot::Sender<WaitEnd>),
     /// It was sent its turn and has not taken it yet.
     Granted(Uuid),
     Holding(Validity),

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) async fn run(sessions: Arc<Sessions>) {
     let connection = &sessions.connection;
     loop {
-        connection.late.notified().await;
+        connection.health.late.notified().await;
         match sessions.all().first() {
             Some(session) => session.hurry(),
             None => drop(tokio::spawn(ask(connection.clone()))),
@@ -26,6 +26,6 @@ async fn ask(connection: Arc<Connection>) {
     let member = connection.member();
     let answer = Clock::Boot.timeout(connection.limits.request / 2, check_login(&member)).await;
     if matches!(answer, Some(Ok(()))) && connection.member().generation == member.generation {
-        connection.lives();
+        connection.health.lives();
     }
 }

@@ -106,7 +106,7 @@ async fn keep_alive(
         keeper.keep_alive().await?;
         let reply = taken(answered(connection, &session, replies.message()).await?)?;
         reads::doubt(connection, seen, reply.header());
-        connection.lives();
+        connection.health.lives();
     }
 }
 
@@ -157,7 +157,7 @@ async fn answered<T>(
 ) -> Result<T, Failure> {
     let mut answer = pin!(answer);
     loop {
-        let Next::Wait(limit) = session.next(Clock::Boot.now(), connection.heard()) else {
+        let Next::Wait(limit) = session.next(Clock::Boot.now(), connection.health.heard()) else {
             return Err(Failure::silent(session.answer_limit()));
         };
         tokio::select! {

@@ -7,18 +7,14 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use lock_core::{
-    Clock, Instant, Reach,
-    keep::{backoff::Backoff, poison::lock},
-    trace,
-};
-use tokio::sync::{Notify, watch};
+use lock_core::{Clock, Instant, Reach, keep::backoff::Backoff, trace};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -27,6 +23,7 @@ use crate::{
         answer::Answer,
         dial::Source,
         endpoints::Endpoints,
+        health::Health,
         limits::Limits,
         member::Member,
         revisions::{Revisions, Stamped},
@@ -45,9 +42,6 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// Shortest time between two logins for refused watches.
 pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 
-/// A member that was left after nothing was heard of it for this long answers nothing any more.
-const SILENT: Duration = Duration::from_millis(500);
-
 /// All members, and the one in use.
 pub(crate) struct Connection {
     pub(super) endpoints: Endpoints,
@@ -63,15 +57,7 @@ pub(crate) struct Connection {
     pub(super) dialed: AtomicU64,
     pub(super) down: AtomicBool,
     pub(crate) reach: Reach,
-    /// Time of the last answer that only a member with a leader gives.
-    heard: Mutex<Instant>,
-    /// Same, or of the last answer to a keep-alive.
-    lived: Mutex<Instant>,
-    /// The first request without an answer since `heard`, if it is later.
-    unanswered: Mutex<Instant>,
-    /// Notified when a request is late: the answer to a keep-alive then shows whether the member
-    /// lives.
-    pub(crate) late: Notify,
+    pub(crate) health: Health,
     /// Whether no read-only transaction is sent: the servers may crash at one.
     pub(crate) reads_alone: bool,
     /// Cancelled when the client is closed: nothing is tried again.
@@ -145,10 +131,7 @@ impl Connection {
             dialed: AtomicU64::new(0),
             down: AtomicBool::new(false),
             reach: Reach::default(),
-            heard: Mutex::new(Clock::Boot.now()),
-            lived: Mutex::new(Clock::Boot.now()),
-            unanswered: Mutex::default(),
-            late: Notify::new(),
+            health: Health::new(),
             reads_alone: false,
             closed: CancellationToken::new(),
             turns: Turns::new(),
@@ -170,12 +153,7 @@ impl Connection {
     /// Returns until when a caller that asked at `asked` continues: until the store was silent for
     /// a TTL.
     pub(crate) fn patience(&self, asked: Instant, ttl: Duration) -> Instant {
-        asked.max(self.heard()) + ttl
-    }
-
-    /// Time of the last answer that only a member with a leader gives.
-    pub(crate) fn heard(&self) -> Instant {
-        *lock(&self.heard)
+        asked.max(self.health.heard()) + ttl
     }
 
     /// Sends a request that needs the leader. Without a retry, unless all that it needed was a new
@@ -258,7 +236,7 @@ impl Connection {
         for is_late in [false, true] {
             if is_late {
                 asked = Clock::Boot.now();
-                self.late.notify_one();
+                self.health.late.notify_one();
             }
             tokio::select! {
                 biased;
@@ -279,26 +257,10 @@ impl Connection {
             return Failure::new(FailureKind::Silent, "the member was left before it answered");
         }
         let failure = Failure::silent(self.limits.request);
-        if *lock(&self.lived) < asked || self.is_stuck() {
+        if self.health.lived() < asked || self.health.is_stuck(self.limits.request) {
             drop(self.failed(member.generation, &failure).await);
         }
         failure
-    }
-
-    /// Whether the member has answered keep-alives alone for two more limits. A member whose disk
-    /// hangs passes them on to the leader, and answers nothing else any more.
-    fn is_stuck(&self) -> bool {
-        let (now, heard) = (Clock::Boot.now(), self.heard());
-        let mut since = lock(&self.unanswered);
-        if *since <= heard {
-            *since = now;
-        }
-        let stuck = *since + self.limits.request * 2 < now;
-        if stuck {
-            // The next member has as much time.
-            *since = now;
-        }
-        stuck
     }
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
@@ -339,21 +301,10 @@ impl Connection {
         self.closed.cancelled().await;
     }
 
-    /// Whether nothing was answered for a while.
-    pub(super) fn is_silent(&self) -> bool {
-        *lock(&self.lived) + SILENT < Clock::Boot.now()
-    }
-
-    /// Notes that a keep-alive was answered.
-    pub(crate) fn lives(&self) {
-        *lock(&self.lived) = Clock::Boot.now();
-    }
-
     /// Notes that a request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
-            *lock(&self.heard) = Clock::Boot.now();
-            self.lives();
+            self.health.answered();
         }
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);
@@ -374,7 +325,10 @@ mod tests {
     use std::future::pending;
 
     use super::*;
-    use crate::{config::EtcdConfig, wire::member::ANSWER_LIMIT};
+    use crate::{
+        config::EtcdConfig,
+        wire::{health::SILENT, member::ANSWER_LIMIT},
+    };
 
     /// Longer than any test waits.
     const HOUR: Duration = Duration::from_secs(3600);
@@ -398,9 +352,9 @@ mod tests {
         let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
         let connection = connection(&etcd, ANSWER_LIMIT).await;
         let keep_alives = async {
-            connection.late.notified().await;
+            connection.health.late.notified().await;
             loop {
-                connection.lives();
+                connection.health.lives();
                 Clock::Boot.sleep(Duration::from_millis(10)).await;
             }
         };
@@ -419,7 +373,7 @@ mod tests {
         let connection = connection(&etcd, Duration::from_millis(500)).await;
         let keep_alives = async {
             loop {
-                connection.lives();
+                connection.health.lives();
                 Clock::Boot.sleep(Duration::from_millis(10)).await;
             }
         };

@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::{Failure, FailureKind},
     wire::{
+        configured::{Configured, for_locks},
+        explain,
         login::Login,
         member::Member,
-        own::{Own, for_locks},
-        probe, tls_error,
+        tls_error,
     },
 };
 
@@ -25,8 +26,8 @@ const EXPECTS_TLS: &str = "the server expects TLS on this port (tls=verify)";
 #[derive(Clone)]
 pub(crate) enum Source {
     /// A configuration: each connection is to one member, and is ours.
-    Own(Box<Own>),
-    /// Same as [`Own`](Self::Own), with these endpoints and options of the caller.
+    Configured(Box<Configured>),
+    /// Same as [`Configured`](Self::Configured), with these endpoints and options of the caller.
     Options(Vec<String>, Box<ConnectOptions>),
     /// A client of the caller, shared, with its own endpoints.
     Client(Box<Client>),
@@ -35,7 +36,7 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) fn endpoints(&self) -> Vec<String> {
         match self {
-            Self::Own(own) => own.endpoints.clone(),
+            Self::Configured(own) => own.endpoints.clone(),
             Self::Options(endpoints, _) => endpoints.clone(),
             Self::Client(_) => vec![GIVEN.to_owned()],
         }
@@ -43,7 +44,7 @@ impl Source {
 
     /// Whether it has certificates, which may have been replaced since the last connection.
     pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(self, Self::Own(own) if own.tls.mode != Encryption::Off)
+        matches!(self, Self::Configured(own) if own.tls.mode != Encryption::Off)
     }
 
     /// Whether each connection is another one. A client of the caller's stays the same.
@@ -54,7 +55,7 @@ impl Source {
     /// Whether there is another login to try than the one in use.
     pub(crate) fn has_other_login(&self) -> bool {
         match self {
-            Self::Own(own) => own.login.as_ref().is_some_and(Login::has_other),
+            Self::Configured(own) => own.login.as_ref().is_some_and(Login::has_other),
             _ => false,
         }
     }
@@ -62,7 +63,7 @@ impl Source {
     /// Whether the login is where it may be replaced.
     pub(crate) fn may_have_other_login(&self) -> bool {
         match self {
-            Self::Own(own) => own.login.as_ref().is_some_and(Login::can_change),
+            Self::Configured(own) => own.login.as_ref().is_some_and(Login::can_change),
             _ => false,
         }
     }
@@ -74,7 +75,7 @@ impl Source {
         endpoint: &str,
         limit: Duration,
     ) -> Failure {
-        let Self::Own(own) = self else { return failure };
+        let Self::Configured(own) = self else { return failure };
         if self.is_encrypted() && failure.is_reset() {
             let told = format!("{}: {failure}", tls_error::NO_TLS);
             return Failure::new(FailureKind::Refused, told);
@@ -83,9 +84,9 @@ impl Source {
             return failure;
         }
         let cause = match self.is_encrypted() {
-            true => probe::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
+            true => explain::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
             false => {
-                let expected = probe::speaks_tls(endpoint, limit).await;
+                let expected = explain::speaks_tls(endpoint, limit).await;
                 expected.then(|| format!("{EXPECTS_TLS}: {failure}"))
             }
         };
@@ -106,7 +107,7 @@ impl Source {
         limit: Duration,
     ) -> Result<Member, Failure> {
         let client = match self {
-            Self::Own(own) => own.dial(endpoint, limit).await?,
+            Self::Configured(own) => own.dial(endpoint, limit).await?,
             Self::Options(_, options) => {
                 Client::connect([&**endpoint], Some(for_locks(options, limit))).await?
             }

@@ -90,7 +90,7 @@ impl Connection {
                     self.changes.send_replace(generation + 1);
                     // A member that was left for a new login, or that is slow, answers what is under
                     // way there. To send all that again would make it slower.
-                    if !same && self.source.is_ours() && self.is_silent() {
+                    if !same && self.source.is_ours() && self.health.is_silent() {
                         old.left.cancel();
                     }
                 }

@@ -18,13 +18,13 @@ const PING_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a configuration says about connections.
 #[derive(Clone)]
-pub(crate) struct Own {
+pub(crate) struct Configured {
     pub(crate) endpoints: Vec<String>,
     pub(crate) tls: Tls,
     pub(crate) login: Option<Login>,
 }
 
-impl Own {
+impl Configured {
     /// Returns a connection to this member. Reads the certificates and the login anew: all may have
     /// been replaced since.
     /// Fails if a file cannot be read, or the login was refused: now, or a moment ago with the same
