@@ -25,10 +25,6 @@ pub struct Actor {
 
 impl Actor {
     /// Starts the runtime.
-    ///
-    /// # Errors
-    ///
-    /// The system's error, if it has no thread or no runtime left.
     pub fn start(name: &str) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (handle, (end, ended)) = (runtime.handle().clone(), oneshot::channel());
@@ -43,11 +39,7 @@ impl Actor {
 
     /// Runs a future in the client's runtime, and waits for its result.
     ///
-    /// # Errors
-    ///
-    /// If the future panics, or the client is killed meanwhile.
-    ///
-    /// # Cancel safety
+    /// Fails if the client is killed meanwhile.
     ///
     /// If this future is dropped, the given one still runs to its end.
     pub async fn run<T: Send + 'static>(
@@ -61,10 +53,6 @@ impl Actor {
 
     /// Stops the client's thread until the pause is dropped or ended: no timers, no replies, no
     /// renewals. Returns when the thread stands still.
-    ///
-    /// # Errors
-    ///
-    /// If the client is killed already.
     pub async fn pause(&self) -> Result<Pause, Failure> {
         let (go_on, wait) = mpsc::channel::<()>();
         let (stands, standing) = oneshot::channel();

@@ -20,19 +20,11 @@ pub trait Contestant: Send + Sync {
     fn boxed(&self) -> Box<dyn Contestant>;
 
     /// Connects a new client with its own connections.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be reached.
     async fn client(&self) -> Result<Arc<dyn Player>, Failure>;
 }
 
 impl dyn Contestant + '_ {
     /// Connects a new client inside an actor's runtime, with its connections and renewals.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`client`](Contestant::client).
     pub async fn client_in(&self, home: &Actor) -> Result<Arc<dyn Player>, Failure> {
         let contestant = self.boxed();
         home.run(async move { contestant.client().await }).await?
@@ -45,9 +37,7 @@ pub trait Player: Send + Sync {
     /// Acquires the exclusive lock of a name. `None` if another client still holds it after `wait`.
     /// With a `wait` of zero it is a bare try.
     ///
-    /// # Errors
-    ///
-    /// Any other result.
+    /// Any other result is an error.
     async fn acquire(
         &self,
         name: &str,
@@ -56,10 +46,6 @@ pub trait Player: Send + Sync {
     ) -> Result<Option<Box<dyn Hold>>, Failure>;
 
     /// Ends the client's session, with all its locks. The articles' locks have no session.
-    ///
-    /// # Errors
-    ///
-    /// If the store does not confirm.
     async fn close(&self) -> Result<(), Failure> {
         Ok(())
     }
@@ -67,10 +53,6 @@ pub trait Player: Send + Sync {
 
 impl dyn Player {
     /// [`acquire`](Player::acquire) inside an actor's runtime.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`acquire`](Player::acquire), or if the actor is killed.
     pub async fn acquire_in(
         self: &Arc<Self>,
         home: &Actor,
@@ -94,10 +76,6 @@ pub trait Hold: Send + Sync {
 
     /// Releases the lock as its protocol does. Returns whether the store confirmed the ownership. A
     /// bare `DEL` confirms it also when it deletes another client's lock.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be reached.
     async fn release(self: Box<Self>) -> Result<bool, Failure>;
 }
 

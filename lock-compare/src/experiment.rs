@@ -26,9 +26,6 @@ pub trait Experiment: Send + Sync {
 
     /// Plays it on the stage's store.
     ///
-    /// # Errors
-    ///
-    /// The cause of the failure. The verdict is then *failed*, or *not run* for a
-    /// [`Missing`](crate::Missing).
+    /// An error makes the verdict *failed*, or *not run* for a [`Missing`](crate::Missing).
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure>;
 }

@@ -32,10 +32,6 @@ pub enum Ground {
 
 impl Ground {
     /// Starts a private store.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`](lock_lab::LabError::Missing) if its server is not installed.
     pub async fn start(store: Store) -> Result<Self, Failure> {
         Ok(match store {
             Store::Memory => {

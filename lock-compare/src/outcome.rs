@@ -198,17 +198,11 @@ impl Side {
     }
 
     /// Adds its trace. The order of its tokens is not checked.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`traced`](Self::traced).
     pub fn played(self, history: History) -> Result<Self, Misfit> {
         self.traced(history, &Checker::new().tokens(Grade::None))
     }
 
     /// Adds its trace, with the checker's violations and the timeline made from it.
-    ///
-    /// # Errors
     ///
     /// [`Misfit`] if the trace is not a history.
     pub fn traced(mut self, history: History, checker: &Checker) -> Result<Self, Misfit> {

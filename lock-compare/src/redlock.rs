@@ -23,10 +23,6 @@ pub(crate) struct Redlock(Vec<Arc<dyn KeySpace>>);
 
 impl Redlock {
     /// Redlock on the servers at these URLs.
-    ///
-    /// # Errors
-    ///
-    /// If Redis is not compiled in.
     pub(crate) fn new(urls: &[String]) -> Result<Self, Failure> {
         Ok(Self(urls.iter().map(|url| keys_at(url)).collect::<Result<_, _>>()?))
     }

@@ -49,10 +49,7 @@ pub enum Progress<'a> {
 
 /// Plays all experiments of a run.
 ///
-/// # Errors
-///
-/// If the folder for traces cannot be written. An error in an experiment becomes the verdict of its
-/// cell.
+/// An error in an experiment becomes the verdict of its cell.
 pub async fn run(
     options: &Options,
     progress: &(dyn Fn(Progress<'_>) + Sync),

@@ -75,38 +75,22 @@ impl Stage {
 
     /// Returns the store shared by all experiments, or by all sides of this one if it is embedded.
     /// An experiment must not break it or count in it.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started.
     pub async fn shared(&self) -> Result<Arc<Ground>, Failure> {
         self.grounds.shared(self.store, self.claim).await
     }
 
     /// Returns a store for this experiment only, to be counted, stopped and killed. Dropping the
     /// value ends it.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started; [`Missing`](crate::Missing) if the store is one in use.
     pub async fn own(&self) -> Result<Ground, Failure> {
         self.grounds.own(self.store).await
     }
 
     /// Connects a new client to the shared store.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started or reached.
     pub async fn connect(&self) -> Result<Locks, Failure> {
         Ok(crate::connect::connect(self.shared().await?.url()).await?)
     }
 
     /// Returns distlock on the shared store.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started.
     pub async fn distlock(&self) -> Result<Distlock, Failure> {
         Ok(Distlock::new(self.shared().await?.url()))
     }

@@ -74,9 +74,7 @@ impl Terminal {
 /// Starts the first program, then the second one. Ends the first one after the second one waits for
 /// the name, or has shown something.
 ///
-/// # Errors
-///
-/// If a program ends without output, or shows nothing for 30 s although nothing blocks it.
+/// Fails if a program ends without output, or shows nothing for 30 s although nothing blocks it.
 pub(crate) async fn two_terminals(
     (first, second): (Command, Command),
     operator: &Locks,

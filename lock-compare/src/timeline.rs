@@ -83,10 +83,6 @@ pub struct FaultSpan {
 
 impl Timeline {
     /// Prepares a history.
-    ///
-    /// # Errors
-    ///
-    /// [`Misfit`] if it is not a history.
     pub fn of(history: &History) -> Result<Self, Misfit> {
         let events = history.events.iter().map(|event| event.at);
         let times = events.chain(history.faults.iter().map(|fault| fault.from));

@@ -125,9 +125,7 @@ impl Entry {
 
     /// Releases the lock, and records both ends of the release.
     ///
-    /// # Errors
-    ///
-    /// Same as [`Hold::release`]. The release is then recorded as never confirmed.
+    /// After an error, the release is recorded as never confirmed.
     pub async fn gives_back(&self, hold: Box<dyn Hold>) -> Result<(), Failure> {
         self.releasing();
         hold.release().await?;
@@ -137,10 +135,6 @@ impl Entry {
 
     /// A holder's end of its work: asks it whether it believes that it holds the lock, and releases
     /// the lock.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`gives_back`](Self::gives_back).
     pub async fn leaves(&self, hold: Box<dyn Hold>) -> Result<(), Failure> {
         self.believes(|| hold.believes());
         self.gives_back(hold).await
@@ -155,10 +149,6 @@ impl Entry {
     }
 
     /// Records the end of a wait. A granted lock is given back at once.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`gives_back`](Self::gives_back).
     pub async fn passes(&self, granted: Option<Box<dyn Hold>>) -> Result<(), Failure> {
         let Some(hold) = granted else {
             self.ended("waited in vain");

@@ -79,9 +79,7 @@ impl Checker {
 
     /// Checks a history.
     ///
-    /// # Errors
-    ///
-    /// [`Misfit`] if it is not a history: an event stands where it cannot have happened.
+    /// [`Misfit`]: an event stands where it cannot have happened.
     pub fn check(&self, history: &History) -> Result<Report, Misfit> {
         let attempts = history.attempts()?;
         let mut report =

@@ -61,9 +61,7 @@ impl History {
 
     /// Reads a history from its lines. Ignores empty lines.
     ///
-    /// # Errors
-    ///
-    /// [`FormatError`] with the number of the first line that is wrong.
+    /// The error has the number of the first line that is wrong.
     pub fn from_lines<L: AsRef<str>>(
         lines: impl IntoIterator<Item = L>,
     ) -> Result<Self, FormatError> {
@@ -96,8 +94,6 @@ impl History {
     }
 
     /// Returns the course of each attempt, in the order of their requests.
-    ///
-    /// # Errors
     ///
     /// [`Misfit`] if the events of an attempt cannot have happened in their order.
     pub fn attempts(&self) -> Result<Vec<Attempt>, Misfit> {

@@ -41,17 +41,7 @@ pub enum AnyStore {
 impl AnyServer {
     /// Starts the server of the store with this scheme, and waits until it answers.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if it is not installed, [`LabError::Start`] if it does not start.
-    ///
-    /// # Panics
-    ///
-    /// If the scheme is none of [`SERVERS`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the server and deletes its data.
+    /// Panics if the scheme is none of [`SERVERS`].
     pub async fn start(scheme: &str) -> Result<Self, LabError> {
         Self::start_if(scheme, false).await
     }
@@ -90,27 +80,13 @@ impl Deref for AnyServer {
 impl AnyStore {
     /// Opens the store with this scheme: one of [`SERVERS`], `sqlite` or `memory`.
     ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the server and deletes its data.
-    ///
-    /// # Panics
-    ///
-    /// If it cannot be started, with the text of the error; or if there is no such store.
+    /// Panics with the text of the error if it cannot be started, or if there is no such store.
     pub async fn open(scheme: &str) -> Self {
         Self::open_if(scheme, false).await
     }
 
     /// Same as [`open`](Self::open) with the data in memory, so that no disk decides its speed; see
     /// [`Builder::in_memory`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the server and deletes its data.
-    ///
-    /// # Panics
-    ///
-    /// Same as [`open`](Self::open).
     pub async fn open_in_memory(scheme: &str) -> Self {
         Self::open_if(scheme, true).await
     }

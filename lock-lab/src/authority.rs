@@ -40,10 +40,6 @@ pub struct Issued {
 
 impl Authority {
     /// Makes an authority that nobody knows yet.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if its file cannot be written. The same holds for all methods.
     pub fn new() -> Result<Self, LabError> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -69,19 +65,11 @@ impl Authority {
     }
 
     /// Issues a certificate for a server with these names and addresses.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new).
     pub fn server(&self, hosts: &[&str]) -> Result<Issued, LabError> {
         self.issue("server", named(hosts)?)
     }
 
     /// Same as [`server`](Self::server), but its time was over in 2001.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new).
     pub fn expired(&self, hosts: &[&str]) -> Result<Issued, LabError> {
         let mut params = named(hosts)?;
         params.not_before = date_time_ymd(2000, 1, 1);
@@ -90,10 +78,6 @@ impl Authority {
     }
 
     /// Issues a certificate for a client whose common name is `user`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new).
     pub fn client(&self, user: &str) -> Result<Issued, LabError> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);

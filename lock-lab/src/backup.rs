@@ -24,14 +24,6 @@ impl Backup {
 impl Server {
     /// Kills the server, copies its data and starts it again. The copy has all confirmed writes
     /// that survive a kill -9 on this server.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if the data cannot be copied. Otherwise same as [`restart`](Self::restart).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`restart`](Self::restart).
     pub async fn back_up(&self) -> Result<Backup, LabError> {
         self.kill();
         let backup = tempfile::tempdir().and_then(|copy| {
@@ -44,14 +36,6 @@ impl Server {
 
     /// Kills the server, replaces its data with the backup, and starts it again. The log comes from
     /// the backup, too.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`back_up`](Self::back_up).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the server killed or started, perhaps not ready yet.
     pub async fn restore(&self, backup: &Backup) -> Result<(), LabError> {
         self.kill();
         let restored = empty(self.home()).and_then(|()| copy_into(backup.0.path(), self.home()));

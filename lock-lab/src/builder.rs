@@ -66,23 +66,11 @@ impl<K: Kind> Builder<K> {
     }
 
     /// Checks that this machine has all that the server needs, without starting it.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed(&self) -> Result<(), LabError> {
         self.options.installed(&self.common)
     }
 
     /// Starts the server and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if a program is not there, [`LabError::Start`] if it does not start.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the server and deletes its data.
     pub async fn start(self) -> Result<K, LabError> {
         let server = Server::start(&self.common, &self.options).await?;
         Ok(K::new(server, self.options))

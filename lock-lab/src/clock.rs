@@ -13,15 +13,6 @@ use std::{
 use self::vdso::Vdso;
 
 /// The distance of a clock from the machine's.
-///
-/// ```
-/// use std::time::Duration;
-/// use lock_lab::Shift;
-///
-/// let hour = Duration::from_secs(3600);
-/// assert_ne!(Shift::ahead(hour), Shift::back(hour));
-/// assert_eq!(Shift::ahead(Duration::ZERO), Shift::NONE);
-/// ```
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Shift {
     /// Rounded down, so that the nanoseconds are added.

@@ -18,20 +18,6 @@ const ELECTION_LIMIT: Duration = Duration::from_secs(30);
 ///
 /// Each node is a [`Server`], which can be stopped, killed and restarted with its data. Nodes are
 /// numbered from 0. A cluster's data is on `/dev/shm` if there is one: it survives each kill.
-///
-/// ```no_run
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// use lock_lab::{EtcdCluster, Network};
-///
-/// let network = Network::new()?;
-/// let etcd = EtcdCluster::start(&network).await?;
-/// let old = etcd.leader().await?;
-/// network.split(&[etcd.place(old)], &etcd.peers(old))?;
-/// let new = etcd.leader_after(old).await?; // about 2 s later
-/// network.heal()?;
-/// etcd.node(new).restart().await?; // kill -9, same address, same data
-/// # Ok(()) }
-/// ```
 #[derive(Debug)]
 pub struct Cluster<K> {
     nodes: Vec<K>,
@@ -50,24 +36,11 @@ pub trait Member: Kind + Deref<Target = Server> {
 
 impl<K: Member> Cluster<K> {
     /// Starts a cluster with default options and waits until all nodes serve.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if a program is not there, [`LabError::Start`] if a node does not
-    /// start.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start(network: &Network) -> Result<Self, LabError> {
         Builder::default().start_cluster(network).await
     }
 
     /// Returns one node.
-    ///
-    /// # Panics
-    ///
-    /// If there is no node with this number. The same holds for all methods that take one.
     pub fn node(&self, node: usize) -> &K {
         &self.nodes[node]
     }
@@ -99,10 +72,6 @@ impl<K: Member> Cluster<K> {
     }
 
     /// Returns the URL of some nodes, in this order.
-    ///
-    /// # Panics
-    ///
-    /// If `nodes` is empty or has a number without a node.
     pub fn url_of(&self, nodes: &[usize]) -> String {
         let first = self.node(nodes[0]).url();
         let rest = nodes[1..].iter().map(|node| format!(",{}", self.node(*node).addr()));
@@ -111,35 +80,17 @@ impl<K: Member> Cluster<K> {
 
     /// Waits until a node leads, and returns it. If two claim to lead, it is the newer leader.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] with `TimedOut`, if none leads within 30 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
+    /// Fails if none leads within 30 s.
     pub async fn leader(&self) -> Result<usize, LabError> {
         self.until_leader(|_| true).await
     }
 
     /// Waits until another node than `old` leads, and returns it.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`leader`](Self::leader).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
     pub async fn leader_after(&self, old: usize) -> Result<usize, LabError> {
         self.until_leader(|leader| leader != old).await
     }
 
     /// Asks all nodes once which leads. Takes 0.5 s if one is silent.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn leader_now(&self) -> Option<usize> {
         let ask = |node: &K| {
             let term = K::term(node.control());
@@ -171,14 +122,6 @@ impl<K: Member> Cluster<K> {
 
 impl<K: Member> Builder<K> {
     /// Starts three nodes with these options in a network and waits until all serve.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`start`](Self::start).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the nodes and deletes their data.
     pub async fn start_cluster(self, network: &Network) -> Result<Cluster<K>, LabError> {
         let joined: Vec<_> = (0..SIZE).map(|_| network.join()).collect::<Result<_, _>>()?;
         let places: Vec<_> = joined.iter().map(Node::place).collect();

@@ -33,23 +33,11 @@ pub type EtcdCluster = Cluster<Etcd>;
 
 impl Etcd {
     /// Starts an etcd with default options and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if there is no `etcd`, [`LabError::Start`] if it does not start.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
     /// Checks that this machine has all that it needs with default options, without starting it.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -60,15 +48,6 @@ impl Etcd {
     }
 
     /// Returns all keys, sorted.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Reply`] if etcd answers with an error, [`LabError::Io`] if it is not reached or
-    /// silent for 5 s. The same holds for all methods of this type.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let all = json!({ "key": encode(b"\0"), "range_end": encode(b"\0"), "keys_only": true });
         let reply = self.post("kv/range", all).await?;
@@ -77,28 +56,12 @@ impl Etcd {
     }
 
     /// Writes a key without a lease.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<(), LabError> {
         self.post("kv/put", json!({ "key": encode(key), "value": encode(value) })).await?;
         Ok(())
     }
 
     /// Deletes one key. Returns the number of deleted keys: 0 or 1.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn delete(&self, key: &[u8]) -> Result<u64, LabError> {
         let reply = self.post("kv/deleterange", json!({ "key": encode(key) })).await?;
         Ok(number(&reply["deleted"]).unsigned_abs())
@@ -106,14 +69,6 @@ impl Etcd {
 
     /// Deletes all keys that start with `prefix`, and returns their number. An empty prefix means
     /// all keys.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn delete_prefix(&self, prefix: &[u8]) -> Result<u64, LabError> {
         let first: &[u8] = if prefix.is_empty() { b"\0" } else { prefix };
         let range = json!({ "key": encode(first), "range_end": encode(&end_of(prefix)) });
@@ -122,28 +77,12 @@ impl Etcd {
     }
 
     /// Returns the version of the program, such as `3.4.23`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn version(&self) -> Result<String, LabError> {
         let status = self.post("maintenance/status", json!({})).await?;
         Ok(status["version"].as_str().unwrap_or_default().to_owned())
     }
 
     /// Returns the newest revision.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn revision(&self) -> Result<i64, LabError> {
         let reply = self.post("kv/range", json!({ "key": encode(b"\0") })).await?;
         Ok(number(&reply["header"]["revision"]))
@@ -151,13 +90,7 @@ impl Etcd {
 
     /// Drops the history before the newest revision, and returns that revision.
     ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys). Also if nothing was written since the last call.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
+    /// Fails if nothing was written since the last call.
     pub async fn compact(&self) -> Result<i64, LabError> {
         let revision = self.revision().await?;
         self.post("kv/compaction", json!({ "revision": revision, "physical": true })).await?;
@@ -165,41 +98,17 @@ impl Etcd {
     }
 
     /// Returns the ids of all leases.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn leases(&self) -> Result<Vec<i64>, LabError> {
         self.ask(gateway::leases(self.control())).await
     }
 
     /// Grants a lease of this many seconds without keep-alive, and returns its id.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn grant(&self, seconds: u32) -> Result<i64, LabError> {
         let reply = self.post("lease/grant", json!({ "TTL": seconds.to_string() })).await?;
         Ok(number(&reply["ID"]))
     }
 
     /// Revokes a lease without its owner, with all keys attached to it.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys). Also if there is no such lease.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn revoke(&self, lease: i64) -> Result<(), LabError> {
         self.post("lease/revoke", json!({ "ID": lease.to_string() })).await?;
         Ok(())
@@ -210,14 +119,6 @@ impl Etcd {
     /// whose password is [`root_password`](Self::root_password).
     ///
     /// In a cluster one node tells the others.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, some of the users are there.
     pub async fn demand_logins(&self, logins: &[(&str, &str, &str)]) -> Result<(), LabError> {
         self.add_user("root", self.logins.root(), "root").await?;
         for (user, password, prefix) in logins {
@@ -232,14 +133,6 @@ impl Etcd {
 
     /// Starts another etcd that has the data of this one and no vote: a learner. This one must be
     /// alone and without TLS.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`start`](Self::start) and [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the learner, which may stay on the list of members.
     pub async fn start_learner(&self) -> Result<Self, LabError> {
         let mut builder = Self::builder().in_memory();
         builder.options.learns_from = Some(format!("http://{}", self.last_addr()));
@@ -253,14 +146,6 @@ impl Etcd {
 
     /// Adds a user with the rights of a role. Each user of [`demand_logins`](Self::demand_logins) has
     /// a role of its name.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the user may be there without the role.
     pub async fn add_user(&self, user: &str, password: &str, role: &str) -> Result<(), LabError> {
         self.post("auth/user/add", json!({ "name": user, "password": password })).await?;
         self.post("auth/user/grant", json!({ "user": user, "role": role })).await?;
@@ -268,28 +153,12 @@ impl Etcd {
     }
 
     /// Removes a user. Tokens that etcd gave for it are void.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn remove_user(&self, user: &str) -> Result<(), LabError> {
         self.post("auth/user/delete", json!({ "name": user })).await?;
         Ok(())
     }
 
     /// Sets another password. Tokens that etcd gave for the earlier one are void.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn set_password(&self, user: &str, password: &str) -> Result<(), LabError> {
         self.post("auth/user/changepw", json!({ "name": user, "password": password })).await?;
         Ok(())

@@ -10,11 +10,6 @@ pub fn in_a_long_run() -> bool {
 
 /// The size of a test that only repeats itself: the usual one, or the one of a
 /// [long run](in_a_long_run).
-///
-/// ```
-/// let rounds = lock_lab::size(3, 100);
-/// # assert!(rounds == 3 || rounds == 100);
-/// ```
 pub fn size<T>(usual: T, long: T) -> T {
     if in_a_long_run() { long } else { usual }
 }

@@ -22,24 +22,11 @@ pub struct MariaDb {
 
 impl MariaDb {
     /// Starts a MariaDB with default options and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if there is no `mariadbd`, `mariadb-install-db` or `mariadb`,
-    /// [`LabError::Start`] if it does not start.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the server and deletes its data.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
     /// Checks that this machine has all that it needs with default options, without starting it.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -53,15 +40,6 @@ impl MariaDb {
     /// the rows as text: one line each, tabs between the fields, `NULL` for null.
     ///
     /// They show up in [`Server::counters`] like those of any other client.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Reply`] if MariaDB refuses a statement, [`LabError::Io`] if it is not reached or
-    /// silent for 5 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, each statement may or may not have run.
     pub async fn sql(&self, statements: &str) -> Result<String, LabError> {
         let (client, statements) =
             (self.options.client(self.addr(), &["lab"])?, statements.to_owned());
@@ -70,14 +48,6 @@ impl MariaDb {
 
     /// Same as [`sql`](Self::sql) as a user with all rights, for example for
     /// `SET GLOBAL read_only = 1`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`sql`](Self::sql).
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, each statement may or may not have run.
     pub async fn sql_as_admin(&self, statements: &str) -> Result<String, LabError> {
         self.options.admin(self.addr())?.run(statements).await
     }

@@ -44,10 +44,6 @@ pub struct Network {
 
 impl Network {
     /// Makes an empty network.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::NoNetwork`] if the machine permits none.
     pub fn new() -> Result<Self, LabError> {
         let router = Arc::new(Router::new().map_err(LabError::no_network)?);
         let node = router.join().map_err(LabError::no_network)?;
@@ -59,10 +55,6 @@ impl Network {
     /// Checks that this machine permits networks: makes one, once per process.
     ///
     /// Tests that need a network use [`network_tests!`](crate::network_tests), which calls this.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::NoNetwork`] if the machine permits none.
     pub fn available() -> Result<(), LabError> {
         static FAULT: OnceLock<Option<String>> = OnceLock::new();
         let fault = FAULT.get_or_init(|| match Self::new() {
@@ -75,28 +67,19 @@ impl Network {
 
     /// Makes a place for clients, with a thread and a runtime of its own.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if the system refuses it, or the network has 250 places.
+    /// A network has at most 250 places.
     pub fn side(&self) -> Result<Side, LabError> {
         Side::start(self.join()?, Arc::clone(&self.router))
     }
 
     /// Cuts `a` and `b` off from each other, in both directions.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if the system refuses it; then nothing changes. The same holds for all
-    /// methods that cut and heal.
+    /// If the system refuses it, nothing changes. The same holds for all methods that cut and heal.
     pub fn cut(&self, a: Place, b: Place) -> Result<(), LabError> {
         self.split(&[a], &[b])
     }
 
     /// Cuts each place of `left` off from each of `right`, in both directions.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`cut`](Self::cut).
     pub fn split(&self, left: &[Place], right: &[Place]) -> Result<(), LabError> {
         let pairs = left.iter().flat_map(|a| right.iter().map(move |b| (*a, *b)));
         self.change(|cuts| {
@@ -109,46 +92,26 @@ impl Network {
 
     /// Cuts one direction: `listener` gets no packets of `speaker`, but `speaker` gets those of
     /// `listener`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`cut`](Self::cut).
     pub fn deafen(&self, listener: Place, speaker: Place) -> Result<(), LabError> {
         self.change(|cuts| cuts.deafen(listener, speaker))
     }
 
     /// Cuts a place off from all others, also from those made later.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`cut`](Self::cut).
     pub fn isolate(&self, place: Place) -> Result<(), LabError> {
         self.change(|cuts| cuts.isolate(place))
     }
 
     /// Ends all cuts.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`cut`](Self::cut).
     pub fn heal(&self) -> Result<(), LabError> {
         self.change(Cuts::clear)
     }
 
     /// Ends the cuts between `a` and `b`, in both directions. An isolated place stays isolated.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`cut`](Self::cut).
     pub fn heal_between(&self, a: Place, b: Place) -> Result<(), LabError> {
         self.change(|cuts| cuts.heal_between(a, b))
     }
 
     /// Ends all cuts of one place.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`cut`](Self::cut).
     pub fn rejoin(&self, place: Place) -> Result<(), LabError> {
         self.change(|cuts| cuts.rejoin(place))
     }

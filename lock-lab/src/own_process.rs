@@ -23,8 +23,6 @@ const OWNER: &str = "LOCK_LAB_OWN_PROCESS";
 /// }
 /// ```
 ///
-/// # Panics
-///
 /// Panics with the output of that process if the test fails there, or if there is no such test.
 pub fn in_own_process(test: &str) -> bool {
     if env::var_os(OWNER).is_some_and(|owner| owner == test) {

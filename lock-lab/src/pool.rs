@@ -54,12 +54,6 @@ impl<S> Pool<S> {
 
     /// Lends a server that no test uses, after `empty`, or else a new one.
     ///
-    /// # Errors
-    ///
-    /// Those of `start`.
-    ///
-    /// # Cancel safety
-    ///
     /// A dropped future may end a server. The next test gets another one.
     pub async fn lend<E: From<LabError> + Display>(
         &'static self,

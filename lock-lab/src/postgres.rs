@@ -25,24 +25,11 @@ pub struct Postgres {
 
 impl Postgres {
     /// Starts a PostgreSQL with default options and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if there is no `postgres`, `initdb` or `psql`, [`LabError::Start`] if
-    /// it does not start.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the server and deletes its data.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
     /// Checks that this machine has all that it needs with default options, without starting it.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -56,44 +43,18 @@ impl Postgres {
     /// the rows as text: one line each, tabs between the fields, `NULL` for null.
     ///
     /// They show up in [`Server::counters`] like those of any other client.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Reply`] if PostgreSQL refuses a statement, [`LabError::Io`] if it is not reached
-    /// or silent for 5 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, each statement may or may not have run.
     pub async fn sql(&self, statements: &str) -> Result<String, LabError> {
         let (client, statements) = (self.options.client(self.addr())?, statements.to_owned());
         self.ask(async move { client.run(&statements).await }).await
     }
 
     /// Same as [`sql`](Self::sql) as a user with all rights, for example for `ALTER SYSTEM`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`sql`](Self::sql).
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, each statement may or may not have run.
     pub async fn sql_as_admin(&self, statements: &str) -> Result<String, LabError> {
         self.options.admin(self.addr())?.run(statements).await
     }
 
     /// Starts a standby with the data that this server has now, and with the same passwords. It
     /// follows no primary: it is one that lags, however long it runs. This server is restarted.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`start`](Self::start); [`LabError::Io`] if the data cannot be copied.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the standby, and leaves this server killed or started, perhaps not
-    /// ready yet.
     pub async fn lagging_standby(&self) -> Result<Self, LabError> {
         let mut builder = Self::builder();
         builder.options.password = self.options.password.clone();
@@ -107,14 +68,6 @@ impl Postgres {
     }
 
     /// Makes a standby a primary.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`sql`](Self::sql).
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, it may or may not become one.
     pub async fn promote(&self) -> Result<(), LabError> {
         self.sql_as_admin("SELECT pg_promote()").await.map(drop)
     }

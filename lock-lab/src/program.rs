@@ -19,10 +19,6 @@ const PYTHON: &str = "target/python/bin/python3";
 const PYTHON_CHOICE: &str = "DISTLOCK_TEST_PYTHON";
 
 /// Returns etcd's own command line client.
-///
-/// # Errors
-///
-/// [`LabError::Missing`] if it is not on this machine.
 pub fn etcdctl() -> Result<PathBuf, LabError> {
     find(Path::new("etcdctl"), "apt-get install etcd-client")
 }
@@ -32,19 +28,11 @@ pub fn etcdctl() -> Result<PathBuf, LabError> {
 /// It is the one that the environment variable `DISTLOCK_TEST_PYTHON` names. Without the variable,
 /// it is the one in `target/python` that `./test` makes, or else `python3` in `PATH`. The search
 /// takes some 100 ms, because each Python is asked for the module.
-///
-/// # Errors
-///
-/// [`LabError::Missing`] if no such Python is on this machine.
 pub fn python_with_redis() -> Result<PathBuf, LabError> {
     python("redis", "./test, or pip install redis==8.1.0")
 }
 
 /// Returns a Python that has kazoo, as [`python_with_redis`] does.
-///
-/// # Errors
-///
-/// [`LabError::Missing`] if no such Python is on this machine.
 pub fn python_with_kazoo() -> Result<PathBuf, LabError> {
     python("kazoo", "./test, or pip install kazoo==2.11.0")
 }

@@ -44,17 +44,7 @@ pub struct Proxy {
 impl Proxy {
     /// Starts a proxy to `target` on a free port, in the current tokio runtime.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if there is no free port.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     pub async fn start(target: SocketAddr) -> Result<Self, LabError> {
         let shared = Shared::open(target).map_err(LabError::io("starting a proxy"))?;
         let shared = Arc::new(shared);
@@ -88,10 +78,6 @@ impl Proxy {
     /// Ends [`cut`](Self::cut), [`half_open`](Self::half_open), [`refuse`](Self::refuse) and
     /// [`drop_next_reply`](Self::drop_next_reply). Held bytes are delivered. A
     /// [`delay`](Self::delay) stays.
-    ///
-    /// # Panics
-    ///
-    /// After [`refuse`](Self::refuse), if this process has no file descriptor left.
     pub fn heal(&self) {
         self.shared.drop_next_reply.store(false, Relaxed);
         self.shared.set(Mode::Open);
@@ -121,10 +107,6 @@ impl Proxy {
     /// client does meanwhile. Their connection is dead for the client from then on: it gets nothing
     /// more there, and all else that it sends there is lost. Other connections work as before. A
     /// second call replaces the first. [`caught`](Self::caught) counts the caught bytes.
-    ///
-    /// # Panics
-    ///
-    /// If `part` is empty.
     pub fn catch(&self, part: &[u8]) {
         assert!(!part.is_empty(), "every chunk has an empty part");
         self.shared.late.want(Some(part));

@@ -36,24 +36,11 @@ pub struct Redis {
 
 impl Redis {
     /// Starts a Redis with default options and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if it does not
-    /// start.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
     /// Checks that this machine has all that it needs with default options, without starting it.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -66,35 +53,11 @@ impl Redis {
     /// Runs one command on a connection of its own and returns the reply as text.
     ///
     /// An array becomes one line per element, and nil becomes `(nil)`.
-    ///
-    /// ```no_run
-    /// # async fn run(redis: lock_lab::Redis) -> Result<(), lock_lab::LabError> {
-    /// redis.command(&[b"SET", b"key", b"value"]).await?;
-    /// assert_eq!(redis.command(&[b"GET", b"key"]).await?, "value");
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Reply`] if Redis answers with an error, [`LabError::Io`] if it is not reached or
-    /// silent for 5 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
         Ok(self.call(args).await?.to_string())
     }
 
     /// Returns all keys of database 0, sorted.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`command`](Self::command).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let mut keys = self.call(&[b"KEYS", b"*"]).await?.into_strings();
         keys.sort();

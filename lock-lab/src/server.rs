@@ -213,26 +213,12 @@ impl Server {
     /// redis.move_clocks(Shift::ahead(Duration::from_secs(60)), Shift::NONE)?;
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if this process must not write to the server's memory, or with
-    /// `Unsupported` on other machines than x86_64.
     pub fn move_clocks(&self, wall: Shift, monotonic: Shift) -> Result<(), LabError> {
         self.run().move_clocks(wall, monotonic).map_err(LabError::io("moving clocks"))
     }
 
     /// Kills the process if it runs, starts it again on the same port with the same data, and waits
     /// until it answers.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Start`] with the end of the log, if the server ends or does not answer within
-    /// 30 s. [`LabError::Missing`] if its program is not there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the server killed or started, perhaps not ready yet.
     pub async fn restart(&self) -> Result<(), LabError> {
         self.relaunch()?;
         self.ready().await
@@ -240,10 +226,6 @@ impl Server {
 
     /// Kills the process if it runs, starts it again on the same port with the same data, and
     /// returns at once.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if its program is not there.
     pub fn relaunch(&self) -> Result<(), LabError> {
         self.kill();
         self.launch()
@@ -251,14 +233,7 @@ impl Server {
 
     /// Waits until the server answers.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Start`] with the end of the log, if the server ends or does not answer within
-    /// 30 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
+    /// Fails with the end of the log, if the server ends or does not answer within 30 s.
     pub async fn ready(&self) -> Result<(), LabError> {
         match timeout(START_LIMIT, self.until_ready()).await {
             Ok(result) => result.and_then(|()| self.store.settle(self.home.path())),
@@ -299,15 +274,6 @@ impl Server {
     ///   `sessions_expired`, `znodes`, `fired.created`, `fired.deleted`, `fired.changed` and
     ///   `fired.children` watches. This method counts as one of the `connections` and as one packet
     ///   each way. The data tree starts with 5 znodes of the server's own.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if the server cannot be reached or is silent for 5 s, [`LabError::Reply`]
-    /// if its answer cannot be read.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn counters(&self) -> Result<Counters, LabError> {
         let (store, addr) = (Arc::clone(&self.store), self.control());
         self.ask(async move { store.counters(addr).await }).await

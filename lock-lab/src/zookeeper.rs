@@ -27,24 +27,11 @@ pub type ZooKeeperCluster = Cluster<ZooKeeper>;
 
 impl ZooKeeper {
     /// Starts a ZooKeeper with default options and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if there is no `java` or no ZooKeeper, [`LabError::Start`] if it does
-    /// not start.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
     /// Checks that this machine has all that it needs with default options, without starting it.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -61,14 +48,6 @@ impl ZooKeeper {
     }
 
     /// Sends a command of four letters, such as `dump`, `wchp` or `cons`, and returns the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if ZooKeeper is not reached or silent for 5 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn four_letter(&self, word: &str) -> Result<String, LabError> {
         let (addr, word) = (self.addr(), word.to_owned());
         self.ask(async move { four_letter::send(addr, &word).await }).await

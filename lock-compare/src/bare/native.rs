@@ -3,10 +3,6 @@
 use crate::{Failure, Missing, Store};
 
 /// Returns the store-wide revision that created each of two keys, put by one transaction or by two.
-///
-/// # Errors
-///
-/// If the store does not answer, or its bare client is not compiled in.
 pub(crate) async fn create_revisions(
     store: Store,
     addr: &str,
@@ -27,10 +23,6 @@ pub(crate) async fn create_revisions(
 
 /// Returns the leader's value after the first and after the second campaign of one name, with one
 /// lease or with two, in etcd's own election service.
-///
-/// # Errors
-///
-/// If etcd does not answer, or its bare client is not compiled in.
 pub(crate) async fn campaigns(
     addr: &str,
     name: &str,

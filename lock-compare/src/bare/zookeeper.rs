@@ -44,10 +44,6 @@ pub(crate) struct Ephemeral {
 
 impl Ephemeral {
     /// Connects the owner through one address, and an observer of the node through another.
-    ///
-    /// # Errors
-    ///
-    /// If the server does not answer.
     pub(crate) async fn make(owner: &str, other: &str, name: &str) -> Result<Self, Failure> {
         let connector = || Client::connector().with_session_timeout(TIMEOUT);
         let (owner, other) = (connector().connect(owner).await?, connector().connect(other).await?);
@@ -59,10 +55,6 @@ impl Ephemeral {
 
     /// Calls `how`, which breaks the owner's connection, and waits for a new one. Returns whether
     /// the node still exists then.
-    ///
-    /// # Errors
-    ///
-    /// If the owner gets no new connection.
     pub(crate) async fn after_reset(&self, how: impl FnOnce()) -> Result<bool, Failure> {
         let mut states = self.owner.state_watcher();
         how();
@@ -72,10 +64,6 @@ impl Ephemeral {
     }
 
     /// Ends the owner's session. Returns whether the node still exists then.
-    ///
-    /// # Errors
-    ///
-    /// If the server does not answer.
     pub(crate) async fn after_end(self) -> Result<bool, Failure> {
         let Self { owner, other, path } = self;
         let (_, _, gone) = other.get_and_watch_data(&path).await?;

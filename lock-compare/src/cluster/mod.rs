@@ -31,10 +31,6 @@ pub(crate) use self::{
 use crate::{Failure, KeySpace};
 
 /// Returns the keys of the Redis that these sentinels name.
-///
-/// # Errors
-///
-/// If Redis is not compiled in.
 pub(crate) fn sentinel_keys(redis: &RedisSentinels) -> Result<Arc<dyn KeySpace>, Failure> {
     #[cfg(feature = "redis")]
     {

@@ -22,10 +22,6 @@ pub(crate) struct ReplicatedRedis {
 
 impl ReplicatedRedis {
     /// Starts them. Late replicas get no writes from now on.
-    ///
-    /// # Errors
-    ///
-    /// If there is no Redis on this machine, or it does not start.
     pub(crate) async fn start(is_late: bool) -> Result<Self, Failure> {
         let servers = RedisSentinels::builder().down_after(DOWN).start().await?;
         let primary = servers.primary().await?;
@@ -38,10 +34,6 @@ impl ReplicatedRedis {
     }
 
     /// Kills the primary. Before that, replicas that are not late get all writes.
-    ///
-    /// # Errors
-    ///
-    /// If a server does not answer.
     pub(crate) async fn kill_primary(&self) -> Result<(), Failure> {
         if !self.is_late {
             self.until_replicated().await?;
@@ -52,9 +44,7 @@ impl ReplicatedRedis {
 
     /// Waits until the sentinels have promoted a replica.
     ///
-    /// # Errors
-    ///
-    /// If they promote none within 60 s.
+    /// Fails if they promote none within 60 s.
     pub(crate) async fn promoted(&self) -> Result<(), Failure> {
         self.servers.primary_after(self.primary).await?;
         Ok(())

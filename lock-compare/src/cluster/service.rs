@@ -21,10 +21,6 @@ enum Nodes {
 
 impl Service {
     /// Starts three nodes of a store. `None` if the lab has no cluster of it.
-    ///
-    /// # Errors
-    ///
-    /// If the machine does not permit networks, or the servers do not start.
     pub(crate) async fn start(store: Store) -> Result<Option<Self>, Failure> {
         if !matches!(store, Store::Etcd | Store::ZooKeeper) {
             return Ok(None);
@@ -43,19 +39,13 @@ impl Service {
     }
 
     /// A new place for clients.
-    ///
-    /// # Errors
-    ///
-    /// The system's error.
     pub(crate) fn side(&self) -> Result<Arc<Side>, Failure> {
         Ok(Arc::new(self.network.side()?))
     }
 
     /// Returns the leading node.
     ///
-    /// # Errors
-    ///
-    /// If no node leads within 30 s.
+    /// Fails if no node leads within 30 s.
     pub(crate) async fn leader(&self) -> Result<usize, Failure> {
         Ok(match &self.nodes {
             Nodes::Etcd(nodes) => nodes.leader().await?,
@@ -112,10 +102,6 @@ impl Service {
     }
 
     /// The store's own lock, or its recipe, on some nodes, from a side.
-    ///
-    /// # Errors
-    ///
-    /// If the store is not compiled in.
     pub(crate) fn native(&self, side: &Arc<Side>, nodes: &[usize]) -> Result<OnSide, Failure> {
         let addrs = nodes.iter().map(|node| self.node(*node).addr().to_string());
         let addrs: Vec<String> = addrs.collect();
@@ -135,10 +121,6 @@ impl Service {
     }
 
     /// A key, seen from one node by a bare client on a side.
-    ///
-    /// # Errors
-    ///
-    /// If the node does not answer, or the store is not compiled in.
     pub(crate) async fn probe(
         &self,
         side: &Arc<Side>,

@@ -18,10 +18,6 @@ const END: &str = "<!-- end generated -->";
 /// - `differs`: the cells that differ from the documents,
 /// - `where C2 C3`: the stores of each verdict of these claims,
 /// - `seen C7 C44 on redis`: the observations there, in words and figures.
-///
-/// # Errors
-///
-/// If a block is none of these, or has no end.
 pub fn fill(page: &str, report: &Report, language: Language) -> Result<String, Failure> {
     let (mut filled, mut lines) = (String::new(), page.lines());
     while let Some(line) = lines.next() {

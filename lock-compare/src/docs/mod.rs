@@ -28,10 +28,6 @@ pub struct Document {
 
 impl Document {
     /// Returns whether the file has these contents. `false` if it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// If it exists and cannot be read.
     pub fn is_current(&self) -> io::Result<bool> {
         match fs::read(&self.path) {
             Ok(found) => Ok(found == self.content.as_bytes()),
@@ -41,10 +37,6 @@ impl Document {
     }
 
     /// Writes the file.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub fn write(&self) -> io::Result<()> {
         fs::write(&self.path, &self.content)
     }
@@ -52,10 +44,6 @@ impl Document {
 
 /// Returns the documents made from a report: `report.html` and the pictures beside it, and the
 /// pages `<folder>.md` and `<folder>.zh.md` beside its folder, with their generated blocks filled.
-///
-/// # Errors
-///
-/// If the report or a page cannot be read, or a page has a block that is unknown or has no end.
 pub fn documents(report: &Path) -> Result<Vec<Document>, Failure> {
     let text = read(report)?;
     let parsed: Report = serde_json::from_str(&text)

@@ -16,10 +16,6 @@ pub struct EtcdKeys(String);
 
 impl EtcdKeys {
     /// Keys of the server at this URL.
-    ///
-    /// # Errors
-    ///
-    /// If it is not a URL of etcd.
     pub fn new(url: &str) -> Result<Self, Failure> {
         let address = url.strip_prefix("etcd://").ok_or("an URL of etcd begins with etcd://")?;
         Ok(Self(address.to_owned()))

@@ -37,10 +37,6 @@ pub trait KeySpace: Send + Sync {
     fn nature(&self) -> Nature;
 
     /// Connects a client with its own connection.
-    ///
-    /// # Errors
-    ///
-    /// If the store does not answer.
     async fn connect(&self) -> Result<Arc<dyn Keys>, Failure>;
 }
 
@@ -101,10 +97,6 @@ pub trait Keys: Send + Sync {
 
 /// Returns the keys of the stage's shared store. `None` if it has no keys that the articles
 /// describe.
-///
-/// # Errors
-///
-/// If the store cannot be started.
 pub async fn keys(stage: &Stage) -> Result<Option<Arc<dyn KeySpace>>, Failure> {
     Ok(match stage.store {
         Store::Memory | Store::Sqlite => Some(Arc::new(SimulatedKeys::default())),
@@ -115,10 +107,6 @@ pub async fn keys(stage: &Stage) -> Result<Option<Arc<dyn KeySpace>>, Failure> {
 }
 
 /// Returns the keys of the Redis server at this URL.
-///
-/// # Errors
-///
-/// If it is not a URL, or Redis is not compiled in.
 pub(crate) fn keys_at(url: &str) -> Result<Arc<dyn KeySpace>, Failure> {
     #[cfg(feature = "redis")]
     {
@@ -134,10 +122,6 @@ pub(crate) fn keys_at(url: &str) -> Result<Arc<dyn KeySpace>, Failure> {
 /// Returns the keys of any store, through its bare client. Only in memory they are a simulation. A
 /// store other than Redis has them as its own clients would make them: rows, keys with a lease,
 /// ephemeral znodes.
-///
-/// # Errors
-///
-/// If the store cannot be reached.
 pub async fn of(store: Store, ground: &Ground) -> Result<Arc<dyn KeySpace>, Failure> {
     let url = ground.url();
     Ok(match store {

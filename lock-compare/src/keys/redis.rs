@@ -23,10 +23,6 @@ pub struct RedisKeys(Client);
 
 impl RedisKeys {
     /// Keys of the server at this URL.
-    ///
-    /// # Errors
-    ///
-    /// If it is not a URL of Redis.
     pub fn new(url: &str) -> Result<Self, Failure> {
         Ok(Self(Client::open(url)?))
     }

@@ -22,10 +22,6 @@ pub struct SqlKeys {
 
 impl SqlKeys {
     /// Keys of the database at this URL. Creates the table.
-    ///
-    /// # Errors
-    ///
-    /// If the database cannot be reached.
     pub async fn new(store: Store, url: &str) -> Result<Self, Failure> {
         let mut sql = Sql::connect(store, url).await?;
         if sql.execute(TABLE, &[]).await.is_err() {

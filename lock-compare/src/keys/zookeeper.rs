@@ -17,10 +17,6 @@ pub struct ZooKeeperKeys(String);
 
 impl ZooKeeperKeys {
     /// Keys of the server at this URL.
-    ///
-    /// # Errors
-    ///
-    /// If it is not a URL of ZooKeeper.
     pub fn new(url: &str) -> Result<Self, Failure> {
         let address = url
             .strip_prefix("zookeeper://")

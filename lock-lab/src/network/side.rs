@@ -66,14 +66,6 @@ impl Side {
     }
 
     /// Runs a future here, and returns its output.
-    ///
-    /// # Panics
-    ///
-    /// If the future panics, or if the side ends before it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping this future drops the other one.
     pub async fn run<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,

@@ -57,9 +57,7 @@ impl Shared {
 
     /// Waits until the network lets bytes pass in this direction.
     ///
-    /// # Errors
-    ///
-    /// If there is no server any more: a connection accepted just before must not stay open.
+    /// Fails if there is no server any more: a connection accepted just before must not stay open.
     pub(super) async fn until_open(&self, direction: Direction) -> io::Result<()> {
         let mut mode = self.mode.subscribe();
         let known = |mode: &Mode| mode.lets_pass(direction) || *mode == Mode::Refuse;

@@ -46,15 +46,6 @@ impl RedisCluster {
 
     /// Starts three primaries with one replica each, with default options, on 127.0.0.1, and waits
     /// until a failover of each is possible.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if a server does
-    /// not start, [`LabError::Io`] with `TimedOut` if they do not find each other within 60 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
@@ -70,10 +61,6 @@ impl RedisCluster {
     }
 
     /// Returns one node, in any role.
-    ///
-    /// # Panics
-    ///
-    /// If there is no node with this number. The same holds for all methods that take one.
     pub fn node(&self, node: usize) -> &Redis {
         &self.nodes[node]
     }
@@ -98,26 +85,12 @@ impl RedisCluster {
 
     /// Waits until a running node owns a slot, in the eyes of all running nodes, and returns it.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] with `TimedOut`, if there is none within 60 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
+    /// Fails if there is none within 60 s.
     pub async fn owner(&self, slot: u16) -> Result<usize, LabError> {
         until("waiting for the owner of a slot", || self.owner_now(slot)).await
     }
 
     /// Waits until another node than `old` owns a slot, and the cluster serves again. Returns it.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`owner`](Self::owner).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
     pub async fn owner_after(&self, old: usize, slot: u16) -> Result<usize, LabError> {
         until("waiting for a failover", || async {
             let new = self.owner_now(slot).await.filter(|new| *new != old)?;
@@ -128,27 +101,11 @@ impl RedisCluster {
 
     /// Waits until the cluster serves, and a failover is possible: each replica that was not killed
     /// has all that its primary had written before.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`owner`](Self::owner).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
     pub async fn await_replicas(&self) -> Result<(), LabError> {
         until("waiting for replicas", || self.failover_is_possible()).await
     }
 
     /// Returns the nodes that own slots now, in the eyes of the first running node that replies.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`owner`](Self::owner).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
     pub async fn primaries(&self) -> Result<Vec<usize>, LabError> {
         until("waiting for a node", || async {
             let view = self.any_view().await?;
@@ -161,14 +118,6 @@ impl RedisCluster {
     }
 
     /// Returns the keys of all running primaries, sorted.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Redis::keys`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let mut keys = BTreeSet::new();
         for node in self.primaries().await? {
@@ -182,14 +131,7 @@ impl RedisCluster {
     /// Lets a replica take over from its primary, which hands over all its data first
     /// (`CLUSTER FAILOVER`), and waits until it has.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Reply`] if the node is no replica, or its primary is down. Otherwise same as
-    /// [`owner`](Self::owner).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop the failover.
+    /// Fails if the node is no replica, or its primary is down.
     pub async fn fail_over(&self, replica: usize) -> Result<(), LabError> {
         self.node(replica).command(&[b"CLUSTER", b"FAILOVER"]).await?;
         until("waiting for a failover", || async {

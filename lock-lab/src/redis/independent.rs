@@ -10,17 +10,6 @@ use crate::{Builder, LabError, Network, Place};
 /// It is a list of [`Redis`]. Each can be stopped, killed and restarted with its data, and its
 /// clocks can be moved. Without a [`Network`] all run on 127.0.0.1; in one, each has a place of its
 /// own.
-///
-/// ```no_run
-/// # async fn run() -> Result<(), lock_lab::LabError> {
-/// use std::time::Duration;
-/// use lock_lab::{IndependentRedis, Shift};
-///
-/// let five = IndependentRedis::start(5).await?;
-/// five[0].move_clocks(Shift::ahead(Duration::from_secs(60)), Shift::NONE)?;
-/// five[1].kill();
-/// # Ok(()) }
-/// ```
 #[derive(Debug)]
 pub struct IndependentRedis {
     nodes: Vec<Redis>,
@@ -28,27 +17,11 @@ pub struct IndependentRedis {
 
 impl IndependentRedis {
     /// Starts this many servers with default options on 127.0.0.1, and waits until all answer.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Redis::start`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start(count: usize) -> Result<Self, LabError> {
         Redis::builder().start_independent(count).await
     }
 
     /// Starts this many servers with default options in a network, and waits until all answer.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Redis::start`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start_on(network: &Network, count: usize) -> Result<Self, LabError> {
         Redis::builder().on(network).start_independent(count).await
     }
@@ -79,14 +52,6 @@ impl Deref for IndependentRedis {
 
 impl Builder<Redis> {
     /// Starts this many servers with these options, and waits until all answer.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`start`](Self::start).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the servers and deletes their data.
     pub async fn start_independent(self, count: usize) -> Result<IndependentRedis, LabError> {
         let mut nodes = Vec::with_capacity(count);
         for _ in 0..count {

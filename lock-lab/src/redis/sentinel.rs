@@ -35,14 +35,6 @@ impl Sentinel {
 
     /// Runs one command on a connection of its own and returns the reply as text, as
     /// [`Redis::command`](crate::Redis::command) does.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Redis::command`](crate::Redis::command).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
         Ok(ask(&self.server, self.password.clone(), args).await?.to_string())
     }

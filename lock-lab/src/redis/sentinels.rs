@@ -55,28 +55,11 @@ pub struct RedisSentinels {
 impl RedisSentinels {
     /// Starts a primary, two replicas and three sentinels with default options on 127.0.0.1, and
     /// waits until a failover is possible.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if a server does
-    /// not start, [`LabError::Io`] with `TimedOut` if they do not find each other within 60 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
 
     /// Same as [`start`](Self::start), in a network.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`start`](Self::start).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends what it has started.
     pub async fn start_on(network: &Network) -> Result<Self, LabError> {
         Self::builder().on(network).start().await
     }
@@ -87,10 +70,6 @@ impl RedisSentinels {
     }
 
     /// Returns one Redis, in any role.
-    ///
-    /// # Panics
-    ///
-    /// If there is no node with this number. The same holds for all methods that take one.
     pub fn node(&self, node: usize) -> &Redis {
         &self.nodes[node]
     }
@@ -106,10 +85,6 @@ impl RedisSentinels {
     }
 
     /// Returns one sentinel.
-    ///
-    /// # Panics
-    ///
-    /// If there is no sentinel with this number.
     pub fn sentinel(&self, sentinel: usize) -> &Sentinel {
         &self.sentinels[sentinel]
     }
@@ -143,27 +118,13 @@ impl RedisSentinels {
 
     /// Waits until the sentinels name a primary, and returns it. It may be dead.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] with `TimedOut`, if they name none within 60 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
+    /// Fails if they name none within 60 s.
     pub async fn primary(&self) -> Result<usize, LabError> {
         until("waiting for a primary", || self.primary_now()).await
     }
 
     /// Waits until the sentinels name another primary than `old` that itself claims to be the
     /// primary, and returns it.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`primary`](Self::primary).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
     pub async fn primary_after(&self, old: usize) -> Result<usize, LabError> {
         until("waiting for a failover", || async {
             let new = self.primary_now().await.filter(|new| *new != old)?;
@@ -174,10 +135,6 @@ impl RedisSentinels {
 
     /// Asks each sentinel once which node is the primary. Returns the node that most of the replies
     /// name. Takes a second for each silent sentinel.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the answer.
     pub async fn primary_now(&self) -> Option<usize> {
         let mut votes = vec![0; self.nodes.len()];
         for sentinel in &self.sentinels {
@@ -194,13 +151,7 @@ impl RedisSentinels {
     /// Waits until a failover is possible: all nodes that were not killed have the data of the
     /// primary, and all sentinels that were not killed know that and reach each other.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] with `TimedOut`, if it is not possible within 60 s.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only ends the wait.
+    /// Fails if it is not possible within 60 s.
     pub async fn await_replicas(&self) -> Result<(), LabError> {
         until("waiting for replicas", || self.failover_is_possible()).await
     }

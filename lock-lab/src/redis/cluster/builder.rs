@@ -42,10 +42,6 @@ impl RedisClusterBuilder {
 
     /// Demands TLS of clients, and encrypts between nodes, with certificates of this authority for
     /// 127.0.0.1. Default: without TLS.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if no certificate can be made.
     pub fn tls(mut self, authority: &Authority) -> Result<Self, LabError> {
         self.node.options.encryption = Some(Encryption::of_nodes(authority)?);
         Ok(self)
@@ -82,23 +78,11 @@ impl RedisClusterBuilder {
     }
 
     /// Checks that this machine has all that is needed, without starting anything.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed(&self) -> Result<(), LabError> {
         self.node.installed()
     }
 
     /// Starts all nodes, and waits until a failover of each primary is possible. Takes 2 s to 3 s.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`RedisCluster::start`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the servers and deletes their data.
     pub async fn start(mut self) -> Result<RedisCluster, LabError> {
         self.node.options.member = Some(Member { node_timeout: self.node_timeout });
         let mut nodes = Vec::new();

@@ -10,14 +10,9 @@ impl RedisCluster {
     /// Moves a slot with its keys to another primary, as an operator does, one key at a time. Until
     /// it ends, some keys are here and some there.
     ///
-    /// # Errors
+    /// Fails if a node refuses a step, as it does if the slot's owner changes meanwhile.
     ///
-    /// [`LabError::Reply`] if a node refuses a step, as it does if the slot's owner changes
-    /// meanwhile.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the slot half moved.
+    /// A dropped future leaves the slot half moved.
     pub async fn migrate(&self, slot: u16, to: usize) -> Result<(), LabError> {
         let from = self.owner(slot).await?;
         if from == to {
@@ -30,14 +25,6 @@ impl RedisCluster {
 
     /// Begins a [`migrate`](Self::migrate): both nodes know of it, and all keys are still where they
     /// were. Returns the slot's owner.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`migrate`](Self::migrate).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`migrate`](Self::migrate).
     pub async fn begin_migration(&self, slot: u16, to: usize) -> Result<usize, LabError> {
         let from = self.owner(slot).await?;
         let (old, new) = (self.id_of(from).await?, self.id_of(to).await?);
@@ -47,14 +34,6 @@ impl RedisCluster {
     }
 
     /// Moves one key of a slot whose migration has begun. Returns whether there was one.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`migrate`](Self::migrate).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`migrate`](Self::migrate).
     pub async fn move_key(&self, slot: u16, from: usize, to: usize) -> Result<bool, LabError> {
         let number = slot.to_string();
         let question = [&b"CLUSTER"[..], b"GETKEYSINSLOT", number.as_bytes(), b"1"];
@@ -65,14 +44,6 @@ impl RedisCluster {
 
     /// Moves this key of a slot whose migration has begun. Servers differ in the key that
     /// [`move_key`](Self::move_key) moves first.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`migrate`](Self::migrate).
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`migrate`](Self::migrate).
     pub async fn move_this_key(&self, key: &[u8], from: usize, to: usize) -> Result<(), LabError> {
         let addr = self.node(to).addr();
         let (host, port) = (addr.ip().to_string(), addr.port().to_string());
@@ -86,13 +57,7 @@ impl RedisCluster {
 
     /// Ends a migration: from now on the slot is the other node's.
     ///
-    /// # Errors
-    ///
-    /// Same as [`migrate`](Self::migrate). [`LabError::Reply`] also if there are keys left.
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`migrate`](Self::migrate).
+    /// Fails also if there are keys left.
     pub async fn end_migration(&self, slot: u16, from: usize, to: usize) -> Result<(), LabError> {
         let new = self.id_of(to).await?;
         // The new owner first: a slot without an owner would be lost with it.

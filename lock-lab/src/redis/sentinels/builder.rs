@@ -94,10 +94,6 @@ impl RedisSentinelsBuilder {
 
     /// Demands TLS of clients, and encrypts between nodes and sentinels, with certificates of this
     /// authority for 127.0.0.1. Default: without TLS.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] if no certificate can be made.
     pub fn tls(mut self, authority: &Authority) -> Result<Self, LabError> {
         self.node.options.encryption = Some(Encryption::of_nodes(authority)?);
         Ok(self)
@@ -117,23 +113,11 @@ impl RedisSentinelsBuilder {
     }
 
     /// Checks that this machine has all that is needed, without starting anything.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed(&self) -> Result<(), LabError> {
         self.node.installed()
     }
 
     /// Starts all, and waits until a failover is possible.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`RedisSentinels::start`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future kills the servers and deletes their data.
     pub async fn start(self) -> Result<RedisSentinels, LabError> {
         let mut nodes = vec![self.node(Role::Primary).await?];
         let primary = nodes[0].addr();

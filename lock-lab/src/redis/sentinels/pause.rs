@@ -20,14 +20,7 @@ impl RedisSentinels {
     /// A sentinel promotes no replica whose link had been down for longer than 10 times
     /// [`down_after`](super::RedisSentinelsBuilder::down_after) when it found the primary dead.
     ///
-    /// # Errors
-    ///
-    /// [`LabError::Io`] with `InvalidInput` if the node is a primary. Otherwise same as
-    /// [`Redis::command`](crate::Redis::command) and [`Network::cut`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
+    /// Fails if the node is a primary.
     pub async fn pause_replication(&self, replica: usize) -> Result<(), LabError> {
         let node = self.node(replica);
         if self.leads(replica).await {
@@ -52,14 +45,6 @@ impl RedisSentinels {
     ///
     /// It does not wait until the replica has the data: [`await_replicas`](Self::await_replicas)
     /// does.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Redis::command`](crate::Redis::command) and [`Network::heal`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not stop a request that was sent.
     pub async fn resume_replication(&self, replica: usize) -> Result<(), LabError> {
         if let Some((network, place, others)) = self.standing(replica) {
             return others.into_iter().try_for_each(|other| network.heal_between(place, other));
