@@ -10,6 +10,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{Attempt, Class, Classed, Fault, History, Loss, Misfit, Report, Summary, Violation};
 
+/// Longest time from the next grant to the store's report of the loss to the holder.
+const TOLD_WITHIN: Duration = Duration::from_millis(100);
+
 /// How strictly a store promises that tokens increase.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -28,18 +31,12 @@ pub enum Grade {
 pub struct Checker {
     grade: Grade,
     early: Duration,
-    word: Duration,
     gap: Option<Duration>,
 }
 
 impl Default for Checker {
     fn default() -> Self {
-        Self {
-            grade: Grade::Strict,
-            early: Duration::ZERO,
-            word: Duration::from_millis(100),
-            gap: None,
-        }
+        Self { grade: Grade::Strict, early: Duration::ZERO, gap: None }
     }
 }
 
@@ -59,13 +56,6 @@ impl Checker {
     /// the first hold. For stores with documented early ends. Default: zero.
     pub fn ended_early(mut self, by: Duration) -> Self {
         self.early = by;
-        self
-    }
-
-    /// Longest time from the next grant to the store's report of the loss to the holder. Default:
-    /// 100 ms.
-    pub fn stores_word(mut self, within: Duration) -> Self {
-        self.word = within;
         self
     }
 
@@ -118,7 +108,7 @@ impl Checker {
     fn class(&self, violation: &Violation, faults: &[Fault]) -> Option<Class> {
         match violation {
             Violation::Overlap { first, second, by } => ended(first, second, *by, self.early),
-            Violation::ToldLate { told, next, by } => ended(told, next, *by, self.word)
+            Violation::ToldLate { told, next, by } => ended(told, next, *by, TOLD_WITHIN)
                 .or_else(|| stood_still(told, next, faults).then_some(Class::Standstill)),
             Violation::TokenOrder { .. } if self.grade == Grade::BestEffort => {
                 Some(Class::BestEffort)

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use crate::{LabError, Network, Server, options::Common, store::Store};
+use crate::{LabError, Network, Server, options::Common, store::Store, tls::Tls};
 
 /// A kind of server that a [`Builder`] starts.
 pub trait Kind: Sized {
@@ -12,6 +12,39 @@ pub trait Kind: Sized {
     /// Wraps a server that runs.
     fn new(server: Server, options: Self::Options) -> Self;
 }
+
+/// What each kind of server has, which is a [`Server`] in its field `server`.
+macro_rules! kind {
+    ($kind:ident) => {
+        impl $kind {
+            /// Starts one with default options and waits until it answers.
+            pub async fn start() -> Result<Self, $crate::LabError> {
+                Self::builder().start().await
+            }
+
+            /// Checks that this machine has all that it needs with default options, without
+            /// starting it.
+            pub fn installed() -> Result<(), $crate::LabError> {
+                Self::builder().installed()
+            }
+
+            /// Returns the options to choose from.
+            pub fn builder() -> $crate::Builder<Self> {
+                $crate::Builder::default()
+            }
+        }
+
+        impl ::std::ops::Deref for $kind {
+            type Target = $crate::Server;
+
+            fn deref(&self) -> &$crate::Server {
+                &self.server
+            }
+        }
+    };
+}
+
+pub(crate) use kind;
 
 /// Options for a private server of the kind `K`.
 #[derive(Debug)]
@@ -54,6 +87,29 @@ impl<K: Kind> Builder<K> {
     /// Default: none.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.common.args.push(arg.into());
+        self
+    }
+
+    /// Speaks TLS, with a certificate of the server and its key as PEM (PKCS #8 for ZooKeeper).
+    ///
+    /// etcd and Redis demand it of their clients then. The others also take connections without it;
+    /// [`ZooKeeper::secure_addr`](crate::ZooKeeper::secure_addr) takes those with it alone. The nodes
+    /// of a cluster have the same certificate, and speak to each other without TLS. Default: without
+    /// TLS (MariaDB from 11.4 makes a certificate of its own).
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        let (certificate, key) = (certificate.into(), key.into());
+        self.common.tls = Some(Tls { certificate, key, clients: None, only: false });
+        self
+    }
+
+    /// Demands of each client a certificate that this authority (PEM) has issued. Call it after
+    /// [`tls`](Self::tls). Default: none is demanded.
+    ///
+    /// Databases demand it of some users: MariaDB of those that are made with `REQUIRE X509`,
+    /// PostgreSQL of the user `certified`, if it is made.
+    pub fn client_authority(mut self, certificate: impl Into<String>) -> Self {
+        let certificate = certificate.into();
+        self.common.tls.iter_mut().for_each(|tls| tls.clients = Some(certificate.clone()));
         self
     }
 

@@ -11,7 +11,6 @@ use crate::{LabError, ask::bounded};
 
 /// A command line client, with arguments and environment for its server.
 pub(crate) struct Client {
-    /// The kind of server.
     pub(crate) server: &'static str,
     pub(crate) command: Command,
     /// Returns whether a failed client did not reach the server, or lost it.

@@ -46,7 +46,6 @@ impl Shift {
 #[derive(Debug)]
 pub(crate) struct Clocks {
     memory: File,
-    /// Address of the offsets.
     at: u64,
 }
 

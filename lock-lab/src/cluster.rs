@@ -6,7 +6,6 @@ use tokio::time::{sleep, timeout};
 
 use crate::{Builder, LabError, Network, Place, Server, builder::Kind, network::Node};
 
-/// Number of nodes of a cluster.
 const SIZE: usize = 3;
 /// Longest wait for one node to say whether it leads. A stopped node says nothing.
 const LEADER_LIMIT: Duration = Duration::from_millis(500);

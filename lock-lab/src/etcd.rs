@@ -5,7 +5,7 @@ mod logins;
 mod metrics;
 mod options;
 
-use std::{net::SocketAddr, ops::Deref, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -13,9 +13,8 @@ use serde_json::{Value, json};
 use self::{gateway::number, logins::Logins, options::EtcdOptions};
 use crate::{
     Builder, LabError, Place, Server,
-    builder::Kind,
+    builder::{self, Kind},
     cluster::{Cluster, Member},
-    tls::Tls,
 };
 
 /// A private etcd: a cluster of one, or a node of an [`EtcdCluster`].
@@ -31,22 +30,9 @@ pub struct Etcd {
 /// Three etcds that are one store.
 pub type EtcdCluster = Cluster<Etcd>;
 
+builder::kind!(Etcd);
+
 impl Etcd {
-    /// Starts an etcd with default options and waits until it answers.
-    pub async fn start() -> Result<Self, LabError> {
-        Self::builder().start().await
-    }
-
-    /// Checks that this machine has all that it needs with default options, without starting it.
-    pub fn installed() -> Result<(), LabError> {
-        Self::builder().installed()
-    }
-
-    /// Returns the options to choose from.
-    pub fn builder() -> Builder<Self> {
-        Builder::default()
-    }
-
     /// Returns all keys, sorted.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let all = json!({ "key": encode(b"\0"), "range_end": encode(b"\0"), "keys_only": true });
@@ -188,20 +174,6 @@ impl Builder<Etcd> {
         self.options.is_3_5 = true;
         self
     }
-
-    /// Demands TLS of clients, with a certificate of the server and its key as PEM. The nodes of a
-    /// cluster have the same one, and speak to each other without TLS. Default: without TLS.
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
-        self
-    }
-
-    /// With TLS, demands of each client a certificate that this authority has issued, as PEM.
-    /// Default: none.
-    pub fn client_authority(mut self, certificate: impl Into<String>) -> Self {
-        self.options.client_authority = Some(certificate.into());
-        self
-    }
 }
 
 impl Kind for Etcd {
@@ -221,14 +193,6 @@ impl Member for Etcd {
         let status = gateway::post(addr, "maintenance/status", &json!({})).await.ok()?;
         let leads = status["leader"] == status["header"]["member_id"];
         leads.then(|| number(&status["raftTerm"]).unsigned_abs())
-    }
-}
-
-impl Deref for Etcd {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
     }
 }
 

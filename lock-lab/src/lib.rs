@@ -72,8 +72,8 @@
 //!
 //! A [`Pool`] hands a server from test to test. [`in_own_process`] gives a test a process of its
 //! own. Each kind of server has an `installed`, such as [`Redis::installed`], and networks have
-//! [`Network::available`]; [`etcdctl`], [`python_with_redis`] and [`python_with_kazoo`] find
-//! foreign clients. The errors name the missing part and the command that installs it.
+//! [`Network::available`]; [`etcdctl`] finds etcd's own client. The errors name the missing part and
+//! the command that installs it.
 //!
 //! # What stays behind
 //!
@@ -140,7 +140,7 @@ pub use self::{
     own_process::in_own_process,
     pool::{Lent, Pool},
     postgres::Postgres,
-    program::{etcdctl, python_with_kazoo, python_with_redis},
+    program::etcdctl,
     proxy::{Proxy, ProxyStats},
     redis::{
         IndependentRedis, Redis, RedisCluster, RedisClusterBuilder, RedisSentinels,

@@ -3,10 +3,11 @@
 mod options;
 mod status;
 
-use std::ops::Deref;
-
 use self::options::MariaDbOptions;
-use crate::{Builder, LabError, Server, builder::Kind, tls::Tls};
+use crate::{
+    Builder, LabError, Server,
+    builder::{self, Kind},
+};
 
 /// A private MariaDB, without a binary log.
 ///
@@ -20,22 +21,9 @@ pub struct MariaDb {
     options: MariaDbOptions,
 }
 
+builder::kind!(MariaDb);
+
 impl MariaDb {
-    /// Starts a MariaDB with default options and waits until it answers.
-    pub async fn start() -> Result<Self, LabError> {
-        Self::builder().start().await
-    }
-
-    /// Checks that this machine has all that it needs with default options, without starting it.
-    pub fn installed() -> Result<(), LabError> {
-        Self::builder().installed()
-    }
-
-    /// Returns the options to choose from.
-    pub fn builder() -> Builder<Self> {
-        Builder::default()
-    }
-
     /// Runs statements as the user `lab` on a connection of its own, until one fails, and returns
     /// the rows as text: one line each, tabs between the fields, `NULL` for null.
     ///
@@ -61,23 +49,10 @@ impl Builder<MariaDb> {
         self
     }
 
-    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered (MariaDB from
-    /// 11.4 makes a certificate of its own).
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
-        self
-    }
-
-    /// Refuses connections without TLS, which [`tls`](Self::tls) offers. Default: both are accepted.
+    /// Refuses connections without TLS. Call it after [`tls`](Self::tls). Default: both are accepted.
     pub fn tls_only(mut self) -> Self {
-        self.options.demands.only = true;
-        self
-    }
-
-    /// Checks the certificates of clients against this authority, as PEM. A user that is made with
-    /// `REQUIRE X509` must show one. Default: no client shows a certificate.
-    pub fn client_authority(mut self, authority: impl Into<String>) -> Self {
-        self.options.demands.clients = Some(authority.into());
+        self.common.tls.iter_mut().for_each(|tls| tls.only = true);
+        self.options.is_tls_only = true;
         self
     }
 }
@@ -87,13 +62,5 @@ impl Kind for MariaDb {
 
     fn new(server: Server, options: MariaDbOptions) -> Self {
         Self { server, options }
-    }
-}
-
-impl Deref for MariaDb {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
     }
 }

@@ -116,7 +116,6 @@ impl Network {
         self.change(|cuts| cuts.rejoin(place))
     }
 
-    /// Makes a place for a server.
     pub(crate) fn join(&self) -> Result<Node, LabError> {
         self.router.join().map_err(LabError::io("making a place in a network"))
     }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{LabError, Network, program};
+use crate::{LabError, Network, program, tls::Tls};
 
 /// The options that every kind of server has.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,7 @@ pub struct Common {
     pub(crate) binary: Option<PathBuf>,
     pub(crate) args: Vec<OsString>,
     pub(crate) in_memory: bool,
+    pub(crate) tls: Option<Tls>,
     /// The network in which the server gets a place of its own, if it is not on 127.0.0.1.
     pub(crate) network: Option<Network>,
 }

@@ -2,7 +2,6 @@
 
 use std::{env, process::Command};
 
-/// Names the test that has this process for itself.
 const OWNER: &str = "LOCK_LAB_OWN_PROCESS";
 
 /// Gives the calling test a process of its own: for what a whole process has once, such as the

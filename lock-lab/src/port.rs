@@ -39,7 +39,6 @@ impl Port {
         (0..count).map(|port| Self { addr: addr_in(place, port), _mark: None }).collect()
     }
 
-    /// Finds a free port of 127.0.0.1.
     pub(crate) fn reserve() -> io::Result<Self> {
         let seed = RandomState::new().hash_one(std::process::id());
         let first = RANGE.start + (seed % RANGE.len() as u64) as u16;

@@ -3,10 +3,13 @@
 mod options;
 mod statements;
 
-use std::{fs, ops::Deref};
+use std::fs;
 
 use self::options::PostgresOptions;
-use crate::{Builder, LabError, Server, builder::Kind, tls::Tls};
+use crate::{
+    Builder, LabError, Server,
+    builder::{self, Kind},
+};
 
 /// A private PostgreSQL, without replication.
 ///
@@ -23,22 +26,9 @@ pub struct Postgres {
     options: PostgresOptions,
 }
 
+builder::kind!(Postgres);
+
 impl Postgres {
-    /// Starts a PostgreSQL with default options and waits until it answers.
-    pub async fn start() -> Result<Self, LabError> {
-        Self::builder().start().await
-    }
-
-    /// Checks that this machine has all that it needs with default options, without starting it.
-    pub fn installed() -> Result<(), LabError> {
-        Self::builder().installed()
-    }
-
-    /// Returns the options to choose from.
-    pub fn builder() -> Builder<Self> {
-        Builder::default()
-    }
-
     /// Runs statements as the user `lab` on a connection of its own, until one fails, and returns
     /// the rows as text: one line each, tabs between the fields, `NULL` for null.
     ///
@@ -81,22 +71,9 @@ impl Builder<Postgres> {
         self
     }
 
-    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered.
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
-        self
-    }
-
-    /// Refuses connections without TLS, which [`tls`](Self::tls) offers. Default: both are accepted.
+    /// Refuses connections without TLS. Call it after [`tls`](Self::tls). Default: both are accepted.
     pub fn tls_only(mut self) -> Self {
-        self.options.demands.only = true;
-        self
-    }
-
-    /// Checks the certificates of clients against this authority, as PEM. The user `certified`, if it
-    /// is made, must show one. Default: no client shows a certificate.
-    pub fn client_authority(mut self, authority: impl Into<String>) -> Self {
-        self.options.demands.clients = Some(authority.into());
+        self.common.tls.iter_mut().for_each(|tls| tls.only = true);
         self
     }
 }
@@ -106,13 +83,5 @@ impl Kind for Postgres {
 
     fn new(server: Server, options: PostgresOptions) -> Self {
         Self { server, options }
-    }
-}
-
-impl Deref for Postgres {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
     }
 }

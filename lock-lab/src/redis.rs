@@ -1,6 +1,7 @@
 //! A private Redis.
 
 mod cluster;
+mod group;
 mod independent;
 mod info;
 mod options;
@@ -9,8 +10,6 @@ mod role;
 mod secured;
 mod sentinel;
 mod sentinels;
-
-use std::ops::Deref;
 
 pub use self::{
     cluster::{RedisCluster, RedisClusterBuilder},
@@ -21,9 +20,12 @@ pub use self::{
 use self::{
     options::RedisOptions,
     resp::{Connection, Reply},
-    secured::{Encryption, LAB_PASSWORD, Login},
+    secured::{LAB_PASSWORD, Login},
 };
-use crate::{Builder, LabError, Server, builder::Kind};
+use crate::{
+    Builder, LabError, Server,
+    builder::{self, Kind},
+};
 
 /// A private redis-server.
 ///
@@ -34,22 +36,9 @@ pub struct Redis {
     password: Option<String>,
 }
 
+builder::kind!(Redis);
+
 impl Redis {
-    /// Starts a Redis with default options and waits until it answers.
-    pub async fn start() -> Result<Self, LabError> {
-        Self::builder().start().await
-    }
-
-    /// Checks that this machine has all that it needs with default options, without starting it.
-    pub fn installed() -> Result<(), LabError> {
-        Self::builder().installed()
-    }
-
-    /// Returns the options to choose from.
-    pub fn builder() -> Builder<Self> {
-        Builder::default()
-    }
-
     /// Runs one command on a connection of its own and returns the reply as text.
     ///
     /// An array becomes one line per element, and nil becomes `(nil)`.
@@ -84,23 +73,6 @@ impl Builder<Redis> {
         self
     }
 
-    /// Demands TLS of clients, with a certificate of the server and its key as PEM. Default: without
-    /// TLS.
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.options.encryption = Some(Encryption::new(certificate.into(), key.into()));
-        self
-    }
-
-    /// With TLS, demands of each client a certificate that this authority has issued, as PEM.
-    /// Default: none.
-    pub fn client_authority(mut self, certificate: impl Into<String>) -> Self {
-        if let Some(encryption) = &mut self.options.encryption {
-            encryption.authority = Some(certificate.into());
-            encryption.demands_certificates = true;
-        }
-        self
-    }
-
     /// Sets whether each write reaches the disk before its reply (`appendfsync always`).
     ///
     /// Without it a restart loses everything. Default: true.
@@ -115,14 +87,6 @@ impl Kind for Redis {
 
     fn new(server: Server, options: RedisOptions) -> Self {
         Self { server, password: options.password }
-    }
-}
-
-impl Deref for Redis {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
     }
 }
 

@@ -27,7 +27,6 @@ const PROBE_PAUSE: Duration = Duration::from_millis(10);
 const ATTEMPTS: usize = 5;
 /// Number of log lines that an error shows.
 const SHOWN_LINES: usize = 30;
-/// A file system in memory, if Linux has one.
 const MEMORY: &str = "/dev/shm";
 
 /// The common part of [`Etcd`](crate::Etcd), [`MariaDb`](crate::MariaDb),
@@ -121,8 +120,8 @@ impl Server {
         folder.prefix("lock-lab-").permissions(Permissions::from_mode(0o700));
         let home = self::folder(&folder, common.in_memory || node.is_some())?;
         let ports = match &node {
-            Some(node) => Ok(Port::of_place(node.place(), store.ports())),
-            None => (0..store.ports()).map(|_| Port::reserve()).collect(),
+            Some(node) => Ok(Port::of_place(node.place(), store.ports(&common))),
+            None => (0..store.ports(&common)).map(|_| Port::reserve()).collect(),
         };
         let user = store.user().map_or(Ok(None), User::instead_of_root);
         let user =
@@ -146,7 +145,6 @@ impl Server {
         self.ports[0].addr()
     }
 
-    /// Returns the last of its addresses.
     pub(crate) fn last_addr(&self) -> SocketAddr {
         self.ports[self.ports.len() - 1].addr()
     }
@@ -243,7 +241,7 @@ impl Server {
 
     /// The address to which the lab itself sends its requests.
     pub(crate) fn control(&self) -> SocketAddr {
-        self.ports[self.store.control()].addr()
+        self.ports[self.store.control(&self.common)].addr()
     }
 
     /// Folder of its data and its log.

@@ -7,18 +7,21 @@ use crate::{Counters, LabError, options::Common};
 /// A boxed future, so that [`Store`] works as a trait object.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, LabError>> + Send + 'a>>;
 
+/// The command line of a server.
+pub type Arguments = Result<Vec<OsString>, LabError>;
+
 /// A kind of server with its options: its start and its requests.
 pub trait Store: fmt::Debug + Send + Sync {
     /// The scheme of its URL.
     fn scheme(&self) -> &'static str;
 
     /// Number of its ports; clients use the first.
-    fn ports(&self) -> usize {
+    fn ports(&self, _common: &Common) -> usize {
         1
     }
 
     /// The port to which the lab itself sends its requests. Default: that of the clients.
-    fn control(&self) -> usize {
+    fn control(&self, _common: &Common) -> usize {
         0
     }
 
@@ -41,12 +44,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     fn installed(&self, common: &Common) -> Result<(), LabError>;
 
     /// Writes its configuration, if it has one, and returns the command line.
-    fn command(
-        &self,
-        common: &Common,
-        home: &Path,
-        addrs: &[SocketAddr],
-    ) -> Result<Vec<OsString>, LabError>;
+    fn command(&self, common: &Common, home: &Path, addrs: &[SocketAddr]) -> Arguments;
 
     /// Succeeds if the server at `addr` does real work.
     fn probe(&self, addr: SocketAddr) -> Answer<'_, ()>;

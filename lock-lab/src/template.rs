@@ -41,9 +41,7 @@ fi
 exec "$@"
 "#;
 
-/// The origin of a data directory.
 pub(crate) struct Template {
-    /// The kind of server.
     pub(crate) server: &'static str,
     /// The program that makes a data directory: `$tool` in the scripts. `$1` is the server's.
     pub(crate) tool: PathBuf,

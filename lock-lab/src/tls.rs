@@ -1,32 +1,18 @@
-//! The certificate of a server.
+//! TLS of a server.
 
 use std::{fmt, fs, path::Path};
 
 use crate::LabError;
 
-/// A certificate and its key, as PEM. `Debug` hides them.
+/// A server's certificate and its key, as PEM, and what it demands of clients. `Debug` hides it.
 #[derive(Clone)]
 pub(crate) struct Tls {
     pub(crate) certificate: String,
     pub(crate) key: String,
-}
-
-/// What a server demands of the clients that use TLS.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Demands {
-    /// Refuses connections without TLS.
-    pub(crate) only: bool,
-    /// The authority of the clients' certificates, as PEM.
+    /// The authority of the clients' certificates.
     pub(crate) clients: Option<String>,
-}
-
-impl Demands {
-    /// Writes the authority to a server's folder.
-    pub(crate) fn write(&self, home: &Path) -> Result<(), LabError> {
-        let Some(clients) = &self.clients else { return Ok(()) };
-        let name = Tls::CLIENTS;
-        fs::write(home.join(name), clients).map_err(LabError::io(format!("writing {name}")))
-    }
+    /// Whether connections without TLS are refused, where a server takes both.
+    pub(crate) only: bool,
 }
 
 impl Tls {
@@ -35,9 +21,11 @@ impl Tls {
     /// The authority of the clients' certificates.
     pub(crate) const CLIENTS: &str = "tls-clients.pem";
 
-    /// Writes both to a server's folder, which only its owner can read.
+    /// Writes all to a server's folder, which only its owner can read.
     pub(crate) fn write(&self, home: &Path) -> Result<(), LabError> {
-        for (name, text) in [(Self::CERTIFICATE, &self.certificate), (Self::KEY, &self.key)] {
+        let own = [(Self::CERTIFICATE, &self.certificate), (Self::KEY, &self.key)];
+        for (name, text) in own.into_iter().chain(self.clients.iter().map(|it| (Self::CLIENTS, it)))
+        {
             fs::write(home.join(name), text).map_err(LabError::io(format!("writing {name}")))?;
         }
         Ok(())

@@ -23,7 +23,6 @@ impl User {
         found.ok_or_else(missing).map(Some)
     }
 
-    /// Gives a folder to this user.
     pub(crate) fn own(self, folder: &Path) -> io::Result<()> {
         chown(folder, Some(self.uid), Some(self.gid))
     }

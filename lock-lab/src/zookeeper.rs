@@ -6,14 +6,13 @@ mod monitor;
 mod options;
 mod protect;
 
-use std::{net::SocketAddr, ops::Deref, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use self::{encryption::Encryption, options::ZooKeeperOptions};
+use self::options::ZooKeeperOptions;
 use crate::{
     Builder, LabError, Place, Server,
-    builder::Kind,
+    builder::{self, Kind},
     cluster::{Cluster, Member},
-    tls::Tls,
 };
 
 /// A private ZooKeeper: standalone, or a node of a [`ZooKeeperCluster`].
@@ -25,22 +24,9 @@ pub struct ZooKeeper {
 /// Three ZooKeepers that are one store.
 pub type ZooKeeperCluster = Cluster<ZooKeeper>;
 
+builder::kind!(ZooKeeper);
+
 impl ZooKeeper {
-    /// Starts a ZooKeeper with default options and waits until it answers.
-    pub async fn start() -> Result<Self, LabError> {
-        Self::builder().start().await
-    }
-
-    /// Checks that this machine has all that it needs with default options, without starting it.
-    pub fn installed() -> Result<(), LabError> {
-        Self::builder().installed()
-    }
-
-    /// Returns the options to choose from.
-    pub fn builder() -> Builder<Self> {
-        Builder::default()
-    }
-
     /// Returns the address that speaks TLS alone, if the server speaks TLS; else
     /// the address for clients.
     pub fn secure_addr(&self) -> SocketAddr {
@@ -66,24 +52,6 @@ impl Builder<ZooKeeper> {
     /// Default: none; the lab sets `initLimit=10` and `syncLimit=4` (ticks).
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.settings.push((key.into(), value.into()));
-        self
-    }
-
-    /// Speaks TLS, with a certificate and its key as PEM (PKCS #8). The address for clients takes
-    /// connections with and without it, and [`ZooKeeper::secure_addr`] those with it alone.
-    /// Default: no TLS.
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        let tls = Tls { certificate: certificate.into(), key: key.into() };
-        self.options.encryption = Some(Encryption { tls, clients: None });
-        self
-    }
-
-    /// Demands certificates of clients by this authority (PEM), over TLS. Call it after
-    /// [`tls`](Self::tls). Default: none are demanded.
-    pub fn client_authority(mut self, authority: impl Into<String>) -> Self {
-        if let Some(encryption) = &mut self.options.encryption {
-            encryption.clients = Some(authority.into());
-        }
         self
     }
 
@@ -118,12 +86,4 @@ fn epoch(reply: &str) -> Option<u64> {
     let zxid = reply.lines().find_map(|line| line.strip_prefix("Zxid: 0x"))?;
     let zxid = u64::from_str_radix(zxid, 16).ok()?;
     reply.contains("\nMode: leader").then_some(zxid >> 32)
-}
-
-impl Deref for ZooKeeper {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
-    }
 }

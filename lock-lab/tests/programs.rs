@@ -2,10 +2,7 @@
 
 use std::process::Command;
 
-use lock_lab::{
-    Etcd, LabError, MariaDb, Postgres, Redis, RedisSentinels, ZooKeeper, etcdctl,
-    python_with_kazoo, python_with_redis,
-};
+use lock_lab::{Etcd, LabError, MariaDb, Postgres, Redis, RedisSentinels, ZooKeeper, etcdctl};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -37,16 +34,8 @@ fn every_server_tells_what_is_missing() {
 }
 
 #[test]
-fn the_clients_that_are_found_run() -> Result {
+fn the_client_that_is_found_runs() -> Result {
     let etcdctl = Command::new(etcdctl()?).env("ETCDCTL_API", "3").arg("version").output()?;
     assert!(String::from_utf8(etcdctl.stdout)?.starts_with("etcdctl version: 3."));
-    let clients = [
-        (python_with_redis()?, "import redis; redis.Redis().lock('name')"),
-        (python_with_kazoo()?, "import kazoo.client; kazoo.client.KazooClient().Lock('/name')"),
-    ];
-    for (python, script) in clients {
-        let output = Command::new(python).args(["-c", script]).output()?;
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
     Ok(())
 }

@@ -9,7 +9,6 @@ const SYMBOL: usize = 24;
 /// New code starts at a multiple of this number.
 const ALIGN: usize = 64;
 
-/// The image of a vDSO and its address.
 pub(super) struct Vdso {
     start: u64,
     image: Vec<u8>,
@@ -24,7 +23,6 @@ impl Vdso {
         Ok(Self { start, image })
     }
 
-    /// Returns the address of a function.
     pub(super) fn function(&self, name: &str) -> io::Result<u64> {
         let offset = self.symbol(name).ok_or_else(|| odd(format!("the vDSO has no {name}")))?;
         Ok(self.start + offset)
@@ -58,7 +56,6 @@ impl Vdso {
         Some(text.strip_suffix(&[0]) == Some(name.as_bytes()))
     }
 
-    /// Reads a number of `N` bytes.
     fn number<const N: usize>(&self, at: usize) -> Option<u64> {
         let bytes = self.image.get(at..at + N)?;
         Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))

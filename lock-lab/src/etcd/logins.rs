@@ -24,7 +24,6 @@ impl Logins {
         &self.0.0
     }
 
-    /// Notes that the server demands logins from now on.
     pub(super) fn set_demanded(&self) {
         self.0.1.store(true, Ordering::Release);
     }
@@ -46,7 +45,6 @@ impl Default for Logins {
     }
 }
 
-/// The password is hidden.
 impl fmt::Debug for Logins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(hidden)")

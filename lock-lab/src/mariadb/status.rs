@@ -2,12 +2,10 @@
 
 use crate::{Counters, account::NAME};
 
-/// The statements that read the numbers.
 pub(super) const ASK: &str = "SHOW GLOBAL STATUS; SHOW PROCESSLIST;";
 /// The names under which MariaDB counts these statements.
 const OWN: [&str; 2] = ["show_processlist", "show_status"];
 
-/// Reads the answer to [`ASK`].
 pub(super) fn counters(answer: &str) -> Counters {
     answer.lines().filter_map(number).collect()
 }

@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::place::Place;
 
-/// The cuts of a network.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Cuts {
     /// Pairs of a listener and a speaker whose packets it does not get.

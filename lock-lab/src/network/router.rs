@@ -11,7 +11,6 @@ use super::{
     place::{Node, Place},
 };
 
-/// Most places in a network.
 const ROOM: u8 = 250;
 
 /// A namespace that forwards packets between the places. It drops the packets that a cut forbids,

@@ -17,9 +17,9 @@ use crate::{
     client::Client,
     options::Common,
     program,
-    store::{Answer, Store},
+    store::{Answer, Arguments, Store},
     template::Template,
-    tls::{Demands, Tls},
+    tls::Tls,
 };
 
 const INSTALL: &str = "apt-get install postgresql";
@@ -54,22 +54,17 @@ const OWN_KEY: &str = "own-key.pem";
 const FIRST: &str = r#""$1" --single -D new -c fsync=off lab <password.sql >/dev/null
 if [ -f tls-key.pem ]; then install -m 600 tls-key.pem own-key.pem; fi"#;
 
-/// The options of PostgreSQL alone.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
     pub(super) password: Password,
     pub(super) durable: bool,
-    pub(super) tls: Option<Tls>,
-    pub(super) demands: Demands,
 }
 
 impl PostgresOptions {
-    /// Returns the client for the server at `addr`.
     pub(super) fn client(&self, addr: SocketAddr) -> Result<Client, LabError> {
         self.client_as(NAME, addr)
     }
 
-    /// Returns the client of the user with all rights.
     pub(super) fn admin(&self, addr: SocketAddr) -> Result<Client, LabError> {
         self.client_as(ADMIN, addr)
     }
@@ -88,19 +83,7 @@ impl PostgresOptions {
         Ok(Client { server: "postgres", command, was_cut_off })
     }
 
-    /// The logins that the server takes: the first line that fits counts.
-    fn logins(&self, clients: &str) -> String {
-        let certified = match &self.demands.clients {
-            Some(_) => {
-                format!("hostssl all certified {clients} scram-sha-256 clientcert=verify-ca\n")
-            }
-            None => String::new(),
-        };
-        let host = if self.demands.only { "hostssl" } else { "host" };
-        format!("{certified}{host} all all {clients} scram-sha-256\n")
-    }
-
-    fn server(&self, home: &Path, addr: SocketAddr) -> Vec<OsString> {
+    fn server(&self, home: &Path, addr: SocketAddr, tls: Option<&Tls>) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec!["-D".into(), home.join("data").into()];
         let settings = [
             &format!("listen_addresses={}", addr.ip()),
@@ -117,10 +100,10 @@ impl PostgresOptions {
         ];
         args.extend(settings.iter().flat_map(|setting| ["-c".into(), setting.into()]));
         let mut files = vec![("hba_file=", "logins.conf")];
-        if self.tls.is_some() {
+        if let Some(tls) = tls {
             args.extend(["-c".into(), "ssl=on".into()]);
             files.extend([("ssl_cert_file=", Tls::CERTIFICATE), ("ssl_key_file=", OWN_KEY)]);
-            files.extend(self.demands.clients.iter().map(|_| ("ssl_ca_file=", Tls::CLIENTS)));
+            files.extend(tls.clients.iter().map(|_| ("ssl_ca_file=", Tls::CLIENTS)));
         }
         for (setting, name) in files {
             let mut setting = OsString::from(setting);
@@ -154,28 +137,21 @@ impl Store for PostgresOptions {
         program::find(&newest("psql"), INSTALL).map(drop)
     }
 
-    fn command(
-        &self,
-        common: &Common,
-        home: &Path,
-        addrs: &[SocketAddr],
-    ) -> Result<Vec<OsString>, LabError> {
+    fn command(&self, common: &Common, home: &Path, addrs: &[SocketAddr]) -> Arguments {
         let binary = common.program(newest("postgres"), INSTALL)?;
         let tool = program::find(&newest("initdb"), INSTALL)?;
         let password = [NAME, ADMIN]
             .map(|user| format!("ALTER ROLE {user} PASSWORD '{}'\n", self.password.as_str()))
             .concat();
         let clients = if addrs[0].ip().is_loopback() { "127.0.0.1/32" } else { "0.0.0.0/0" };
-        let logins = self.logins(clients);
+        let tls = common.tls.as_ref();
+        let logins = logins(clients, tls);
         for (name, text) in [("password.sql", &*password), ("logins.conf", &logins)] {
             fs::write(home.join(name), text).map_err(LabError::io(format!("writing {name}")))?;
         }
-        if let Some(tls) = &self.tls {
-            tls.write(home)?;
-        }
-        self.demands.write(home)?;
+        tls.map_or(Ok(()), |tls| tls.write(home))?;
         let mut server = vec![binary.into_os_string()];
-        server.extend(self.server(home, addrs[0]));
+        server.extend(self.server(home, addrs[0], tls));
         server.extend(common.args.iter().cloned());
         Template { server: "postgres", tool, make: MAKE, first: FIRST }.command(server)
     }
@@ -205,6 +181,16 @@ impl Store for PostgresOptions {
             Ok(statements::counters(&self.client(addr)?.run(statements::ASK).await?))
         })
     }
+}
+
+/// The logins that the server takes: the first line that fits counts.
+fn logins(clients: &str, tls: Option<&Tls>) -> String {
+    let certified = match tls.and_then(|tls| tls.clients.as_ref()) {
+        Some(_) => format!("hostssl all certified {clients} scram-sha-256 clientcert=verify-ca\n"),
+        None => String::new(),
+    };
+    let host = if tls.is_some_and(|tls| tls.only) { "hostssl" } else { "host" };
+    format!("{certified}{host} all all {clients} scram-sha-256\n")
 }
 
 /// Returns the program of the newest version that Debian has installed, or else its bare name.

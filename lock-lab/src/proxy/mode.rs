@@ -1,6 +1,5 @@
 //! The traffic that passes a proxy.
 
-/// A direction of travel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Direction {
     /// From the server to the client.
@@ -12,11 +11,9 @@ pub(super) enum Direction {
 /// The state of the network.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Mode {
-    /// Nothing passes.
     Cut,
     /// Requests pass, replies do not.
     HalfOpen,
-    /// Everything passes.
     Open,
     /// There is no listener.
     Refuse,

@@ -16,7 +16,6 @@ use tokio::{
 
 use super::{mode::Direction, shared::Shared};
 
-/// The size of a read.
 const CHUNK: usize = 64 * 1024;
 /// Most chunks on their way. At this number, the sender is no longer read, and its own buffers
 /// fill, as with a real network.

@@ -209,7 +209,6 @@ impl RedisCluster {
     }
 }
 
-/// The slots of a first primary.
 fn first_slots(primary: usize) -> Range<u16> {
     let share = |primary: usize| {
         (usize::from(RedisCluster::SLOTS) * primary / RedisCluster::PRIMARIES) as u16

@@ -9,23 +9,23 @@ use super::{
     info,
     resp::Connection,
     role::{self, Role},
-    secured::{Encryption, Login},
+    secured::{self, Login},
 };
 use crate::{
     Counters, LabError,
     options::Common,
-    store::{Answer, Store},
+    store::{Answer, Arguments, Store},
 };
 
 pub(super) const PROGRAM: &str = "redis-server";
 pub(super) const INSTALL: &str = "apt-get install redis-server";
 
-/// The options of Redis alone.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     pub(super) password: Option<String>,
     pub(super) appendonly: bool,
-    pub(super) encryption: Option<Encryption>,
+    /// The authority of the certificates of the other nodes, if it speaks TLS to them.
+    pub(super) nodes: Option<String>,
     /// A user beside the default one.
     pub(super) user: Option<Login>,
     /// Its role at its first start, if it belongs to a primary with replicas.
@@ -36,14 +36,7 @@ pub struct RedisOptions {
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self {
-            password: None,
-            appendonly: true,
-            encryption: None,
-            user: None,
-            role: None,
-            member: None,
-        }
+        Self { password: None, appendonly: true, nodes: None, user: None, role: None, member: None }
     }
 }
 
@@ -62,36 +55,31 @@ impl Store for RedisOptions {
 
     /// With TLS, the second port is without it, for the lab itself. A member of a cluster has one for
     /// the other members.
-    fn ports(&self) -> usize {
+    fn ports(&self, common: &Common) -> usize {
         // The last one is for other nodes.
-        self.control() + if self.member.is_some() { Member::PORTS } else { 1 }
+        self.control(common) + if self.member.is_some() { Member::PORTS } else { 1 }
     }
 
-    fn control(&self) -> usize {
-        usize::from(self.encryption.is_some())
+    fn control(&self, common: &Common) -> usize {
+        usize::from(common.tls.is_some())
     }
 
     fn installed(&self, common: &Common) -> Result<(), LabError> {
         common.program(PROGRAM, INSTALL).map(drop)
     }
 
-    fn command(
-        &self,
-        common: &Common,
-        home: &Path,
-        addrs: &[SocketAddr],
-    ) -> Result<Vec<OsString>, LabError> {
-        let program = common.program(PROGRAM, INSTALL)?;
+    fn command(&self, common: &Common, home: &Path, addrs: &[SocketAddr]) -> Arguments {
+        let (program, control) = (common.program(PROGRAM, INSTALL)?, self.control(common));
         let mut command = vec![program.clone().into_os_string()];
         if let Some(role) = self.role {
             command.push(role.file(home)?.into());
             command.extend(role::SETTINGS.map(OsString::from));
         }
         if let Some(member) = self.member {
-            command.extend(member.settings(&program, addrs[self.control() + 1].port()));
+            command.extend(member.settings(&program, addrs[control + 1].port()));
         }
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
-        let port = addrs[self.control()].port().to_string();
+        let port = addrs[control].port().to_string();
         let host = addrs[0].ip().to_string();
         let options = ["--port", &port, "--bind", &host, "--save", "", "--daemonize", "no"];
         // Otherwise, Redis demands a password on other addresses than 127.0.0.1.
@@ -106,8 +94,8 @@ impl Store for RedisOptions {
             }
         }
         command.extend(self.user.iter().flat_map(Login::options));
-        if let Some(encryption) = &self.encryption {
-            let settings = encryption.settings(home, addrs[0].port())?;
+        if let Some(tls) = &common.tls {
+            let settings = secured::settings(tls, self.nodes.as_deref(), home, addrs[0].port())?;
             let option = |[name, value]: [String; 2]| [format!("--{name}"), value];
             command.extend(settings.into_iter().flat_map(option).map(OsString::from));
         }

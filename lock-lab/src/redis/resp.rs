@@ -9,7 +9,6 @@ use tokio::{
 
 use crate::{LabError, ask::bounded};
 
-/// One reply.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Reply {
     Array(Vec<Reply>),

@@ -1,22 +1,25 @@
 //! One sentinel of a [`RedisSentinels`](crate::RedisSentinels).
 
-use std::{ffi::OsString, net::SocketAddr, ops::Deref, path::Path, time::Duration};
+use std::{net::SocketAddr, ops::Deref, path::Path, time::Duration};
 
 use super::{
     ask, info,
     options::{INSTALL, PROGRAM},
     resp::Connection,
     role::write_once,
-    secured::{Encryption, LAB_PASSWORD, Login},
+    secured::{self, LAB_PASSWORD, Login},
 };
 use crate::{
     Counters, LabError, Server,
     options::Common,
-    store::{Answer, Store},
+    store::{Answer, Arguments, Store},
 };
 
 /// The name of the primary for sentinels.
 pub(super) const SERVICE: &str = "lab";
+
+/// The longest failover. The next attempt starts after twice this time.
+const FAILOVER: Duration = Duration::from_secs(3);
 
 /// A private Redis Sentinel, one of the watchers of a [`RedisSentinels`](crate::RedisSentinels).
 ///
@@ -54,8 +57,8 @@ pub(super) struct Watch {
     pub(super) primary: SocketAddr,
     pub(super) quorum: usize,
     pub(super) down_after: Duration,
-    pub(super) failover_timeout: Duration,
-    pub(super) encryption: Option<Encryption>,
+    /// The authority of the nodes' certificates, if they speak TLS.
+    pub(super) nodes: Option<String>,
     /// A user of the sentinel and of the nodes.
     pub(super) user: Option<Login>,
 }
@@ -66,10 +69,10 @@ impl Watch {
         self.user.as_ref().map(|_| LAB_PASSWORD.to_owned())
     }
 
-    fn secured(&self, home: &Path, addr: SocketAddr) -> Result<String, LabError> {
+    fn secured(&self, common: &Common, home: &Path, addr: SocketAddr) -> Result<String, LabError> {
         let mut lines = String::new();
-        if let Some(encryption) = &self.encryption {
-            let settings = encryption.settings(home, addr.port())?;
+        if let Some(tls) = &common.tls {
+            let settings = secured::settings(tls, self.nodes.as_deref(), home, addr.port())?;
             settings.iter().for_each(|[name, value]| lines += &format!("{name} {value}\n"));
         }
         if let Some(user) = &self.user {
@@ -85,7 +88,7 @@ impl Watch {
     fn config(&self, home: &Path, addr: SocketAddr) -> String {
         let (primary, quorum) = (self.primary, self.quorum);
         let [down_after, failover_timeout] =
-            [self.down_after, self.failover_timeout].map(|time| time.as_millis());
+            [self.down_after, FAILOVER].map(|time| time.as_millis());
         format!(
             "port {}\nbind {}\nprotected-mode no\ndir {}\n\
              sentinel monitor {SERVICE} {} {} {quorum}\n\
@@ -105,27 +108,23 @@ impl Store for Watch {
         "redis-sentinel"
     }
 
-    fn ports(&self) -> usize {
-        if self.encryption.is_some() { 2 } else { 1 }
+    fn ports(&self, common: &Common) -> usize {
+        if common.tls.is_some() { 2 } else { 1 }
     }
 
-    fn control(&self) -> usize {
-        self.ports() - 1
+    fn control(&self, common: &Common) -> usize {
+        self.ports(common) - 1
     }
 
     fn installed(&self, common: &Common) -> Result<(), LabError> {
         common.program(PROGRAM, INSTALL).map(drop)
     }
 
-    fn command(
-        &self,
-        common: &Common,
-        home: &Path,
-        addrs: &[SocketAddr],
-    ) -> Result<Vec<OsString>, LabError> {
+    fn command(&self, common: &Common, home: &Path, addrs: &[SocketAddr]) -> Arguments {
         let file = home.join("sentinel.conf");
         // From its first start on, the file belongs to the sentinel.
-        let config = self.config(home, addrs[self.control()]) + &self.secured(home, addrs[0])?;
+        let config = self.config(home, addrs[self.control(common)])
+            + &self.secured(common, home, addrs[0])?;
         write_once(&file, &config).map_err(LabError::io("writing sentinel.conf"))?;
         let program = common.program(PROGRAM, INSTALL)?;
         Ok(vec![program.into(), file.into(), "--sentinel".into()])

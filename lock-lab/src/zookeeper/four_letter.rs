@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use crate::{LabError, ask};
 
-/// Sends a command and returns the reply.
 pub(super) async fn send(addr: SocketAddr, word: &str) -> Result<String, LabError> {
     let reply = ask::exchange(addr, word.as_bytes()).await?;
     Ok(String::from_utf8_lossy(&reply).into_owned())

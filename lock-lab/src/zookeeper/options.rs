@@ -11,12 +11,12 @@ use std::{
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{encryption::Encryption, four_letter, monitor, protect};
+use super::{encryption, four_letter, monitor, protect};
 use crate::{
     Counters, LabError, Place,
     options::Common,
     port::addr_in,
-    store::{Answer, Store},
+    store::{Answer, Arguments, Store},
 };
 
 const INSTALL: &str = "apt-get install zookeeper";
@@ -35,12 +35,10 @@ const NETTY: [&str; 2] = ["netty-codec.jar", "netty-resolver.jar"];
 const DATA: &str = "data";
 const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
-/// The options of ZooKeeper alone.
 #[derive(Clone, Debug)]
 pub struct ZooKeeperOptions {
     pub(super) tick: Duration,
     pub(super) settings: Vec<(String, String)>,
-    pub(super) encryption: Option<Encryption>,
     /// The user and the password to which the root belongs.
     pub(super) login: Option<(String, String)>,
     /// Its number and the places of all nodes, if it is one of a cluster.
@@ -50,12 +48,11 @@ pub struct ZooKeeperOptions {
 impl Default for ZooKeeperOptions {
     fn default() -> Self {
         let tick = Duration::from_millis(500);
-        Self { tick, settings: Vec::new(), encryption: None, login: None, member: None }
+        Self { tick, settings: Vec::new(), login: None, member: None }
     }
 }
 
 impl ZooKeeperOptions {
-    /// Makes it a node of a cluster.
     pub(super) fn join(&mut self, index: usize, places: &[Place]) {
         self.member = Some((index, places.to_vec()));
     }
@@ -73,17 +70,14 @@ impl ZooKeeperOptions {
             let [follow, elect] = [FOLLOW, ELECT].map(|port| addr_in(*place, port).port());
             let _ = writeln!(config, "server.{index}={place}:{follow}:{elect}");
         }
-        if let Some(encryption) = &self.encryption {
-            config.push_str(&encryption.config(home, addrs[SECURE]));
-        }
         for (key, value) in &self.settings {
             let _ = writeln!(config, "{key}={value}");
         }
         config
     }
 
-    fn class_path(&self) -> Result<String, LabError> {
-        let netty = NETTY.iter().filter(|_| self.encryption.is_some());
+    fn class_path(&self, common: &Common) -> Result<String, LabError> {
+        let netty = NETTY.iter().filter(|_| common.tls.is_some());
         let jars: Vec<_> =
             NEEDED.iter().chain(netty).map(|name| format!("{JARS}/{name}")).collect();
         match jars.iter().find(|jar| !Path::new(jar).is_file()) {
@@ -98,12 +92,9 @@ impl ZooKeeperOptions {
     }
 
     /// Writes the files of the program: its configuration, and the number of a node.
-    fn write(&self, home: &Path, addrs: &[SocketAddr]) -> io::Result<PathBuf> {
+    fn write(&self, home: &Path, config: String) -> io::Result<PathBuf> {
         let (file, data) = (home.join("zoo.cfg"), home.join(DATA));
-        fs::write(&file, self.config(home, addrs))?;
-        if let Some(encryption) = &self.encryption {
-            encryption.write(home)?;
-        }
+        fs::write(&file, config)?;
         if let Some((index, _)) = &self.member {
             fs::create_dir_all(&data)?;
             fs::write(data.join("myid"), (index + 1).to_string())?;
@@ -117,8 +108,8 @@ impl Store for ZooKeeperOptions {
         "zookeeper"
     }
 
-    fn ports(&self) -> usize {
-        if self.encryption.is_some() { SECURE + 1 } else { 1 }
+    fn ports(&self, common: &Common) -> usize {
+        if common.tls.is_some() { SECURE + 1 } else { 1 }
     }
 
     fn login(&self) -> String {
@@ -131,19 +122,19 @@ impl Store for ZooKeeperOptions {
 
     fn installed(&self, common: &Common) -> Result<(), LabError> {
         common.program("java", INSTALL_JAVA)?;
-        self.class_path().map(drop)
+        self.class_path(common).map(drop)
     }
 
     /// The arguments are for the JVM: the program itself takes only the name of its file.
-    fn command(
-        &self,
-        common: &Common,
-        home: &Path,
-        addrs: &[SocketAddr],
-    ) -> Result<Vec<OsString>, LabError> {
+    fn command(&self, common: &Common, home: &Path, addrs: &[SocketAddr]) -> Arguments {
         let java = common.program("java", INSTALL_JAVA)?;
-        let jars = self.class_path()?;
-        let file = self.write(home, addrs).map_err(LabError::io("writing zoo.cfg"))?;
+        let jars = self.class_path(common)?;
+        let mut config = match &common.tls {
+            Some(tls) => encryption::config(tls, home, addrs[SECURE])?,
+            None => String::new(),
+        };
+        config += &self.config(home, addrs);
+        let file = self.write(home, config).map_err(LabError::io("writing zoo.cfg"))?;
         let mut command = vec![java.into_os_string()];
         command.extend(jvm_flags(common.in_memory).into_iter().map(OsString::from));
         command.extend(common.args.iter().cloned());

@@ -1,35 +1,25 @@
 //! The options of a cluster, and its start.
 
-use std::{ffi::OsString, time::Duration};
+use std::time::Duration;
 
-use super::{Member, Redis, RedisCluster, first_slots, until};
-use crate::{Authority, Builder, LabError, Network, redis::secured::Encryption};
+use super::{Member, RedisCluster, first_slots, until};
+use crate::{Builder, LabError, redis::group::RedisGroup};
 
 /// Options for a [`RedisCluster`].
-#[derive(Clone, Debug)]
-pub struct RedisClusterBuilder {
-    node: Builder<Redis>,
-    replicas: usize,
-    node_timeout: Duration,
-}
+pub type RedisClusterBuilder = RedisGroup<Member>;
 
 impl Default for RedisClusterBuilder {
     fn default() -> Self {
-        Self { node: Builder::default(), replicas: 1, node_timeout: Duration::from_secs(2) }
+        let own = Member { node_timeout: Duration::from_secs(2) };
+        Self { node: Builder::default(), replicas: 1, own }
     }
 }
 
 impl RedisClusterBuilder {
-    /// Sets the number of replicas of each primary. Default: 1.
-    pub fn replicas(mut self, replicas: usize) -> Self {
-        self.replicas = replicas;
-        self
-    }
-
     /// Sets the silence after which a node is taken for dead, in whole milliseconds. Default: 2 s,
     /// since a loaded machine keeps a server silent for a while.
     pub fn node_timeout(mut self, node_timeout: Duration) -> Self {
-        self.node_timeout = node_timeout;
+        self.own.node_timeout = node_timeout;
         self
     }
 
@@ -40,51 +30,9 @@ impl RedisClusterBuilder {
         self
     }
 
-    /// Demands TLS of clients, and encrypts between nodes, with certificates of this authority for
-    /// 127.0.0.1. Default: without TLS.
-    pub fn tls(mut self, authority: &Authority) -> Result<Self, LabError> {
-        self.node.options.encryption = Some(Encryption::of_nodes(authority)?);
-        Ok(self)
-    }
-
-    /// Demands a login of clients: this user. It is part of the URL. Default: none.
-    pub fn user(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
-        self.node = self.node.user(user, password);
-        self
-    }
-
-    /// Sets whether each write reaches the disk before its reply. Default: true.
-    pub fn appendonly(mut self, appendonly: bool) -> Self {
-        self.node = self.node.appendonly(appendonly);
-        self
-    }
-
-    /// Lets the nodes write no data to files: a restart loses it. Default: off.
-    pub fn in_memory(mut self) -> Self {
-        self.node = self.node.in_memory();
-        self
-    }
-
-    /// Adds an argument of each node's program, after those of the lab. Default: none.
-    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
-        self.node = self.node.arg(arg);
-        self
-    }
-
-    /// Gives each node a place of its own in a network. Default: ports of 127.0.0.1.
-    pub fn on(mut self, network: &Network) -> Self {
-        self.node = self.node.on(network);
-        self
-    }
-
-    /// Checks that this machine has all that is needed, without starting anything.
-    pub fn installed(&self) -> Result<(), LabError> {
-        self.node.installed()
-    }
-
     /// Starts all nodes, and waits until a failover of each primary is possible. Takes 2 s to 3 s.
     pub async fn start(mut self) -> Result<RedisCluster, LabError> {
-        self.node.options.member = Some(Member { node_timeout: self.node_timeout });
+        self.node.options.member = Some(self.own);
         let mut nodes = Vec::new();
         for _ in 0..RedisCluster::PRIMARIES * (1 + self.replicas) {
             nodes.push(self.node.clone().start().await?);

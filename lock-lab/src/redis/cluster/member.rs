@@ -6,7 +6,7 @@ use crate::redis::role;
 
 /// The settings of one node of a cluster.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
+pub struct Member {
     pub(crate) node_timeout: Duration,
 }
 

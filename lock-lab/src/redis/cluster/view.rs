@@ -20,12 +20,10 @@ pub(super) struct View {
 pub(super) struct Seen {
     pub(super) id: String,
     pub(super) addr: SocketAddr,
-    /// Its port for other nodes.
     pub(super) bus: u16,
     pub(super) is_me: bool,
     pub(super) is_primary: bool,
     pub(super) is_failing: bool,
-    /// The id of its primary.
     pub(super) primary: Option<String>,
     pub(super) slots: Vec<RangeInclusive<u16>>,
 }
@@ -78,7 +76,6 @@ fn slots(field: &str) -> Option<RangeInclusive<u16>> {
     Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
-/// Reads a number of `INFO`.
 pub(super) fn number(info: &str, name: &str) -> Option<u64> {
     let mut fields = info.lines().filter_map(|line| line.trim_end().split_once(':'));
     fields.find(|(key, _)| *key == name)?.1.parse().ok()
