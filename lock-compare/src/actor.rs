@@ -17,15 +17,14 @@ use crate::Failure;
 ///
 /// Dropping it kills the client.
 #[derive(Debug)]
-pub struct Actor {
+pub(crate) struct Actor {
     handle: Handle,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Actor {
-    /// Starts the runtime.
-    pub fn start(name: &str) -> Result<Self, Failure> {
+    pub(crate) fn start(name: &str) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (handle, (end, ended)) = (runtime.handle().clone(), oneshot::channel());
         let body = move || {
@@ -42,7 +41,7 @@ impl Actor {
     /// Fails if the client is killed meanwhile.
     ///
     /// If this future is dropped, the given one still runs to its end.
-    pub async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Failure> {
@@ -53,7 +52,7 @@ impl Actor {
 
     /// Stops the client's thread until the pause is dropped or ended: no timers, no replies, no
     /// renewals. Returns when the thread stands still.
-    pub async fn pause(&self) -> Result<Pause, Failure> {
+    pub(crate) async fn pause(&self) -> Result<Pause, Failure> {
         let (go_on, wait) = mpsc::channel::<()>();
         let (stands, standing) = oneshot::channel();
         self.handle.spawn(async move {
@@ -68,7 +67,7 @@ impl Actor {
     /// Ends the client abruptly: its tasks stop at their current step, its connections are closed.
     /// The caller passes all guards and clients made by its futures in `held`, so that they are
     /// forgotten, not dropped.
-    pub fn kill<T>(mut self, held: T) {
+    pub(crate) fn kill<T>(mut self, held: T) {
         std::mem::forget(held);
         self.end();
     }
@@ -89,11 +88,10 @@ impl Drop for Actor {
 
 /// A pause of an [`Actor`]. Dropping it ends the pause.
 #[derive(Debug)]
-pub struct Pause {
+pub(crate) struct Pause {
     _go_on: mpsc::Sender<()>,
 }
 
 impl Pause {
-    /// Lets the client continue.
-    pub fn end(self) {}
+    pub(crate) fn end(self) {}
 }

@@ -25,7 +25,6 @@ pub struct Advice {
 /// A store for a need, or against it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
-    /// The store.
     pub store: Store,
     /// The claim with the deciding cell.
     pub claim: u8,
@@ -38,7 +37,6 @@ pub struct Choice {
 /// The time that a store takes for a free lock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Speed {
-    /// Milliseconds on this machine.
     pub ms: f64,
     /// Ratio to Redis, the fastest server in the articles, measured in the same minute. Stores are
     /// sorted by it.
@@ -97,7 +95,6 @@ fn is_server(store: Store) -> bool {
     !store.is_embedded()
 }
 
-/// A cell's answer to a need.
 enum Answer {
     Yes(String),
     No(String),
@@ -107,7 +104,7 @@ enum Answer {
 impl Report {
     /// Returns the stores to use for each need. Uses only this report's verdicts and figures. Where
     /// distlock was played on a store, its result counts, otherwise the verdict.
-    pub fn advice(&self) -> Vec<Advice> {
+    pub(crate) fn advice(&self) -> Vec<Advice> {
         NEEDS.iter().map(|need| self.advise(need)).collect()
     }
 

@@ -18,10 +18,3 @@ pub struct Claim {
     /// The fixed thresholds between the verdicts.
     pub threshold: &'static str,
 }
-
-impl Claim {
-    /// Its name: `C7`.
-    pub fn id(&self) -> String {
-        format!("C{}", self.number)
-    }
-}

@@ -17,7 +17,7 @@ use etcd_client::{
 use lock_core::StoreUrl;
 use tokio::{task::AbortHandle, time::sleep};
 
-use crate::{Contestant, Failure, Hold, Nature, Player};
+use crate::{Contestant, Failure, Granted, Hold, Nature, Player};
 
 /// The lock, with switches for parts that some versions and some readers leave out.
 #[derive(Clone, Debug)]
@@ -52,7 +52,6 @@ impl GoMutex {
         self
     }
 
-    /// Opens a client with its own session.
     pub(crate) async fn session(&self, ttl: Duration) -> Result<Session, Failure> {
         let mut client = connect(&self.url).await?;
         let lease = client.lease_grant(i64::try_from(ttl.as_secs())?, None).await?.id();
@@ -65,7 +64,6 @@ impl GoMutex {
     }
 }
 
-/// Connects to the etcd server at this URL.
 pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
     let url = StoreUrl::parse(url)?;
     let login = url.user().zip(url.password());
@@ -98,7 +96,6 @@ pub(crate) async fn keep_alive(
 /// A lease, with the task that keeps it alive. Dropping it orphans the lease.
 pub(crate) struct Session {
     client: Client,
-    /// The lease's id.
     pub(crate) lease: i64,
     alive: Arc<AtomicBool>,
     keeper: Option<AbortHandle>,
@@ -112,7 +109,6 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// The prefix of the lock's keys.
     fn prefix(&self, name: &str) -> String {
         format!("{name}{}", self.lock.separator)
     }
@@ -122,7 +118,6 @@ impl Session {
         format!("{}{:x}", self.prefix(name), self.lease)
     }
 
-    /// Ends the session, with all of its keys.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         self.keeper.iter().for_each(AbortHandle::abort);
         self.client.lease_client().revoke(self.lease).await?;
@@ -183,7 +178,6 @@ impl Session {
         Ok(kept.kvs().first().is_some_and(|kept| kept.create_revision() == revision))
     }
 
-    /// Leaves the queue.
     async fn leave(&self, name: &str) -> Result<bool, Failure> {
         Ok(self.client.kv_client().delete(self.key(name), None).await?.deleted() > 0)
     }
@@ -205,10 +199,6 @@ impl Contestant for GoMutex {
         Nature::Imitation
     }
 
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(self.clone())
-    }
-
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
         Ok(Arc::new(GoClient { lock: self.clone(), session: Default::default() }))
     }
@@ -222,12 +212,7 @@ struct GoClient {
 
 #[async_trait]
 impl Player for GoClient {
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted {
         let begin = || async { Ok::<_, Failure>(Arc::new(self.lock.session(ttl).await?)) };
         let session = self.session.get_or_try_init(begin).await?.clone();
         let revision = session.enqueue(name).await?;

@@ -5,45 +5,50 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use distlock::{Error, Held, LockGuard, Locks};
 
-use crate::{Actor, Failure, Nature};
+use crate::{Actor, Failure, Nature, Side};
 
 /// A lock from which clients can be made.
 #[async_trait]
-pub trait Contestant: Send + Sync {
+pub(crate) trait Contestant: Copied + Send + Sync {
     /// Its name, for example "SETNX, then EXPIRE".
     fn label(&self) -> String;
 
-    /// The kind of implementation that plays it.
     fn nature(&self) -> Nature;
 
-    /// Returns a copy.
-    fn boxed(&self) -> Box<dyn Contestant>;
-
-    /// Connects a new client with its own connections.
     async fn client(&self) -> Result<Arc<dyn Player>, Failure>;
-}
 
-impl dyn Contestant + '_ {
     /// Connects a new client inside an actor's runtime, with its connections and renewals.
-    pub async fn client_in(&self, home: &Actor) -> Result<Arc<dyn Player>, Failure> {
+    async fn client_in(&self, home: &Actor) -> Result<Arc<dyn Player>, Failure> {
         let contestant = self.boxed();
         home.run(async move { contestant.client().await }).await?
     }
 }
 
-/// One client of a lock.
+/// A lock that can be copied. All are that are `Clone`.
+pub(crate) trait Copied {
+    fn boxed(&self) -> Box<dyn Contestant>;
+}
+
+impl<T: Contestant + Clone + 'static> Copied for T {
+    fn boxed(&self) -> Box<dyn Contestant> {
+        Box::new(self.clone())
+    }
+}
+
+impl dyn Contestant + '_ {
+    /// Its behaviour, without a trace.
+    pub(crate) fn side(&self, well: bool, happened: impl Into<String>) -> Side {
+        Side::new(self.label(), self.nature(), well, happened)
+    }
+}
+
+/// A lock, or `None` if another client still holds it after the wait.
+pub(crate) type Granted = Result<Option<Box<dyn Hold>>, Failure>;
+
 #[async_trait]
-pub trait Player: Send + Sync {
-    /// Acquires the exclusive lock of a name. `None` if another client still holds it after `wait`.
-    /// With a `wait` of zero it is a bare try.
-    ///
-    /// Any other result is an error.
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure>;
+pub(crate) trait Player: Send + Sync {
+    /// Acquires the exclusive lock of a name. With a `wait` of zero it is a bare try.
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted;
 
     /// Ends the client's session, with all its locks. The articles' locks have no session.
     async fn close(&self) -> Result<(), Failure> {
@@ -53,13 +58,13 @@ pub trait Player: Send + Sync {
 
 impl dyn Player {
     /// [`acquire`](Player::acquire) inside an actor's runtime.
-    pub async fn acquire_in(
+    pub(crate) async fn acquire_in(
         self: &Arc<Self>,
         home: &Actor,
         name: &str,
         ttl: Duration,
         wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    ) -> Granted {
         let (client, name) = (self.clone(), name.to_owned());
         home.run(async move { client.acquire(&name, ttl, wait).await }).await?
     }
@@ -67,12 +72,16 @@ impl dyn Player {
 
 /// A lock that a client holds, or believes it holds.
 #[async_trait]
-pub trait Hold: Send + Sync {
-    /// The fencing token, if the lock has one.
-    fn token(&self) -> Option<u64>;
+pub(crate) trait Hold: Send + Sync {
+    /// The fencing token, if the lock has one. The articles' locks have none.
+    fn token(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether the client believes that it holds the lock. The articles' locks always do.
-    fn believes(&self) -> bool;
+    fn believes(&self) -> bool {
+        true
+    }
 
     /// Releases the lock as its protocol does. Returns whether the store confirmed the ownership. A
     /// bare `DEL` confirms it also when it deletes another client's lock.
@@ -81,25 +90,23 @@ pub trait Hold: Send + Sync {
 
 /// distlock on the store of a URL.
 #[derive(Clone, Debug)]
-pub struct Distlock {
+pub(crate) struct Distlock {
     url: String,
     fixed: bool,
 }
 
 impl Distlock {
-    /// Uses distlock on the store of this URL.
-    pub fn new(url: impl Into<String>) -> Self {
+    pub(crate) fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), fixed: false }
     }
 
     /// Without renewals: a lock ends one TTL after its grant.
-    #[must_use]
-    pub fn fixed_term(mut self) -> Self {
+    pub(crate) fn fixed_term(mut self) -> Self {
         self.fixed = true;
         self
     }
 
-    /// Uses an existing client.
+    #[cfg(feature = "memory")]
     pub(crate) fn client_of(locks: Locks) -> Arc<dyn Player> {
         Arc::new(Connected { locks, fixed: false })
     }
@@ -115,10 +122,6 @@ impl Contestant for Distlock {
         Nature::Distlock
     }
 
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(self.clone())
-    }
-
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
         let locks = crate::connect::connect(&self.url).await?;
         Ok(Arc::new(Connected { locks, fixed: self.fixed }))
@@ -132,12 +135,7 @@ struct Connected {
 
 #[async_trait]
 impl Player for Connected {
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted {
         let lock = self.locks.lock(name)?.ttl(ttl);
         let lock = if self.fixed { lock.fixed_term() } else { lock };
         let guard = match wait.is_zero() {

@@ -15,7 +15,6 @@ use crate::Failure;
 
 /// The path in Debian's package, and another usual one.
 const PLACES: [&str; 2] = ["/usr/bin/etcdctl", "/usr/local/bin/etcdctl"];
-/// Remedy if it is missing.
 pub(crate) const INSTALL: &str = "etcdctl is not installed (apt-get install etcd-client)";
 
 /// The program with the endpoints of a URL.
@@ -26,7 +25,6 @@ pub(crate) struct Etcdctl {
 }
 
 impl Etcdctl {
-    /// Returns the installed program, if there is one.
     pub(crate) fn find(url: &str) -> Result<Option<Self>, Failure> {
         let endpoints = StoreUrl::parse(url)?.hosts(2379).join(",");
         let program = PLACES.into_iter().map(Path::new).find(|path| path.is_file());
@@ -64,7 +62,6 @@ impl Etcdctl {
     }
 }
 
-/// A running program.
 pub(crate) struct Running {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,

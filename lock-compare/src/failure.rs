@@ -2,6 +2,8 @@
 
 use lock_lab::LabError;
 
+use crate::Store;
+
 /// An error with a text for people. A [`Missing`] in it becomes the verdict *not run*, any other
 /// error becomes *failed*.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -9,7 +11,7 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// A part that this machine or this run lacks.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{what}; {remedy}")]
-pub struct Missing {
+pub(crate) struct Missing {
     /// The missing part: "there is no redis-server".
     pub what: String,
     /// The remedy: "install the package redis-server".
@@ -17,14 +19,19 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Names the missing part and the remedy.
-    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
+    }
+
+    /// The bare client of a store, in a build without its feature.
+    pub(crate) fn client_of(store: Store) -> Self {
+        let remedy = format!("build with the feature {}", store.scheme());
+        Self::new(format!("{store} is not compiled in"), remedy)
     }
 }
 
 /// Returns the missing part, if it is the cause of the failure.
-pub fn missing(failure: &Failure) -> Option<String> {
+pub(crate) fn missing(failure: &Failure) -> Option<String> {
     if let Some(missing) = failure.downcast_ref::<Missing>() {
         return Some(missing.to_string());
     }

@@ -12,11 +12,9 @@ use uuid::Uuid;
 
 use crate::{Failure, Missing, Store};
 
-/// A running store.
-pub enum Ground {
+pub(crate) enum Ground {
     /// A private store in this process or in a file.
     Embedded {
-        /// Its URL.
         url: String,
         /// Its folder, deleted together with it.
         _folder: Option<TempDir>,
@@ -31,8 +29,7 @@ pub enum Ground {
 }
 
 impl Ground {
-    /// Starts a private store.
-    pub async fn start(store: Store) -> Result<Self, Failure> {
+    pub(crate) async fn start(store: Store) -> Result<Self, Failure> {
         Ok(match store {
             Store::Memory => {
                 let url = format!("memory:compare-{}", Uuid::new_v4().simple());
@@ -48,15 +45,14 @@ impl Ground {
     }
 
     /// The URL for distlock.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         match self {
             Self::Embedded { url, .. } | Self::InUse { url } => url.clone(),
             Self::Private(server) => server.url(),
         }
     }
 
-    /// Returns the private server, if there is one.
-    pub fn server(&self) -> Option<&AnyServer> {
+    pub(crate) fn server(&self) -> Option<&AnyServer> {
         match self {
             Self::Private(server) => Some(server),
             _ => None,
@@ -81,7 +77,6 @@ impl Grounds {
         Self { in_use, ..Self::default() }
     }
 
-    /// Whether a store is one in use.
     pub(crate) fn is_in_use(&self, store: Store) -> bool {
         self.in_use.contains_key(&store)
     }

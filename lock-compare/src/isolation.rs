@@ -12,14 +12,26 @@ use lock_lab::Proxy;
 use tokio::time::timeout;
 
 use crate::{
-    Actor, Contestant, Distlock, Failure, Ground, Missing, Pause, Player, Stage, Store,
-    endless::Endless, scenario::Cut,
+    Actor, Contestant, Distlock, Failure, Ground, Missing, Pause, Player, Stage, endless::Endless,
 };
 
 /// Attempts to find a better moment for the pause.
 const ATTEMPTS: usize = 50;
 /// Longest time for the store's reply. Locks are not renewed meanwhile, so it is far below a TTL.
 const ANSWER_LIMIT: Duration = Duration::from_millis(250);
+
+/// A fault that cuts a client off.
+#[async_trait]
+pub(crate) trait Cut: Send + Sync {
+    /// Its description: "the network is cut by a proxy".
+    fn what(&self) -> &'static str;
+
+    /// Stops all messages.
+    async fn cut(&self) -> Result<(), Failure>;
+
+    /// Ends the fault.
+    async fn heal(&self);
+}
 
 /// A client with the fault that cuts it off.
 pub(crate) type Cuttable = (Arc<dyn Player>, Box<dyn Cut>);
@@ -30,7 +42,7 @@ pub(crate) async fn distlock(stage: &Stage) -> Result<Cuttable, Failure> {
     let ground = stage.shared().await?;
     match stage.store {
         #[cfg(feature = "memory")]
-        Store::Memory => memory(&ground.url()).await,
+        crate::Store::Memory => memory(&ground.url()).await,
         store if store.is_embedded() => {
             paused(&Distlock::new(ground.url()), Some(stage.connect().await?)).await
         }
@@ -47,7 +59,7 @@ pub(crate) async fn endless(stage: &Stage, lock: &Endless) -> Result<Cuttable, F
         return paused(lock, None).await;
     }
     let (proxy, url) = proxy(&*stage.shared().await?).await?;
-    Ok((lock.via(url).client().await?, Box::new(proxy)))
+    Ok((Endless::at(stage.store, &url).await?.client().await?, Box::new(proxy)))
 }
 
 async fn proxy(ground: &Ground) -> Result<(Proxy, String), Failure> {

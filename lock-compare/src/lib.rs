@@ -27,7 +27,7 @@ mod failure;
 mod ground;
 mod html;
 mod isolation;
-pub mod keys;
+mod keys;
 mod machine;
 mod outcome;
 mod plot;
@@ -50,27 +50,34 @@ mod verdict;
 mod waiters;
 mod words;
 
-pub use self::{
+pub(crate) use self::{
     actor::{Actor, Pause},
-    advice::{Advice, Choice, Speed},
-    claim::Claim,
-    contestant::{Contestant, Distlock, Hold, Player},
-    experiment::Experiment,
-    failure::{Failure, Missing, missing},
+    advice::{Advice, Choice},
+    contestant::{Contestant, Distlock, Granted, Hold, Player},
+    failure::Missing,
     ground::Ground,
-    html::html,
     keys::{KeySpace, Keys},
     machine::Machine,
     outcome::{Figure, Nature, Outcome, Side},
-    plot::{BarSeries, Drawing, Plot, Series, SpreadRow, Topic},
     printed::{Give, Printed, Take},
     printed_queue::PrintedQueue,
-    report::{Cell, ClaimText, Report, Row},
-    run::{Options, Progress, run},
-    stage::{Pace, Part, Stage},
-    store::Store,
+    report::ClaimText,
+    stage::Stage,
     time::Time,
-    timeline::{FaultSpan, Lane, Mark, Span, State, Timeline},
+    timeline::{FaultSpan, Lane, Span},
     trace::{Breakage, Entry, Scribe, Trace},
+};
+pub use self::{
+    claim::Claim,
+    experiment::Experiment,
+    failure::Failure,
+    html::html,
+    outcome::TWO_MARKS,
+    plot::{BarSeries, Drawing, Plot, Series, SpreadRow, Topic},
+    report::{Cell, Report, Row},
+    run::{Options, Progress, run},
+    stage::{Pace, Part},
+    store::Store,
+    timeline::{State, Timeline},
     verdict::Verdict,
 };

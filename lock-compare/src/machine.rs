@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// The parts of the machine that influence figures.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The operating system and its kernel.
     pub system: String,
     /// The processor's model.
     pub processor: String,
@@ -18,8 +17,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine.
-    pub fn this() -> Self {
+    pub(crate) fn this() -> Self {
         let uname = rustix::system::uname();
         let (name, release) =
             (uname.sysname().to_string_lossy(), uname.release().to_string_lossy());

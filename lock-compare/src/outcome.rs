@@ -5,89 +5,90 @@ use std::time::Duration;
 use lock_history::{Checker, Grade, History, Misfit};
 use serde::{Deserialize, Serialize};
 
-use crate::{Drawing, Plot, Timeline, Topic, Verdict};
+use crate::{Drawing, Plot, Timeline, Topic, Verdict, verdict::sign_of_distlock};
+
+/// What the marks of a cell mean.
+pub const TWO_MARKS: &str = "Two marks in a cell: the claim about the articles' lock, and distlock in \
+                             the same case, ✓ it does its work, ✗ it does not.";
 
 /// The result of an experiment on one store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The verdict.
     pub verdict: Verdict,
     /// The reason in one sentence, with the deciding figure.
     pub sentence: String,
     /// The locks that were played: first the one that the claim is about, then distlock.
     pub sides: Vec<Side>,
-    /// The measured figures.
     pub figures: Vec<Figure>,
-    /// The drawings.
     pub plots: Vec<Plot>,
 }
 
 impl Outcome {
     /// An outcome without sides and figures.
-    pub fn new(verdict: Verdict, sentence: impl Into<String>) -> Self {
+    pub(crate) fn new(verdict: Verdict, sentence: impl Into<String>) -> Self {
         let (sides, figures, plots) = Default::default();
         Self { verdict, sentence: sentence.into(), sides, figures, plots }
     }
 
     /// [`Verdict::Holds`] if the claim was observed, otherwise [`Verdict::Differs`].
-    pub fn holds_if(seen: bool, sentence: impl Into<String>) -> Self {
+    pub(crate) fn holds_if(seen: bool, sentence: impl Into<String>) -> Self {
         let verdict = if seen { Verdict::Holds } else { Verdict::Differs };
         Self::new(verdict, sentence)
     }
 
     /// [`Verdict::Breaks`] if the documented damage was observed, otherwise [`Verdict::Differs`].
-    pub fn breaks_if(seen: bool, sentence: impl Into<String>) -> Self {
+    pub(crate) fn breaks_if(seen: bool, sentence: impl Into<String>) -> Self {
         let verdict = if seen { Verdict::Breaks } else { Verdict::Differs };
         Self::new(verdict, sentence)
     }
 
     /// [`Verdict::CannotBeAsked`], with the reason.
-    pub fn cannot_be_asked(why: impl Into<String>) -> Self {
+    pub(crate) fn cannot_be_asked(why: impl Into<String>) -> Self {
         Self::new(Verdict::CannotBeAsked, why)
     }
 
     /// [`Verdict::NotRun`], with the missing part.
-    pub fn not_run(missing: impl Into<String>) -> Self {
+    pub(crate) fn not_run(missing: impl Into<String>) -> Self {
         Self::new(Verdict::NotRun, missing)
     }
 
-    /// Adds the behaviour of a lock.
-    #[must_use]
-    pub fn side(mut self, side: Side) -> Self {
+    /// Whether distlock did its work, in one of its plays at least; `None` if it was not played.
+    pub(crate) fn distlock(&self) -> Option<bool> {
+        let ours = self.sides.iter().filter(|side| side.nature == Nature::Distlock);
+        ours.map(|side| side.well).reduce(|one, other| one || other)
+    }
+
+    /// The two marks of a cell, of which [`TWO_MARKS`] tells.
+    pub fn signs(&self) -> String {
+        let ours = self.distlock().map(|well| format!(" {}", sign_of_distlock(well)));
+        self.verdict.sign().to_owned() + &ours.unwrap_or_default()
+    }
+
+    pub(crate) fn side(mut self, side: Side) -> Self {
         self.sides.push(side);
         self
     }
 
-    /// Adds the behaviour of several locks.
-    #[must_use]
-    pub fn sides(mut self, sides: impl IntoIterator<Item = Side>) -> Self {
+    pub(crate) fn sides(mut self, sides: impl IntoIterator<Item = Side>) -> Self {
         self.sides.extend(sides);
         self
     }
 
-    /// Adds a figure.
-    #[must_use]
-    pub fn figure(mut self, figure: Figure) -> Self {
+    pub(crate) fn figure(mut self, figure: Figure) -> Self {
         self.figures.push(figure);
         self
     }
 
-    /// Adds several figures.
-    #[must_use]
-    pub fn figures(mut self, figures: impl IntoIterator<Item = Figure>) -> Self {
+    pub(crate) fn figures(mut self, figures: impl IntoIterator<Item = Figure>) -> Self {
         self.figures.extend(figures);
         self
     }
 
-    /// Adds a plot.
-    #[must_use]
-    pub fn plot(self, plot: Plot) -> Self {
+    pub(crate) fn plot(self, plot: Plot) -> Self {
         self.plots([plot])
     }
 
-    /// Adds several plots, or one if there is one.
-    #[must_use]
-    pub fn plots(mut self, plots: impl IntoIterator<Item = Plot>) -> Self {
+    pub(crate) fn plots(mut self, plots: impl IntoIterator<Item = Plot>) -> Self {
         self.plots.extend(plots);
         self
     }
@@ -97,7 +98,6 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Nature {
-    /// distlock.
     Distlock,
     /// A lock printed in an article, sent to the real server through the bare client crate.
     AsPrinted,
@@ -110,8 +110,7 @@ pub enum Nature {
 }
 
 impl Nature {
-    /// The words for people.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Distlock => "distlock",
             Self::AsPrinted => "as printed, through the bare client",
@@ -127,7 +126,6 @@ impl Nature {
 pub struct Side {
     /// The lock: "SETNX, then EXPIRE".
     pub lock: String,
-    /// The kind of implementation.
     pub nature: Nature,
     /// The events in one sentence.
     pub happened: String,
@@ -141,14 +139,12 @@ pub struct Side {
     pub timeline: Option<Timeline>,
     /// The file name of the trace in the folder of traces, if traces were kept.
     pub trace: Option<String>,
-    /// The trace.
     #[serde(skip)]
     pub history: Option<History>,
 }
 
 impl Side {
-    /// A side without a trace.
-    pub fn new(
+    pub(crate) fn new(
         lock: impl Into<String>,
         nature: Nature,
         well: bool,
@@ -167,45 +163,42 @@ impl Side {
         }
     }
 
-    /// Adds a line of evidence.
-    #[must_use]
-    pub fn evidence(mut self, line: impl Into<String>) -> Self {
+    pub(crate) fn evidence(mut self, line: impl Into<String>) -> Self {
         self.evidence.push(line.into());
         self
     }
 
-    /// Adds several lines of evidence.
-    #[must_use]
-    pub fn story(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn story(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.evidence.extend(lines);
         self
     }
 
     /// The lock and what happened: "distlock: the next client waits".
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         format!("{}: {}", self.lock, self.happened)
     }
 
     /// The summaries of several sides, separated by semicolons.
-    pub fn summaries<'a>(sides: impl IntoIterator<Item = &'a Self>) -> String {
+    pub(crate) fn summaries<'a>(sides: impl IntoIterator<Item = &'a Self>) -> String {
         sides.into_iter().map(Self::summary).collect::<Vec<_>>().join("; ")
     }
 
     /// Its timeline as a plot, if it has a trace. The title ends with the lock's name.
-    pub fn plot(&self, title: &str, topic: Option<Topic>) -> Option<Plot> {
+    pub(crate) fn plot(&self, title: &str, topic: impl Into<Option<Topic>>) -> Option<Plot> {
+        let topic = topic.into();
         let (title, timeline) = (format!("{title}: {}", self.lock), self.timeline.clone()?);
         Some(Plot { title, topic, drawing: Drawing::Timeline(timeline) })
     }
 
     /// Adds its trace. The order of its tokens is not checked.
-    pub fn played(self, history: History) -> Result<Self, Misfit> {
+    pub(crate) fn played(self, history: History) -> Result<Self, Misfit> {
         self.traced(history, &Checker::new().tokens(Grade::None))
     }
 
     /// Adds its trace, with the checker's violations and the timeline made from it.
     ///
     /// [`Misfit`] if the trace is not a history.
-    pub fn traced(mut self, history: History, checker: &Checker) -> Result<Self, Misfit> {
+    pub(crate) fn traced(mut self, history: History, checker: &Checker) -> Result<Self, Misfit> {
         let report = checker.check(&history)?;
         self.violations = report.violations.iter().map(ToString::to_string).collect();
         self.timeline = Some(Timeline::of(&history)?);
@@ -214,12 +207,10 @@ impl Side {
     }
 }
 
-/// A measured figure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {
     /// Its name: "requests per acquisition".
     pub name: String,
-    /// The value.
     pub value: f64,
     /// The unit: `ms`, `requests`, `x` for a ratio, empty for a plain count.
     pub unit: String,
@@ -228,18 +219,16 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A count.
-    pub fn count(name: impl Into<String>, value: f64, unit: impl Into<String>) -> Self {
+    pub(crate) fn count(name: impl Into<String>, value: f64, unit: impl Into<String>) -> Self {
         Self { name: name.into(), value, unit: unit.into(), interval: None }
     }
 
     /// A duration, in milliseconds.
-    pub fn time(name: impl Into<String>, value: Duration) -> Self {
+    pub(crate) fn time(name: impl Into<String>, value: Duration) -> Self {
         Self::count(name, value.as_secs_f64() * 1000.0, "ms")
     }
 
-    /// A ratio.
-    pub fn ratio(name: impl Into<String>, value: f64, interval: (f64, f64)) -> Self {
+    pub(crate) fn ratio(name: impl Into<String>, value: f64, interval: (f64, f64)) -> Self {
         Self { interval: Some(interval), ..Self::count(name, value, "x") }
     }
 }

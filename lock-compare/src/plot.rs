@@ -31,6 +31,12 @@ pub struct Plot {
     pub drawing: Drawing,
 }
 
+impl Plot {
+    pub(crate) fn new(title: String, topic: Topic, drawing: Drawing) -> Self {
+        Self { title, topic: Some(topic), drawing }
+    }
+}
+
 /// The kinds of plots.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "drawing", rename_all = "snake_case")]

@@ -4,35 +4,32 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tokio::{
-    task::AbortHandle,
-    time::{sleep, timeout},
+use tokio::time::timeout;
+
+use crate::{
+    Contestant, Failure, Give, Granted, Hold, KeySpace, Keys, Nature, Player, printed::Held,
+    time::Time,
 };
 
-use crate::{Contestant, Failure, Hold, KeySpace, Keys, Nature, Player, time::Time};
-
-/// A queue of keys.
 #[derive(Clone)]
-pub struct PrintedQueue {
+pub(crate) struct PrintedQueue {
     keys: Arc<dyn KeySpace>,
     one_event: bool,
 }
 
 impl PrintedQueue {
     /// Correct queue: a waiter checks again after each event, until its key is the first.
-    pub fn new(keys: Arc<dyn KeySpace>) -> Self {
+    pub(crate) fn new(keys: Arc<dyn KeySpace>) -> Self {
         Self { keys, one_event: false }
     }
 
     /// The mistake: a waiter believes that it holds the lock after the first event.
-    #[must_use]
-    pub fn one_event(mut self) -> Self {
+    pub(crate) fn one_event(mut self) -> Self {
         self.one_event = true;
         self
     }
 }
 
-/// Prefix of a queue's keys.
 pub(crate) fn queue_of(name: &str) -> String {
     format!("{name}/")
 }
@@ -50,10 +47,6 @@ impl Contestant for PrintedQueue {
         self.keys.nature()
     }
 
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(self.clone())
-    }
-
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
         let keys = self.keys.connect().await?;
         Ok(Arc::new(Client { keys, one_event: self.one_event }))
@@ -68,31 +61,22 @@ struct Client {
 impl Client {
     /// Takes a place at the end of the queue, renewed until the value is dropped.
     async fn join(&self, name: &str, ttl: Duration) -> Result<Held, Failure> {
-        let tickets = format!("{name}#tickets");
-        self.keys.set_nx(&tickets, "0").await?;
-        let number = -self.keys.decr(&tickets).await?;
-        let key = format!("{}{number:010}", queue_of(name));
-        self.keys.set_nx_px(&key, "waiter", ttl).await?;
-        let (keys, own) = (self.keys.clone(), key.clone());
-        let renew = async move {
-            loop {
-                sleep(ttl / 3).await;
-                let _ = keys.compare_and_expire(&own, "waiter", ttl).await;
-            }
-        };
-        let watchdog = tokio::spawn(renew).abort_handle();
-        Ok(Held { keys: self.keys.clone(), key, watchdog })
+        let (tickets, value) = (format!("{name}#tickets"), "waiter".to_owned());
+        self.keys.set_nx(&tickets, "0", None).await?;
+        let left =
+            self.keys.decr(&tickets, false).await?.ok_or("there is no number to count down")?;
+        let key = format!("{}{:010}", queue_of(name), -left);
+        self.keys.set_nx(&key, &value, Some(ttl)).await?;
+        let (keys, give) = (self.keys.clone(), Give::BareDel);
+        let mut place = Held { keys, key, value, give, watchdog: None };
+        place.renew(ttl);
+        Ok(place)
     }
 }
 
 #[async_trait]
 impl Player for Client {
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted {
         let (time, place) = (Time::start(), self.join(name, ttl).await?);
         loop {
             let all = self.keys.names(&queue_of(name)).await?;
@@ -109,33 +93,5 @@ impl Player for Client {
             }
         }
         Ok(Some(Box::new(place)))
-    }
-}
-
-struct Held {
-    keys: Arc<dyn Keys>,
-    key: String,
-    watchdog: AbortHandle,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.watchdog.abort();
-    }
-}
-
-#[async_trait]
-impl Hold for Held {
-    fn token(&self) -> Option<u64> {
-        None
-    }
-
-    fn believes(&self) -> bool {
-        true
-    }
-
-    async fn release(self: Box<Self>) -> Result<bool, Failure> {
-        self.watchdog.abort();
-        self.keys.del(&self.key).await
     }
 }

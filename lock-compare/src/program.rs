@@ -48,13 +48,11 @@ impl Running {
         Ok(Self(command.spawn()?))
     }
 
-    /// Waits for its end.
     pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
         self.0.wait().await?;
         Ok(())
     }
 
-    /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) -> Result<(), Failure> {
         let pid = self.0.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         Ok(kill_process(pid.ok_or("the program has ended already")?, signal)?)

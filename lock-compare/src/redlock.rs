@@ -7,11 +7,12 @@ use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use crate::{Contestant, Failure, Hold, KeySpace, Keys, Nature, Player, keys::keys_at, time::Time};
+use crate::{
+    Contestant, Failure, Granted, Hold, KeySpace, Keys, Nature, Player, keys::keys_at, time::Time,
+};
 
 /// Limit for one server, much less than a TTL.
 const SERVER: Duration = Duration::from_millis(500);
-/// The pause before the next try.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Allowed clock drift: a hundredth of the TTL, and 2 ms.
 const DRIFT: (u32, Duration) = (100, Duration::from_millis(2));
@@ -22,7 +23,6 @@ const DRIFT: (u32, Duration) = (100, Duration::from_millis(2));
 pub(crate) struct Redlock(Vec<Arc<dyn KeySpace>>);
 
 impl Redlock {
-    /// Redlock on the servers at these URLs.
     pub(crate) fn new(urls: &[String]) -> Result<Self, Failure> {
         Ok(Self(urls.iter().map(|url| keys_at(url)).collect::<Result<_, _>>()?))
     }
@@ -36,7 +36,7 @@ impl Redlock {
             return Err(format!("{there} of {all} servers answer, which is no majority").into());
         }
         let asked = servers.iter().map(|server| {
-            let set = server.set_nx_px(name, &value, ttl);
+            let set = server.set_nx(name, &value, Some(ttl));
             async { matches!(timeout(SERVER, set).await, Ok(Ok(true))) }
         });
         let granted = join_all(asked).await.into_iter().filter(|yes| *yes).count();
@@ -65,10 +65,6 @@ impl Contestant for Redlock {
         Nature::AsPrinted
     }
 
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(self.clone())
-    }
-
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
         Ok(Arc::new(self.clone()))
     }
@@ -76,12 +72,7 @@ impl Contestant for Redlock {
 
 #[async_trait]
 impl Player for Redlock {
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted {
         let waited = Time::start();
         loop {
             if let Some(held) = self.attempt(name, ttl).await? {
@@ -108,7 +99,7 @@ impl Held {
     /// that had it.
     async fn give_back(&self) -> usize {
         let given = self.servers.iter().map(|server| async {
-            let del = server.compare_and_del(&self.key, &self.value);
+            let del = server.del(&self.key, Some(&self.value));
             matches!(timeout(SERVER, del).await, Ok(Ok(true)))
         });
         join_all(given).await.into_iter().filter(|yes| *yes).count()
@@ -117,10 +108,6 @@ impl Held {
 
 #[async_trait]
 impl Hold for Held {
-    fn token(&self) -> Option<u64> {
-        None
-    }
-
     fn believes(&self) -> bool {
         self.time.since() < self.valid
     }

@@ -24,7 +24,7 @@ pub(crate) fn one(store: Store) -> &'static str {
 }
 
 /// Counts the keys, nodes or rows, from the store's own counter if it has one.
-pub(crate) async fn count(ground: &Ground, locks: &Locks) -> Result<u64, Failure> {
+pub(crate) async fn count(store: Store, ground: &Ground, locks: &Locks) -> Result<u64, Failure> {
     Ok(match ground.server() {
         Some(AnyServer::Redis(server)) => server.keys().await?.len() as u64,
         // The key of a client's session is there as long as the client, whatever it locks.
@@ -33,32 +33,17 @@ pub(crate) async fn count(ground: &Ground, locks: &Locks) -> Result<u64, Failure
             keys.iter().filter(|key| !key.starts_with(b"#session")).count() as u64
         }
         Some(AnyServer::ZooKeeper(server)) => server.counters().await?.get("ephemerals"),
-        #[cfg(feature = "mysql")]
-        Some(AnyServer::MariaDb(server)) => rows::<sqlx::MySqlConnection>(&server.url()).await?,
-        #[cfg(feature = "postgres")]
-        Some(AnyServer::Postgres(server)) => rows::<sqlx::PgConnection>(&server.url()).await?,
-        #[cfg(feature = "sqlite")]
-        None if ground.url().starts_with("sqlite:") => {
-            rows::<sqlx::SqliteConnection>(&ground.url()).await?
+        #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+        _ if store != Store::Memory => {
+            let count = "SELECT count(*) FROM distlock_v1_entries";
+            let mut sql = crate::bare::Sql::connect(store, &ground.url()).await?;
+            sql.number(count, &[]).await?.unwrap_or_default().unsigned_abs()
         }
-        _ => entries(locks).await?,
+        _ => {
+            let _ = store;
+            entries(locks).await?
+        }
     })
-}
-
-/// Counts the rows of distlock's table of entries.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-async fn rows<C>(url: &str) -> Result<u64, Failure>
-where
-    C: sqlx::Connection,
-    for<'c> &'c mut C: sqlx::Executor<'c, Database = C::Database>,
-    for<'q> <C::Database as sqlx::Database>::Arguments: sqlx::IntoArguments<C::Database>,
-    (i64,): for<'r> sqlx::FromRow<'r, <C::Database as sqlx::Database>::Row>,
-{
-    let mut connection = C::connect(url).await?;
-    let count = "SELECT count(*) FROM distlock_v1_entries";
-    let (rows,): (i64,) = sqlx::query_as(count).fetch_one(&mut connection).await?;
-    connection.close().await?;
-    Ok(rows.unsigned_abs())
 }
 
 async fn entries(locks: &Locks) -> Result<u64, Failure> {

@@ -1,8 +1,19 @@
 //! Times of several contenders, measured in turns, so that disturbances hit all of them.
 
-use lock_core::BoxFuture;
+use std::time::Duration;
 
-use crate::{Failure, SpreadRow, time::Time};
+use lock_core::BoxFuture;
+use lock_lab::{AnyServer, MariaDb, Postgres};
+use tokio::time::sleep;
+
+use crate::{
+    Contestant, Drawing, Failure, Ground, Plot, SpreadRow, Store, Topic, Verdict, time::Time,
+};
+
+const TTL: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The control: one-way delay of the side that should be faster.
+pub(crate) const FAR: Duration = Duration::from_millis(12);
 
 /// Number of resampled draws for an interval.
 const DRAWS: usize = 1000;
@@ -10,13 +21,70 @@ const DRAWS: usize = 1000;
 /// The work that is timed, once.
 pub(crate) type Work = Box<dyn Fn() -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
 
-/// A contender with its timed work.
 pub(crate) struct Contender {
     pub name: String,
     pub work: Work,
 }
 
-/// The times of one contender.
+impl Contender {
+    /// A client that takes and releases a free lock. `away` is how far it is from its store, where
+    /// no proxy can stand between the two.
+    pub(crate) async fn of(
+        label: impl Into<String>,
+        lock: &dyn Contestant,
+        name: String,
+        away: Option<Duration>,
+    ) -> Result<Self, Failure> {
+        let client = lock.client().await?;
+        let work: Work = Box::new(move || {
+            let (client, name) = (client.clone(), name.clone());
+            Box::pin(async move {
+                if let Some(away) = away {
+                    sleep(away).await;
+                }
+                let hold = client.acquire(&name, TTL, PATIENCE).await?;
+                hold.ok_or("a free lock is not granted")?.release().await?;
+                Ok(())
+            })
+        });
+        Ok(Self { name: label.into(), work })
+    }
+}
+
+/// Starts a store that keeps confirmed writes, as in production.
+pub(crate) async fn durable(store: Store) -> Result<Ground, Failure> {
+    let server = match store {
+        Store::Postgres => AnyServer::Postgres(Postgres::builder().durable().start().await?),
+        Store::MySql => AnyServer::MariaDb(MariaDb::builder().durable().start().await?),
+        _ => return Ground::start(store).await,
+    };
+    Ok(Ground::Private(Box::new(server)))
+}
+
+/// The times of all contenders as one drawing.
+pub(crate) fn plot(title: String, times: &[Times]) -> Plot {
+    let rows = times.iter().map(Times::spread).collect();
+    Plot::new(title, Topic::Latency, Drawing::Spread { y: "ms".into(), rows })
+}
+
+/// The verdict if all take more than `slower` times as long as Redis, or Redis more than `faster`
+/// times as long as one of them.
+pub(crate) fn verdict(ratios: &[Ratio], slower: f64, faster: f64) -> Verdict {
+    match () {
+        () if ratios.iter().all(|ratio| ratio.is_above(slower)) => Verdict::Holds,
+        () if ratios.iter().any(|ratio| ratio.is_below(faster)) => Verdict::Differs,
+        () => Verdict::NoDifference,
+    }
+}
+
+pub(crate) fn words(times: &[Times], ratios: &[Ratio]) -> String {
+    let words = times.iter().zip(ratios).map(|(one, ratio)| {
+        let (low, high) = ratio.interval;
+        format!("{} takes {:.2} times as long ({low:.2} to {high:.2})", one.name, ratio.value)
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Times {
     pub name: String,
@@ -51,12 +119,10 @@ pub(crate) async fn in_turns(
 }
 
 impl Times {
-    /// Returns the median of all times.
     pub(crate) fn median(&self) -> f64 {
         quantile(&mut self.rounds.concat(), 0.5)
     }
 
-    /// Returns the distribution of all times.
     pub(crate) fn spread(&self) -> SpreadRow {
         let mut all = self.rounds.concat();
         let quantiles = [0.05, 0.25, 0.5, 0.75, 0.95, 0.99].map(|q| quantile(&mut all, q));
@@ -99,7 +165,6 @@ impl Ratio {
     }
 }
 
-/// Returns a quantile, 0 if there are no values.
 fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);

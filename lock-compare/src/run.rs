@@ -7,8 +7,9 @@ use lock_core::deadline::wall_clock;
 use uuid::Uuid;
 
 use crate::{
-    Cell, Experiment, Failure, Machine, Outcome, Pace, Part, Report, Row, Stage, Store, Verdict,
-    claims, failure, ground::Grounds, machine, report::ClaimText, time::Time,
+    Cell, Experiment, Failure, Machine, Missing, Outcome, Pace, Part, Report, Row, Stage, Store,
+    Verdict, claims, experiment::Where, failure, ground::Grounds, machine, report::ClaimText,
+    time::Time,
 };
 
 /// Number of cells played at once, except for cells that measure time.
@@ -61,11 +62,11 @@ pub async fn run(
     let (stage, stores) = (options.stage(), options.stores());
     let wanted = |number: &u8| options.claims.is_empty() || options.claims.contains(number);
     let experiments: Vec<_> =
-        claims::all().iter().copied().filter(|one| wanted(&one.claim().number)).collect();
+        claims::all().iter().filter(|one| wanted(&one.claim().number)).collect();
     progress(Progress::Cells(experiments.len() * stores.len()));
     let (alone, together): (Vec<_>, Vec<_>) =
         experiments.iter().copied().partition(|experiment| experiment.is_alone());
-    let play = |experiment: &'static dyn Experiment, store| {
+    let play = |experiment: &'static Experiment, store| {
         let stage = stage.of(experiment.claim(), store);
         async move {
             let claim = experiment.claim();
@@ -75,15 +76,15 @@ pub async fn run(
             ((claim.number, store), cell)
         }
     };
-    let cells = |of: &[&'static dyn Experiment]| {
-        let cells = of.iter().flat_map(|one| stores.iter().map(|store| play(*one, *store)));
+    let cells = |of: &[&'static Experiment]| {
+        let cells = of.iter().flat_map(|one| stores.iter().map(|store| play(one, *store)));
         cells.collect::<Vec<_>>()
     };
     // Servers start while no time is measured.
     let together = stream::iter(cells(&together)).buffer_unordered(AT_ONCE);
     let mut played: BTreeMap<_, _> = together.collect().await;
     played.extend(stream::iter(cells(&alone)).buffered(1).collect::<BTreeMap<_, _>>().await);
-    let row = |experiment: &&dyn Experiment| {
+    let row = |experiment: &&'static Experiment| {
         let claim = experiment.claim();
         let cells = stores.iter().filter_map(|store| played.remove(&(claim.number, *store)));
         Row { claim: ClaimText::from(claim), cells: cells.collect() }
@@ -109,14 +110,11 @@ pub async fn run(
     Ok(report)
 }
 
-async fn cell(experiment: &'static dyn Experiment, stage: Stage, options: &Options) -> Cell {
+async fn cell(experiment: &'static Experiment, stage: Stage, options: &Options) -> Cell {
     let (time, store, number) = (Time::start(), stage.store, experiment.claim().number);
-    let harms = stage.grounds.is_in_use(store) && !experiment.is_harmless();
+    let harms = stage.grounds.is_in_use(store) && experiment.place != Where::Anywhere;
     let outcome = match (store.is_compiled_in(), harms) {
-        (false, _) => {
-            let feature = store.scheme();
-            Outcome::not_run(format!("{store} is not compiled in; build with feature {feature:?}"))
-        }
+        (false, _) => Outcome::not_run(Missing::client_of(store).to_string()),
         (_, true) => Outcome::not_run("it would do harm to a store in use"),
         _ => played(experiment, stage).await,
     };
@@ -125,8 +123,8 @@ async fn cell(experiment: &'static dyn Experiment, stage: Stage, options: &Optio
 }
 
 /// Plays in its own task: a panic ends only one cell.
-async fn played(experiment: &'static dyn Experiment, stage: Stage) -> Outcome {
-    let task = tokio::spawn(async move { experiment.run(&stage).await });
+async fn played(experiment: &'static Experiment, stage: Stage) -> Outcome {
+    let task = tokio::spawn(async move { (experiment.play)(&stage).await });
     let stop = task.abort_handle();
     let failed = |why: String| Outcome::new(Verdict::Failed, why);
     match tokio::time::timeout(LIMIT, task).await {

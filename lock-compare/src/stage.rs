@@ -1,6 +1,6 @@
 //! The input of an experiment.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use distlock::Locks;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub enum Part {
 
 /// One experiment on one store. Cheap to clone.
 #[derive(Clone)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// The store under test.
     pub store: Store,
     /// The thoroughness.
@@ -53,50 +53,55 @@ impl Stage {
     }
 
     /// Whether this is the control run, in which the locks change parts.
-    pub fn is_swapped(&self) -> bool {
+    pub(crate) fn is_swapped(&self) -> bool {
         self.part == Part::Swapped
     }
 
     /// Returns `as_claimed`, or `swapped` in a control run.
-    pub fn pick<T>(&self, as_claimed: T, swapped: T) -> T {
+    pub(crate) fn pick<T>(&self, as_claimed: T, swapped: T) -> T {
         if self.is_swapped() { swapped } else { as_claimed }
     }
 
     /// Returns `quick` for a quick run, `full` for a full one.
-    pub fn quick_or_full<T>(&self, quick: T, full: T) -> T {
+    pub(crate) fn quick_or_full<T>(&self, quick: T, full: T) -> T {
         if self.pace == Pace::Quick { quick } else { full }
     }
 
+    /// The TTL for experiments that wait for its end.
+    pub(crate) fn short_ttl(&self) -> Duration {
+        self.quick_or_full(Duration::from_secs(2), Duration::from_secs(3))
+    }
+
     /// Returns a unique lock name: `compare/<run>/c7/<what>`. Call it once per lock.
-    pub fn name(&self, what: &str) -> String {
+    pub(crate) fn name(&self, what: &str) -> String {
         let part = self.pick("", "-swapped");
         format!("compare/{}/c{}{part}/{what}", self.run, self.claim)
     }
 
     /// Returns the store shared by all experiments, or by all sides of this one if it is embedded.
     /// An experiment must not break it or count in it.
-    pub async fn shared(&self) -> Result<Arc<Ground>, Failure> {
+    pub(crate) async fn shared(&self) -> Result<Arc<Ground>, Failure> {
         self.grounds.shared(self.store, self.claim).await
     }
 
     /// Returns a store for this experiment only, to be counted, stopped and killed. Dropping the
     /// value ends it.
-    pub async fn own(&self) -> Result<Ground, Failure> {
+    pub(crate) async fn own(&self) -> Result<Ground, Failure> {
         self.grounds.own(self.store).await
     }
 
     /// Connects a new client to the shared store.
-    pub async fn connect(&self) -> Result<Locks, Failure> {
+    pub(crate) async fn connect(&self) -> Result<Locks, Failure> {
         Ok(crate::connect::connect(self.shared().await?.url()).await?)
     }
 
     /// Returns distlock on the shared store.
-    pub async fn distlock(&self) -> Result<Distlock, Failure> {
+    pub(crate) async fn distlock(&self) -> Result<Distlock, Failure> {
         Ok(Distlock::new(self.shared().await?.url()))
     }
 
     /// Starts a new trace, for one side of the experiment.
-    pub fn trace(&self, side: &str) -> Trace {
+    pub(crate) fn trace(&self, side: &str) -> Trace {
         Trace::new(format!("C{} {side}", self.claim), self.seed, self.store)
     }
 }

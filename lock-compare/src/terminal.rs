@@ -1,21 +1,18 @@
 //! Programs in two terminals. The second one waits for the first.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use distlock::Locks;
 use tokio::{
-    fs,
     io::{AsyncBufReadExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
     time::timeout,
 };
 
-use crate::{Failure, scenario::until_line};
+use crate::{
+    Failure, Nature, Outcome, Side, Stage, Store, program,
+    scenario::{two_clients, until_line},
+};
 
 /// Limit for expected events on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,14 +28,12 @@ pub(crate) enum End<'a> {
     Terminate,
 }
 
-/// The output of the two terminals.
-pub(crate) struct Terminals {
-    /// First line of the first terminal.
-    pub(crate) first: String,
+/// The first lines of two terminals.
+struct Terminals {
+    first: String,
     /// Whether the second terminal shows nothing while the first program runs.
-    pub(crate) waits: bool,
-    /// First line of the second terminal.
-    pub(crate) second: String,
+    waits: bool,
+    second: String,
 }
 
 struct Terminal {
@@ -61,7 +56,7 @@ impl Terminal {
 
     async fn end(&mut self, end: End<'_>) -> Result<(), Failure> {
         match end {
-            End::File(file) => fs::remove_file(file).await?,
+            End::File(file) => std::fs::remove_file(file)?,
             End::Terminate => {
                 let process = self.child.id().ok_or("the program has ended already")?;
                 Command::new("kill").arg("-TERM").arg(process.to_string()).status().await?;
@@ -75,7 +70,7 @@ impl Terminal {
 /// the name, or has shown something.
 ///
 /// Fails if a program ends without output, or shows nothing for 30 s although nothing blocks it.
-pub(crate) async fn two_terminals(
+async fn two_terminals(
     (first, second): (Command, Command),
     operator: &Locks,
     name: &str,
@@ -104,9 +99,71 @@ pub(crate) async fn two_terminals(
     Ok(Terminals { first, waits, second })
 }
 
-/// Returns the program `distlock`, if it is this one or in a folder near it.
-pub(crate) fn distlock_program() -> Option<PathBuf> {
-    let this = env::current_exe().ok()?;
-    let folders = this.ancestors().skip(1).take(2);
-    folders.map(|folder| folder.join("distlock")).find(|path| path.is_file())
+impl Terminals {
+    /// Whether the second terminal waits for the first, and then shows a line of its own.
+    fn side(&self, label: &str, nature: Nature) -> Side {
+        let well = self.waits && self.first != self.second;
+        let happened = match self.waits {
+            true => "the second terminal shows its line when the first one has ended",
+            false => "the second terminal does not wait",
+        };
+        Side::new(label, nature, well, happened)
+            .evidence(format!("the first terminal shows: {}", self.first))
+            .evidence(format!("the second terminal shows: {}", self.second))
+    }
+}
+
+/// Two terminals with one name, or with two in the control. `command` makes the command of each from
+/// its name and its place.
+pub(crate) async fn turns(
+    stage: &Stage,
+    label: &str,
+    nature: Nature,
+    command: impl Fn(&str, usize) -> Command,
+    end: End<'_>,
+) -> Result<Side, Failure> {
+    let names = names(stage, label);
+    let commands = (command(&names[0], 0), command(&names[1], 1));
+    let seen = two_terminals(commands, &stage.connect().await?, &names[0], end).await?;
+    Ok(seen.side(label, nature))
+}
+
+/// Same as [`turns`], with the program `distlock`, and with two clients of the library where that
+/// program is not there, or cannot reach the store.
+pub(crate) async fn turns_of_distlock(
+    stage: &Stage,
+    label: &str,
+    arguments: impl Fn(&str, usize) -> Vec<String>,
+    end: End<'_>,
+) -> Result<Side, Failure> {
+    let Some(program) = program::find().filter(|_| stage.store != Store::Memory) else {
+        let waits = two_clients(stage, &names(stage, label)).await?;
+        let happened = match waits {
+            true => "the second client waits until the first one ends",
+            false => "the second client does not wait",
+        };
+        return Ok(Side::new("distlock, the library", Nature::Distlock, waits, happened)
+            .evidence("the program distlock does not stand beside this one, or cannot reach it"));
+    };
+    let url = stage.shared().await?.url();
+    let command = |name: &str, place| {
+        let mut command = Command::new(&program);
+        // Not among the arguments: other users of the machine would see a password.
+        command.env("DISTLOCK_STORE", &url).args(arguments(name, place));
+        command
+    };
+    turns(stage, label, Nature::Distlock, command, end).await
+}
+
+/// The names for both terminals: the same, or two different ones in the control.
+fn names(stage: &Stage, label: &str) -> [String; 2] {
+    let name = stage.name(label).replace(['/', ' '], "-");
+    let other = format!("{name}-other");
+    [name.clone(), stage.pick(name, other)]
+}
+
+/// The verdict: each second terminal has to wait.
+pub(crate) fn verdict(sides: Vec<Side>) -> Outcome {
+    let waits = sides.iter().all(|side| side.well);
+    Outcome::holds_if(waits, Side::summaries(&sides)).sides(sides)
 }

@@ -83,7 +83,7 @@ pub struct FaultSpan {
 
 impl Timeline {
     /// Prepares a history.
-    pub fn of(history: &History) -> Result<Self, Misfit> {
+    pub(crate) fn of(history: &History) -> Result<Self, Misfit> {
         let events = history.events.iter().map(|event| event.at);
         let times = events.chain(history.faults.iter().map(|fault| fault.from));
         let (start, end) = times.fold((u64::MAX, 0), |(a, b), at| (a.min(at), b.max(at)));

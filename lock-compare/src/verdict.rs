@@ -68,6 +68,11 @@ impl Verdict {
     }
 }
 
+/// The sign for what distlock did: its work, or not.
+pub(crate) fn sign_of_distlock(well: bool) -> &'static str {
+    if well { Verdict::Holds.sign() } else { Verdict::Breaks.sign() }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.words())

@@ -16,7 +16,7 @@ pub(crate) async fn create_revisions(
         Store::ZooKeeper => super::zookeeper::create_revisions(addr, keys, together).await,
         _ => {
             let _ = (addr, keys, together);
-            Err(not_compiled_in(store))
+            Err(Missing::client_of(store).into())
         }
     }
 }
@@ -35,11 +35,6 @@ pub(crate) async fn campaigns(
     #[cfg(not(feature = "etcd"))]
     {
         let _ = (addr, name, one_lease);
-        Err(not_compiled_in(Store::Etcd))
+        Err(Missing::client_of(Store::Etcd).into())
     }
-}
-
-fn not_compiled_in(store: Store) -> Failure {
-    let remedy = format!("build with the feature {}", store.scheme());
-    Missing::new(format!("{store} is not compiled in"), remedy).into()
 }

@@ -4,7 +4,6 @@ use sqlx::{AssertSqlSafe, Connection, Row};
 
 use crate::Store;
 
-/// A connection.
 pub(crate) enum Sql {
     #[cfg(feature = "sqlite")]
     Sqlite(sqlx::SqliteConnection),
@@ -47,7 +46,6 @@ impl Dialect {
     }
 }
 
-/// Value for a `?`.
 #[derive(Clone, Debug)]
 pub(crate) enum SqlArg {
     Text(String),
@@ -66,7 +64,6 @@ impl From<i64> for SqlArg {
     }
 }
 
-/// The database's error.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) struct SqlError(#[from] sqlx::Error);
@@ -102,7 +99,6 @@ macro_rules! with {
     };
 }
 
-/// A query with its arguments.
 macro_rules! query {
     ($text:expr, $args:expr) => {{
         let mut query = sqlx::query(AssertSqlSafe($text));
@@ -117,7 +113,6 @@ macro_rules! query {
 }
 
 impl Sql {
-    /// Connects.
     pub(crate) async fn connect(store: Store, url: &str) -> Result<Self> {
         Ok(match store {
             #[cfg(feature = "postgres")]

@@ -7,14 +7,10 @@ use lock_history::{Checker, Grade, History, Rule};
 use tokio::task::{JoinSet, yield_now};
 
 use crate::{
-    Claim, Contestant, Experiment, Failure, Figure, Hold, Nature, Outcome, Player, Scribe, Side,
-    Stage,
+    Claim, Contestant, Failure, Figure, Granted, Hold, Nature, Outcome, Player, Scribe, Stage,
 };
 
-/// C1.
-pub(crate) struct MutualExclusion;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 1,
     title: "Mutual exclusion",
     claimed: "At any moment at most one client holds a lock.",
@@ -28,30 +24,22 @@ const CLIENTS: usize = 8;
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[async_trait]
-impl Experiment for MutualExclusion {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let lock: Box<dyn Contestant> = match stage.is_swapped() {
-            true => Box::new(NoLock),
-            false => Box::new(stage.distlock().await?),
-        };
-        let history = compete(stage, &*lock).await?;
-        let checker = Checker::new().tokens(Grade::Strict);
-        let report = checker.check(&history)?;
-        let (overlaps, granted) = (report.count(Rule::Exclusion), report.summary.granted);
-        let kept = report.is_clean() && granted > 0;
-        let happened =
-            format!("{granted} grants to {CLIENTS} clients, {overlaps} pairs of holders");
-        let side = Side::new(lock.label(), lock.nature(), kept, happened.clone());
-        Ok(Outcome::holds_if(kept, happened)
-            .side(side.traced(history, &checker)?)
-            .figure(Figure::count("pairs of holders at once", overlaps as f64, "pairs"))
-            .figure(Figure::count("grants", granted as f64, "")))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let lock: Box<dyn Contestant> = match stage.is_swapped() {
+        true => Box::new(NoLock),
+        false => Box::new(stage.distlock().await?),
+    };
+    let history = compete(stage, &*lock).await?;
+    let checker = Checker::new().tokens(Grade::Strict);
+    let report = checker.check(&history)?;
+    let (overlaps, granted) = (report.count(Rule::Exclusion), report.summary.granted);
+    let kept = report.is_clean() && granted > 0;
+    let happened = format!("{granted} grants to {CLIENTS} clients, {overlaps} pairs of holders");
+    let side = lock.side(kept, happened.clone());
+    Ok(Outcome::holds_if(kept, happened)
+        .side(side.traced(history, &checker)?)
+        .figure(Figure::count("pairs of holders at once", overlaps as f64, "pairs"))
+        .figure(Figure::count("grants", granted as f64, "")))
 }
 
 /// All clients take turns at once.
@@ -92,9 +80,8 @@ async fn take_turns(
 }
 
 /// The control: a lock that grants every attempt.
+#[derive(Clone)]
 struct NoLock;
-
-struct Free;
 
 #[async_trait]
 impl Contestant for NoLock {
@@ -106,37 +93,20 @@ impl Contestant for NoLock {
         Nature::Simulation
     }
 
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(NoLock)
-    }
-
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
-        Ok(Arc::new(Free))
+        Ok(Arc::new(Self))
     }
 }
 
 #[async_trait]
-impl Player for Free {
-    async fn acquire(
-        &self,
-        _name: &str,
-        _ttl: Duration,
-        _wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
-        Ok(Some(Box::new(Free)))
+impl Player for NoLock {
+    async fn acquire(&self, _name: &str, _ttl: Duration, _wait: Duration) -> Granted {
+        Ok(Some(Box::new(Self)))
     }
 }
 
 #[async_trait]
-impl Hold for Free {
-    fn token(&self) -> Option<u64> {
-        None
-    }
-
-    fn believes(&self) -> bool {
-        true
-    }
-
+impl Hold for NoLock {
     async fn release(self: Box<Self>) -> Result<bool, Failure> {
         Ok(true)
     }

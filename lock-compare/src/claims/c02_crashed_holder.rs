@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-
 use crate::{
-    Claim, Contestant, Experiment, Failure, Figure, Outcome, Side, Stage,
+    Claim, Contestant, Failure, Figure, Outcome, Side, Stage,
     endless::Endless,
-    scenario::{Ended, Ending, ending, short_ttl},
+    scenario::{PATIENCE, killed},
 };
 
-/// C2.
-pub(crate) struct CrashedHolder;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 2,
     title: "A crashed holder is freed",
     claimed: "A holder that crashes without releasing is freed by the end of its TTL, its lease or \
@@ -24,36 +19,22 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if B gets in within 30 s by the expiry, and not within two TTLs without one.",
 };
 
-/// Expiry frees the lock long before this.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-#[async_trait]
-impl Experiment for CrashedHolder {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (distlock, endless) = (stage.distlock().await?, Endless::on(stage).await?);
-        let ttl = short_ttl(stage);
-        let expires: (&dyn Contestant, _) = (&distlock, PATIENCE);
-        let stays: (&dyn Contestant, _) = (&endless, ttl * 2);
-        let (first, second) = stage.pick((expires, stays), (stays, expires));
-        let (by_expiry, without) =
-            tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
-        let ((first, freed), (second, stuck)) = (by_expiry?, without?);
-        let seen = freed.is_some() && stuck.is_none();
-        let sentence = format!("The holder is killed. {}", Side::summaries([&first, &second]));
-        let after = freed.map(|freed| Figure::time("from the crash to the next grant", freed));
-        Ok(Outcome::holds_if(seen, sentence)
-            .sides([first, second])
-            .figure(Figure::time("TTL", ttl))
-            .figures(after))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (distlock, endless) = (stage.distlock().await?, Endless::on(stage).await?);
+    let ttl = stage.short_ttl();
+    let expires: (&dyn Contestant, _) = (&distlock, PATIENCE);
+    let stays: (&dyn Contestant, _) = (&endless, ttl * 2);
+    let (first, second) = stage.pick((expires, stays), (stays, expires));
+    let (by_expiry, without) =
+        tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
+    let ((first, freed), (second, stuck)) = (by_expiry?, without?);
+    let seen = freed.is_some() && stuck.is_none();
+    let sentence = format!("The holder is killed. {}", Side::summaries([&first, &second]));
+    let after = freed.map(|freed| Figure::time("from the crash to the next grant", freed));
+    Ok(Outcome::holds_if(seen, sentence)
+        .sides([first, second])
+        .figure(Figure::time("TTL", ttl))
+        .figures(after))
 }
 
 async fn play(
@@ -61,11 +42,5 @@ async fn play(
     (lock, patience): (&dyn Contestant, Duration),
     what: &str,
 ) -> Result<(Side, Option<Duration>), Failure> {
-    let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
-    let ttl = short_ttl(stage);
-    let Ended { freed, happened, history } =
-        ending(lock, &trace, &name, ttl, Ending::Killed, patience).await?;
-    let side = Side::new(lock.label(), lock.nature(), freed.is_some(), happened)
-        .evidence(format!("the TTL is {} s", ttl.as_secs()));
-    Ok((side.played(history)?, freed))
+    killed(stage, lock, (&lock.label(), what), stage.short_ttl(), patience).await
 }

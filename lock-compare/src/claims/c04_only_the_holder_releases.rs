@@ -5,16 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use distlock::Locks;
 
-use crate::{
-    Claim, Contestant, Experiment, Failure, Outcome, Side, Stage,
-    endless::Endless,
-    scenario::{Intrusion, Stranger, stranger},
-};
+use crate::{Claim, Contestant, Failure, Outcome, Side, Stage, endless::Endless};
 
-/// C4.
-pub(crate) struct OnlyTheHolderReleases;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 4,
     title: "Only the holder releases",
     claimed: "Nobody can release a lock that someone else holds.",
@@ -25,42 +18,55 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if C does not get in with distlock, and does with the unlock by name.",
 };
 
-#[async_trait]
-impl Experiment for OnlyTheHolderReleases {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
+/// A third client is granted at once, or not at all.
+const TTL: Duration = Duration::from_secs(8);
 
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (distlock, endless) = (stage.distlock().await?, Endless::on(stage).await?);
-        let own = stage.name("own");
-        let guest = Guest { locks: stage.connect().await?, own };
-        let guarded: (&dyn Contestant, &dyn Stranger) = (&distlock, &guest);
-        let by_name: (&dyn Contestant, &dyn Stranger) = (&endless, &endless);
-        let (first, second) = stage.pick((guarded, by_name), (by_name, guarded));
-        let (first, kept) = play(stage, first, "first").await?;
-        let (second, fell) = play(stage, second, "second").await?;
-        let sentence = format!("A stranger unlocks. {}", Side::summaries([&first, &second]));
-        Ok(Outcome::holds_if(kept && !fell, sentence).sides([first, second]))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (distlock, endless) = (stage.distlock().await?, Endless::on(stage).await?);
+    let own = stage.name("own");
+    let guest = Guest { locks: stage.connect().await?, own };
+    let guarded: (&dyn Contestant, &dyn Stranger) = (&distlock, &guest);
+    let by_name: (&dyn Contestant, &dyn Stranger) = (&endless, &endless);
+    let (first, second) = stage.pick((guarded, by_name), (by_name, guarded));
+    let (first, kept) = play(stage, first, "first").await?;
+    let (second, fell) = play(stage, second, "second").await?;
+    let sentence = format!("A stranger unlocks. {}", Side::summaries([&first, &second]));
+    Ok(Outcome::holds_if(kept && !fell, sentence).sides([first, second]))
 }
 
-/// Also returns whether the lock was kept.
+/// The actions of a client on a lock that it does not hold.
+#[async_trait]
+trait Stranger: Send + Sync {
+    /// Tries all of them. Returns the replies, line by line.
+    async fn unlock(&self, name: &str) -> Result<Vec<String>, Failure>;
+}
+
+/// A holds the lock, B unlocks it, C tries to enter, A unlocks. Also returns whether the lock was
+/// kept.
 async fn play(
     stage: &Stage,
     (lock, b): (&dyn Contestant, &dyn Stranger),
     what: &str,
 ) -> Result<(Side, bool), Failure> {
     let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
-    let Intrusion { third_got_in, mut story, history } = stranger(lock, b, &trace, &name).await?;
-    let happened = story.pop().unwrap_or_default();
-    let side = Side::new(lock.label(), lock.nature(), !third_got_in, happened);
-    let side = side.story(story);
-    Ok((side.played(history)?, !third_got_in))
+    let (first, third) = (lock.client().await?, lock.client().await?);
+    let (hold, entry) = trace.client("A").takes(&*first, &name, TTL).await?;
+    let told = b.unlock(&name).await?;
+    let intruding = trace.client("C").asks(&name);
+    let intruder = third.acquire(&name, TTL, Duration::ZERO).await?;
+    intruding.tried(intruder.as_deref());
+    entry.believes(|| hold.believes());
+    let is_kept = intruder.is_none();
+    if let Some(intruder) = intruder {
+        intruding.leaves(intruder).await?;
+    }
+    entry.leaves(hold).await?;
+    let happened = match is_kept {
+        true => "C does not get the lock: A still has it",
+        false => "C gets the lock while A holds it",
+    };
+    let side = lock.side(is_kept, happened).story(told);
+    Ok((side.played(trace.history())?, is_kept))
 }
 
 /// A client of distlock that holds only a lock of its own.
@@ -93,7 +99,7 @@ impl Stranger for Guest {
 #[async_trait]
 impl Stranger for Endless {
     async fn unlock(&self, name: &str) -> Result<Vec<String>, Failure> {
-        let done = self.connect().await?.remove(name).await?;
+        let done = self.keys().await?.del(name, None).await?;
         Ok(vec![format!(
             "B unlocks by name: {}",
             if done { "deleted" } else { "there is nothing" }

@@ -2,20 +2,16 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use distlock::Requirement;
 
 use crate::{
-    Claim, Contestant, Distlock, Experiment, Failure, Figure, Give, Nature, Outcome, Plot, Printed,
-    Side, Stage, Store, Take, Topic,
+    Claim, Contestant, Distlock, Failure, Figure, Give, Nature, Outcome, Printed, Side, Stage,
+    Store, Take, Topic,
     cluster::{ReplicatedRedis, sentinel_keys},
-    scenario::{FirstHolder, Meeting},
+    scenario::FirstHolder,
 };
 
-/// C8.
-pub(crate) struct Failover;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 8,
     title: "A failover loses locks",
     claimed: "Redis replicates after it has answered: a primary that dies before its replica has \
@@ -35,24 +31,13 @@ const WAIT: Duration = Duration::from_millis(300);
 const REPLICAS: usize = 2;
 const WAITING: &str = "distlock, which waits for both replicas";
 
-#[async_trait]
-impl Experiment for Failover {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        match stage.store {
-            Store::Redis => play(stage).await,
-            _ => Ok(Outcome::cannot_be_asked(
-                "it is about Redis with replicas and sentinels; C10 and C26 ask the other stores \
-                 what they lose with a node",
-            )),
-        }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    match stage.store {
+        Store::Redis => play(stage).await,
+        _ => Ok(Outcome::cannot_be_asked(
+            "it is about Redis with replicas and sentinels; C10 and C26 ask the other stores \
+             what they lose with a node",
+        )),
     }
 }
 
@@ -73,7 +58,7 @@ async fn play(stage: &Stage) -> Result<Outcome, Failure> {
     redis.promoted().await?;
     let kept = async {
         match kept {
-            Ok(holder) => side(holder.meets(&waiting, WAIT).await?, WAITING, []),
+            Ok(holder) => holder.meets(&waiting, WAIT).await?.side(WAITING),
             Err(why) => Ok(never_granted(why)),
         }
     };
@@ -82,8 +67,9 @@ async fn play(stage: &Stage) -> Result<Outcome, Failure> {
 
     let gap = Figure::time("from the kill to the answer of the new primary", lost.after);
     let seen = lost.both() && kept.well;
-    let printed = side(lost, "SET NX PX, through the sentinels", [])?;
-    let own = side(told, "distlock, through the sentinels", [refused])?;
+    let printed = lost.side("SET NX PX, through the sentinels")?;
+    let own = told.side("distlock, through the sentinels")?.evidence(refused);
+    let plot = |side: &Side| side.plot("A failover of Redis", Topic::Failover);
     let plots: Vec<_> = [&printed, &own].into_iter().filter_map(plot).collect();
     let sides = [printed, own, kept];
     let outcome = Outcome::breaks_if(seen, Side::summaries(&sides)).sides(sides).figure(gap);
@@ -113,13 +99,4 @@ async fn refusal(url: &str) -> Result<String, Failure> {
         Err(error) => Ok(format!("a program that requires it is told: {error}")),
         Ok(_) => Err("distlock promises that locks of Redis survive a failover".into()),
     }
-}
-
-fn side<const N: usize>(met: Meeting, label: &str, more: [String; N]) -> Result<Side, Failure> {
-    let side = Side::new(label, met.nature, !met.both(), met.told());
-    Ok(side.story(met.evidence()).story(more).played(met.history)?)
-}
-
-fn plot(side: &Side) -> Option<Plot> {
-    side.plot("A failover of Redis", Some(Topic::Failover))
 }

@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use lock_lab::{IndependentRedis, Shift};
+use lock_lab::{IndependentRedis, Redis, Shift};
 
 use crate::{
-    Claim, Distlock, Drawing, Experiment, Failure, Outcome, Plot, Side, Stage, Store, Topic,
+    Claim, Contestant, Distlock, Failure, Outcome, Stage, Store, Topic,
     redlock::Redlock,
     scenario::{FirstHolder, Meeting, Second},
 };
 
-/// C9.
-pub(crate) struct RedlockClaim;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 9,
     title: "Redlock and clocks",
     claimed: "Redlock on five independent primaries survives the loss of a minority, fails safe \
@@ -30,21 +26,10 @@ const TTL: Duration = Duration::from_secs(60);
 const WAIT: Duration = Duration::from_millis(300);
 const JUMP: Duration = Duration::from_secs(3600);
 
-#[async_trait]
-impl Experiment for RedlockClaim {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        match stage.store {
-            Store::Redis => play(stage).await,
-            _ => Ok(Outcome::cannot_be_asked("Redlock is made of Redis servers")),
-        }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    match stage.store {
+        Store::Redis => play(stage).await,
+        _ => Ok(Outcome::cannot_be_asked("Redlock is made of Redis servers")),
     }
 }
 
@@ -75,17 +60,13 @@ async fn play(stage: &Stage) -> Result<Outcome, Failure> {
         minority.told(),
         majority.told(),
     );
-    let jumped = side(jumped, &format!("Redlock, with {what}"))?;
-    let timeline = jumped.timeline.clone().map(|timeline| Plot {
-        title: format!("Redlock, with {what}"),
-        topic: Some(Topic::Failover),
-        drawing: Drawing::Timeline(timeline),
-    });
+    let jumped = jumped.side(&format!("Redlock, with {what}"))?;
+    let timeline = jumped.plot("Two majorities", Topic::Failover);
     let sides = [
         jumped,
-        side(minority, "Redlock, two of five dead")?,
-        side(majority, "Redlock, three of five dead")?,
-        side(single, &format!("distlock on one server, with {what}"))?,
+        minority.side("Redlock, two of five dead")?,
+        majority.side("Redlock, three of five dead")?,
+        single.side(&format!("distlock on one server, with {what}"))?,
     ];
     Ok(Outcome::breaks_if(seen, sentence).sides(sides).plots(timeline))
 }
@@ -101,17 +82,11 @@ async fn two_majorities(
     for server in &five[3..] {
         server.kill();
     }
-    let mut holder = FirstHolder::take(stage, lock, "clock", TTL).await?;
+    let holder = FirstHolder::take(stage, lock, "clock", TTL).await?;
     for server in &five[3..] {
         server.restart().await?;
     }
-    if let Some(jump) = jump {
-        five[2].move_clocks(Shift::ahead(jump), Shift::NONE)?;
-        holder.breaks("clock jump", "server 3");
-    }
-    let met = holder.meets(lock, WAIT).await?;
-    five[2].move_clocks(Shift::NONE, Shift::NONE)?;
-    Ok(met)
+    meets_after(&five[2], jump, holder, lock).await
 }
 
 /// distlock on one server. Its clock may jump as well.
@@ -121,17 +96,21 @@ async fn one_server(
     jump: Option<Duration>,
 ) -> Result<Meeting, Failure> {
     let lock = Distlock::new(five[4].url());
-    let mut holder = FirstHolder::take(stage, &lock, "one server", TTL).await?;
-    if let Some(jump) = jump {
-        five[4].move_clocks(Shift::ahead(jump), Shift::NONE)?;
-        holder.breaks("clock jump", "the server");
-    }
-    let met = holder.meets(&lock, WAIT).await?;
-    five[4].move_clocks(Shift::NONE, Shift::NONE)?;
-    Ok(met)
+    let holder = FirstHolder::take(stage, &lock, "one server", TTL).await?;
+    meets_after(&five[4], jump, holder, &lock).await
 }
 
-fn side(met: Meeting, label: &str) -> Result<Side, Failure> {
-    let side = Side::new(label, met.nature, !met.both(), met.told());
-    Ok(side.story(met.evidence()).played(met.history)?)
+async fn meets_after(
+    server: &Redis,
+    jump: Option<Duration>,
+    mut holder: FirstHolder,
+    lock: &dyn Contestant,
+) -> Result<Meeting, Failure> {
+    if let Some(jump) = jump {
+        server.move_clocks(Shift::ahead(jump), Shift::NONE)?;
+        holder.breaks("clock jump", "a server");
+    }
+    let met = holder.meets(lock, WAIT).await?;
+    server.move_clocks(Shift::NONE, Shift::NONE)?;
+    Ok(met)
 }

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-
 use crate::{
-    Claim, Experiment, Failure, Figure, Outcome, Plot, Side, Stage, Store, Topic,
+    Claim, Failure, Figure, Outcome, Side, Stage, Store, Topic,
     cluster::Service,
     scenario::{FirstHolder, Meeting, Second},
 };
 
-/// C10.
-pub(crate) struct LeaderDies;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 10,
     title: "The leader's death loses nothing",
     claimed: "A lock that etcd has granted is on a majority before the client hears of it: killing \
@@ -34,24 +29,13 @@ const WAIT: Duration = Duration::from_secs(1);
 const ELECTION: Duration = Duration::from_secs(30);
 const NO_ELECTION: Duration = Duration::from_secs(3);
 
-#[async_trait]
-impl Experiment for LeaderDies {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        match Service::start(stage.store).await? {
-            Some(service) => play(stage, &service).await,
-            None => Ok(Outcome::cannot_be_asked(match stage.store {
-                Store::Redis => "one primary grants, and nobody waits for a majority: C8 asks that",
-                _ => "the store is one node, which has no majority",
-            })),
-        }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    match Service::start(stage.store).await? {
+        Some(service) => play(stage, &service).await,
+        None => Ok(Outcome::cannot_be_asked(match stage.store {
+            Store::Redis => "one primary grants, and nobody waits for a majority: C8 asks that",
+            _ => "the store is one node, which has no majority",
+        })),
     }
 }
 
@@ -92,17 +76,13 @@ fn judge(
     let sentence =
         format!("after the death of {target} {leads}; {}: {}", native.lock, native.told());
     let after = Figure::time("from the kill to B's answer", native.after);
+    let side = |met: Meeting| -> Result<Side, Failure> {
+        let (well, label) = (met.second == Second::Waits && met.kept, met.lock.clone());
+        Ok(Side { well, ..met.side(&label)? })
+    };
     let sides = [side(native)?, side(own)?];
-    let plots: Vec<_> = sides.iter().filter_map(|side| plot(stage, side)).collect();
+    let title = format!("The leader of {} dies", stage.store);
+    let plots: Vec<_> =
+        sides.iter().filter_map(|side| side.plot(&title, Topic::Failover)).collect();
     Ok(Outcome::holds_if(seen, sentence).sides(sides).figure(after).plots(plots))
-}
-
-fn side(met: Meeting) -> Result<Side, Failure> {
-    let well = met.second == Second::Waits && met.kept;
-    let side = Side::new(met.lock.clone(), met.nature, well, met.told());
-    Ok(side.story(met.evidence()).played(met.history)?)
-}
-
-fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
-    side.plot(&format!("The leader of {} dies", stage.store), Some(Topic::Failover))
 }

@@ -2,20 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
+use distlock::Locks;
 use lock_history::{Checker, Grade, Rule};
-
-use crate::{
-    Claim, Contestant, Experiment, Failure, KeySpace, Outcome, PrintedQueue, Side, Stage, Store,
-    keys,
-    keys::SimulatedKeys,
-    scenario::{Looker, dead_waiter},
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
 };
 
-/// C13.
-pub(crate) struct DeadWaiter;
+use crate::{
+    Actor, Claim, Contestant, Failure, KeySpace, Keys, Outcome, PrintedQueue, Side, Stage, Store,
+    keys::{self, SimulatedKeys},
+    printed_queue::queue_of,
+};
 
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 13,
     title: "A dead waiter lets nobody in",
     claimed: "A waiter that dies in the middle of the queue must not let its successor in early: \
@@ -26,59 +26,112 @@ const CLAIM: Claim = Claim {
     threshold: "Breaks if one event lets C in beside A, and the loop and distlock do not.",
 };
 
-#[async_trait]
-impl Experiment for DeadWaiter {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(10);
+/// Time in which the successor may still start to believe that it is its turn.
+const GRACE: Duration = Duration::from_secs(1);
 
-    fn is_harmless(&self) -> bool {
-        false
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let space: Arc<dyn KeySpace> = match stage.store {
+        Store::Etcd | Store::ZooKeeper => {
+            keys::of(stage.store, &stage.shared().await?.url()).await?
+        }
+        _ => Arc::new(SimulatedKeys::default()),
+    };
+    let (distlock, locks) = (stage.distlock().await?, Looker::Distlock(stage.connect().await?));
+    let names = Looker::Keys(space.connect().await?);
+    let in_a_loop = PrintedQueue::new(space);
+    let one_event = in_a_loop.clone().one_event();
+    let ours: (&dyn Contestant, _) = (&distlock, &locks);
+    let wrong: (&dyn Contestant, _) = stage.pick((&one_event, &names), ours);
+    let (wrong, right, ours) = tokio::try_join!(
+        play(stage, wrong, "one event"),
+        play(stage, (&in_a_loop, &names), "loop"),
+        play(stage, ours, "distlock"),
+    )?;
+    let seen = !wrong.well && right.well && ours.well;
+    let sentence = Side::summaries([&wrong, &ours]);
+    let plot = wrong.plot(&format!("B dies in the queue on {}", stage.store), None);
+    Ok(Outcome::breaks_if(seen, sentence).sides([wrong, right, ours]).plots(plot))
+}
 
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let ground = stage.shared().await?;
-        let space: Arc<dyn KeySpace> = match stage.store {
-            Store::Etcd | Store::ZooKeeper => keys::of(stage.store, &ground).await?,
-            _ => Arc::new(SimulatedKeys::default()),
-        };
-        let distlock = Lock {
-            lock: Arc::new(stage.distlock().await?),
-            looker: Arc::new(Looker::Distlock(stage.connect().await?)),
-        };
-        let looker = Arc::new(Looker::of_keys(&space).await?);
-        let queue = |queue| Lock { lock: Arc::new(queue), looker: looker.clone() };
-        let one_event = queue(PrintedQueue::new(space.clone()).one_event());
-        let in_a_loop = queue(PrintedQueue::new(space.clone()));
-        let wrong = stage.pick(&one_event, &distlock);
-        let (wrong, right, ours) = tokio::try_join!(
-            play(stage, wrong, "one event"),
-            play(stage, &in_a_loop, "loop"),
-            play(stage, &distlock, "distlock"),
-        )?;
-        let seen = !wrong.well && right.well && ours.well;
-        let sentence = Side::summaries([&wrong, &ours]);
-        let plot = wrong.plot(&format!("B dies in the queue on {}", stage.store), None);
-        Ok(Outcome::breaks_if(seen, sentence).sides([wrong, right, ours]).plots(plot))
+/// An observer of a queue's length.
+enum Looker {
+    Distlock(Locks),
+    Keys(Arc<dyn Keys>),
+}
+
+impl Looker {
+    /// Waits until the queue has this length, with the holder.
+    async fn until(&self, name: &str, length: usize) -> Result<(), Failure> {
+        loop {
+            let now = match self {
+                Self::Distlock(locks) => locks.inspect(name).await?.len(),
+                Self::Keys(keys) => keys.names(&queue_of(name)).await?.len(),
+            };
+            if now == length {
+                return Ok(());
+            }
+            sleep(LOOK).await;
+        }
     }
 }
 
-struct Lock {
-    lock: Arc<dyn Contestant>,
-    looker: Arc<Looker>,
-}
+/// A holds, B and C wait in this order, B is killed. After the store has dropped B, C has a second
+/// to enter by mistake. Then A releases.
+async fn play(
+    stage: &Stage,
+    (lock, looker): (&dyn Contestant, &Looker),
+    what: &str,
+) -> Result<Side, Failure> {
+    let (name, trace) = (&*stage.name(what), stage.trace(&lock.label()));
+    let ttl = stage.short_ttl();
+    let (hold, holding) = trace.client("A").takes(&*lock.client().await?, name, ttl).await?;
 
-async fn play(stage: &Stage, Lock { lock, looker }: &Lock, what: &str) -> Result<Side, Failure> {
-    let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
-    let ttl = stage.quick_or_full(Duration::from_secs(2), Duration::from_secs(4));
-    let dead = dead_waiter(&**lock, looker, &trace, &name, ttl).await?;
+    let (home, dying) = (Actor::start("B")?, trace.client("B").asks(name));
+    let client = lock.client_in(&home).await?;
+    let (b, key) = (client.clone(), name.to_owned());
+    home.run(async move {
+        // Runs in B's own runtime, which ends with B.
+        tokio::spawn(async move { b.acquire(&key, ttl, PATIENCE).await });
+    })
+    .await?;
+    looker.until(name, 2).await?;
+    let (c, key, late) = (lock.client().await?, name.to_owned(), trace.client("C").asks(name));
+    let entry = late.clone();
+    let mut successor: JoinHandle<Result<_, Failure>> = tokio::spawn(async move {
+        let hold = c.acquire(&key, ttl, PATIENCE).await?.ok_or("C waits in vain")?;
+        entry.granted(hold.token());
+        Ok((hold, c))
+    });
+    looker.until(name, 3).await?;
+
+    let killed = trace.fault("kill", "B");
+    home.kill(client);
+    dying.ended("killed");
+    timeout(PATIENCE, looker.until(name, 2)).await.map_err(|_| "B stays in the queue")??;
+    let early = timeout(GRACE, &mut successor).await;
+    holding.believes(|| hold.believes());
+    let was_early = early.is_ok();
+    if was_early {
+        late.believes(|| true);
+    }
+    holding.gives_back(hold).await?;
+    let (hold, _client) = match early {
+        Ok(done) => done??,
+        Err(_) => timeout(PATIENCE, successor).await???,
+    };
+    late.gives_back(hold).await?;
+    drop(killed);
     let checker = Checker::new().tokens(Grade::None);
-    let pairs = checker.check(&dead.history)?.count(Rule::Exclusion);
+    let history = trace.history();
+    let pairs = checker.check(&history)?.count(Rule::Exclusion);
     let happened = match pairs > 0 {
         true => "C gets in while A holds",
         false => "C gets in when A has released",
     };
-    let side = Side::new(lock.label(), lock.nature(), pairs == 0, happened)
-        .evidence(format!("after B's death C believed to hold beside A: {}", dead.early));
-    Ok(side.traced(dead.history, &checker)?)
+    let side = lock
+        .side(pairs == 0, happened)
+        .evidence(format!("after B's death C believed to hold beside A: {was_early}"));
+    Ok(side.traced(history, &checker)?)
 }

@@ -2,20 +2,16 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use distlock::Locks;
 
 use crate::{
-    Actor, Claim, Contestant, Distlock, Experiment, Failure, Figure, Ground, Nature, Outcome, Side,
-    Stage, residue,
+    Actor, Claim, Contestant, Distlock, Failure, Figure, Ground, Nature, Outcome, Side, Stage,
+    residue,
     scenario::{has, joined, until_line_within},
     time::Time,
 };
 
-/// C14.
-pub(crate) struct TryLeavesNothing;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 14,
     title: "A try leaves nothing behind",
     claimed: "TryLock returns at once when the lock is held, and leaves no key behind.",
@@ -32,37 +28,26 @@ const TRIES: usize = 20;
 /// Time for which a client that died in the queue keeps its place, unless it can leave.
 const TTL: Duration = Duration::from_secs(8);
 
-#[async_trait]
-impl Experiment for TryLeavesNothing {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let ground = stage.own().await?;
-        let scene = Scene {
-            lock: Distlock::new(ground.url()),
-            operator: crate::connect::connect(ground.url()).await?,
-            ground,
-            stage,
-        };
-        let (first, second) = match stage.is_swapped() {
-            true => (scene.queue_and_die().await?, scene.try_often().await?),
-            false => (scene.try_often().await?, scene.queue_and_die().await?),
-        };
-        let clean = first.at_once && first.left == 0 && second.left > 0;
-        let sentence = Side::summaries([&first.side, &second.side]);
-        let what = residue::what(stage.store);
-        Ok(Outcome::holds_if(clean, sentence)
-            .figure(Figure::count("left by the first", first.left as f64, what))
-            .figure(Figure::count("left by the second", second.left as f64, what))
-            .figure(Figure::time("the median try", first.median.max(second.median)))
-            .sides([first.side, second.side]))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let ground = stage.own().await?;
+    let scene = Scene {
+        lock: Distlock::new(ground.url()),
+        operator: crate::connect::connect(ground.url()).await?,
+        ground,
+        stage,
+    };
+    let (first, second) = match stage.is_swapped() {
+        true => (scene.queue_and_die().await?, scene.try_often().await?),
+        false => (scene.try_often().await?, scene.queue_and_die().await?),
+    };
+    let clean = first.at_once && first.left == 0 && second.left > 0;
+    let sentence = Side::summaries([&first.side, &second.side]);
+    let what = residue::what(stage.store);
+    Ok(Outcome::holds_if(clean, sentence)
+        .figure(Figure::count("left by the first", first.left as f64, what))
+        .figure(Figure::count("left by the second", second.left as f64, what))
+        .figure(Figure::time("the median try", first.median.max(second.median)))
+        .sides([first.side, second.side]))
 }
 
 struct Scene<'a> {
@@ -82,7 +67,7 @@ struct Played {
 
 impl Scene<'_> {
     async fn count(&self) -> Result<i64, Failure> {
-        Ok(i64::try_from(residue::count(&self.ground, &self.operator).await?)?)
+        Ok(i64::try_from(residue::count(self.stage.store, &self.ground, &self.operator).await?)?)
     }
 
     async fn try_often(&self) -> Result<Played, Failure> {
@@ -116,7 +101,7 @@ impl Scene<'_> {
         let name = self.stage.name("queued");
         let guard = self.operator.lock(&name)?.ttl(TTL).acquire().await?;
         let (before, home) = (self.count().await?, Actor::start("B")?);
-        let b = (&self.lock as &dyn Contestant).client_in(&home).await?;
+        let b = self.lock.client_in(&home).await?;
         let waits = async { b.acquire_in(&home, &name, TTL, TTL).await.map(|_| ()) };
         let place = tokio::select! {
             place = joined(&self.operator, &name, 1) => place?,

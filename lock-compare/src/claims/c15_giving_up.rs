@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use distlock::Locks;
 use lock_history::History;
 use tokio::{
@@ -12,15 +11,12 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    Actor, Claim, Contestant, Distlock, Entry, Experiment, Failure, Figure, Nature, Outcome,
-    Player, Side, Stage, Trace,
-    scenario::{has, joined, until_line_within},
+    Actor, Claim, Contestant, Distlock, Failure, Figure, Nature, Outcome, Player, Side, Stage,
+    Trace,
+    scenario::{has, joined, turn, until_line_within},
 };
 
-/// C15.
-pub(crate) struct GivingUp;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 15,
     title: "A waiter that gives up leaves the queue",
     claimed: "A waiter that gives up, without ever having held the lock, only leaves the queue; the \
@@ -41,30 +37,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy)]
 enum Leaving {
-    /// The client gives up itself.
     GivesUp,
-    /// The client's process ends.
     Dies,
 }
 
-#[async_trait]
-impl Experiment for GivingUp {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (first, second) =
-            stage.pick((Leaving::GivesUp, Leaving::Dies), (Leaving::Dies, Leaving::GivesUp));
-        let (first, second) =
-            tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
-        let ((first, in_order), (second, also)) = (first?, second?);
-        let sentence = Side::summaries([&first, &second]);
-        let orders = u8::from(in_order) + u8::from(also);
-        Ok(Outcome::holds_if(in_order && !also, sentence)
-            .sides([first, second])
-            .figure(Figure::count("lines that went on in order at once", orders.into(), "of 2")))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (first, second) =
+        stage.pick((Leaving::GivesUp, Leaving::Dies), (Leaving::Dies, Leaving::GivesUp));
+    let (first, second) = tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
+    let ((first, in_order), (second, also)) = (first?, second?);
+    let sentence = Side::summaries([&first, &second]);
+    let orders = u8::from(in_order) + u8::from(also);
+    Ok(Outcome::holds_if(in_order && !also, sentence).sides([first, second]).figure(Figure::count(
+        "lines that went on in order at once",
+        orders.into(),
+        "of 2",
+    )))
 }
 
 /// Also returns whether the place was removed at once and the order stayed.
@@ -110,7 +98,7 @@ impl Line {
                 continue;
             }
             let (client, name, tell) = (self.lock.client().await?, self.name.clone(), tell.clone());
-            others.spawn(async move { take_turn(&*client, &name, asking, who, &tell).await });
+            others.spawn(turn(client, name, TTL, (asking, who), tell));
             joined(&self.operator, &self.name, number + 1).await?;
         }
         let (leaver, asking) = leaver.ok_or("nobody leaves")?;
@@ -138,8 +126,7 @@ impl Line {
     /// Puts C into the queue, behind this many others.
     async fn leaver(&self, before: usize) -> Result<Leaver, Failure> {
         let home = Actor::start("C")?;
-        let (client, name) =
-            ((&self.lock as &dyn Contestant).client_in(&home).await?, self.name.clone());
+        let (client, name) = (self.lock.client_in(&home).await?, self.name.clone());
         let (give_up, asked) = oneshot::channel::<()>();
         let player = client.clone();
         let waits = home.run(async move {
@@ -179,19 +166,4 @@ impl Leaver {
             }
         }
     }
-}
-
-/// Waits, records that this client has entered, and releases.
-async fn take_turn(
-    client: &dyn Player,
-    name: &str,
-    asking: Entry,
-    who: &'static str,
-    tell: &mpsc::UnboundedSender<&'static str>,
-) -> Result<(), Failure> {
-    let hold = client.acquire(name, TTL, PATIENCE).await?;
-    let hold = hold.ok_or_else(|| format!("{who} waits in vain"))?;
-    asking.granted(hold.token());
-    tell.send(who)?;
-    asking.leaves(hold).await
 }

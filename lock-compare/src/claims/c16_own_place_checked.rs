@@ -1,19 +1,13 @@
 //! C16: after waiting, a client must check whether its own place still exists.
 
-use async_trait::async_trait;
 use futures_util::future::try_join_all;
-use lock_history::{Checker, Grade, Rule};
 
 use crate::{
-    Claim, Contestant, Experiment, Failure, Figure, Nature, Outcome, Side, Stage,
-    scenario::{RevokedWaiter, revoked_waiter},
+    Claim, Contestant, Failure, Figure, Nature, Outcome, Side, Stage, scenario::revoked_waiter,
     waiters::InLine,
 };
 
-/// C16.
-pub(crate) struct OwnPlaceChecked;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 16,
     title: "A waiter checks its own place",
     claimed: "After waiting, a client must check that its own session and key still exist before it \
@@ -30,24 +24,17 @@ const CLAIM: Claim = Claim {
 /// Rounds in which the place is lost early.
 const EARLY: usize = 5;
 
-#[async_trait]
-impl Experiment for OwnPlaceChecked {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (first, second) = stage.pick((B::Checks, B::Blind), (B::Blind, B::Checks));
-        let (first, second, early) =
-            tokio::join!(play(stage, first, "first"), play(stage, second, "second"), early(stage),);
-        let ((first, checks), (second, blind), (early, at_once)) = (first?, second?, early?);
-        let sentence = Side::summaries([&first, &second]);
-        Ok(Outcome::holds_if(checks == 0 && blind > 0, sentence)
-            .sides([first, second, early])
-            .figure(Figure::count("pairs of holders, first waiter", checks as f64, "pairs"))
-            .figure(Figure::count("pairs of holders, second waiter", blind as f64, "pairs"))
-            .figure(Figure::count("pairs of holders, 5 early losses", at_once as f64, "pairs")))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (first, second) = stage.pick((B::Checks, B::Blind), (B::Blind, B::Checks));
+    let (first, second, early) =
+        tokio::join!(play(stage, first, "first"), play(stage, second, "second"), early(stage),);
+    let ((first, checks), (second, blind), (early, at_once)) = (first?, second?, early?);
+    let sentence = Side::summaries([&first, &second]);
+    Ok(Outcome::holds_if(checks == 0 && blind > 0, sentence)
+        .sides([first, second, early])
+        .figure(Figure::count("pairs of holders, first waiter", checks as f64, "pairs"))
+        .figure(Figure::count("pairs of holders, second waiter", blind as f64, "pairs"))
+        .figure(Figure::count("pairs of holders, 5 early losses", at_once as f64, "pairs")))
 }
 
 /// The kind of client that plays B.
@@ -92,12 +79,5 @@ async fn play(stage: &Stage, b: B, what: &str) -> Result<(Side, usize), Failure>
         B::Hurried => waiter.hurried(),
     };
     let (a, c) = (lock.client().await?, lock.client().await?);
-    let RevokedWaiter { deluded, mut story, history } =
-        revoked_waiter((&*a, &*c), &waiter, &trace, &name).await?;
-    let checker = Checker::new().tokens(Grade::None);
-    let pairs = checker.check(&history)?.count(Rule::Exclusion);
-    let happened = story.pop().unwrap_or_default();
-    let side = Side::new(label, nature, !deluded, happened);
-    let side = side.story(story);
-    Ok((side.traced(history, &checker)?, pairs))
+    revoked_waiter((&*a, &*c), (&waiter, label, nature), &trace, &name).await
 }

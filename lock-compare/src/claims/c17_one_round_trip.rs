@@ -2,20 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use lock_lab::Proxy;
 
 use crate::{
-    Claim, Contestant, Distlock, Experiment, Failure, Figure, Give, Ground, Nature, Outcome,
-    Printed, PrintedQueue, Side, Stage, Store, Take, keys,
+    Claim, Contestant, Distlock, Failure, Figure, Give, Ground, Nature, Outcome, Printed,
+    PrintedQueue, Side, Stage, Store, Take, keys,
     scenario::{counters, counting, requests},
     time::Time,
 };
 
-/// C17.
-pub(crate) struct OneRoundTrip;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 17,
     title: "One round trip without contention",
     claimed: "An uncontended acquire is one round trip: one transaction puts the key if it is absent \
@@ -36,38 +32,27 @@ const TTL: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAIRS: u32 = 20;
 
-#[async_trait]
-impl Experiment for OneRoundTrip {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let Some(ground) = counting(stage).await? else {
-            return Ok(Outcome::cannot_be_asked("there is no network on the way to it"));
-        };
-        let server = ground.server().ok_or("a server of our own is none")?;
-        let proxy = Proxy::start(server.addr()).await?;
-        let far = Ground::InUse { url: server.url_via(&proxy) };
-        let space = keys::of(stage.store, &far).await?;
-        let steps: Arc<dyn Contestant> = match stage.store {
-            Store::ZooKeeper => Arc::new(PrintedQueue::new(space)),
-            _ => Arc::new(Printed::new(space, Take::TwoSteps, Give::CompareAndDel)),
-        };
-        let distlock: Arc<dyn Contestant> = Arc::new(Distlock::new(far.url()));
-        let (first, second) = stage.pick((&distlock, &steps), (&steps, &distlock));
-        let first = Trips::of(&**first, stage, &ground, &proxy, "first").await?;
-        let second = Trips::of(&**second, stage, &ground, &proxy, "second").await?;
-        let sentence = format!("{}; {}", first.words(), second.words());
-        Ok(Outcome::holds_if(first.is_one(), sentence)
-            .figures(first.figures())
-            .figures(second.figures())
-            .sides([first.side(), second.side()]))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let Some(ground) = counting(stage).await? else {
+        return Ok(Outcome::cannot_be_asked("there is no network on the way to it"));
+    };
+    let server = ground.server().ok_or("a server of our own is none")?;
+    let proxy = Proxy::start(server.addr()).await?;
+    let far = Ground::InUse { url: server.url_via(&proxy) };
+    let space = keys::of(stage.store, &far.url()).await?;
+    let steps: Arc<dyn Contestant> = match stage.store {
+        Store::ZooKeeper => Arc::new(PrintedQueue::new(space)),
+        _ => Arc::new(Printed::new(space, Take::TwoSteps, Give::CompareAndDel)),
+    };
+    let distlock: Arc<dyn Contestant> = Arc::new(Distlock::new(far.url()));
+    let (first, second) = stage.pick((&distlock, &steps), (&steps, &distlock));
+    let first = Trips::of(&**first, stage, &ground, &proxy, "first").await?;
+    let second = Trips::of(&**second, stage, &ground, &proxy, "second").await?;
+    let sentence = format!("{}; {}", first.words(), second.words());
+    Ok(Outcome::holds_if(first.is_one(), sentence)
+        .figures(first.figures())
+        .figures(second.figures())
+        .sides([first.side(), second.side()]))
 }
 
 /// The cost of acquiring a free lock.

@@ -1,15 +1,10 @@
 //! C18: ephemeral sequential znodes, each watched by the next one.
 
-use async_trait::async_trait;
-
 #[cfg(feature = "zookeeper")]
 use crate::Store;
-use crate::{Claim, Experiment, Failure, Outcome, Stage};
+use crate::{Claim, Failure, Outcome, Stage};
 
-/// C18.
-pub(crate) struct Znodes;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 18,
     title: "Ephemeral sequential znodes",
     claimed: "In ZooKeeper each client has an ephemeral sequential znode, the lowest holds the lock, \
@@ -25,21 +20,10 @@ const CLAIM: Claim = Claim {
                 goes with its session and the next one holds.",
 };
 
-#[async_trait]
-impl Experiment for Znodes {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        match stage.store {
-            #[cfg(feature = "zookeeper")]
-            Store::ZooKeeper => crate::scenario::znodes(stage).await,
-            _ => Ok(Outcome::cannot_be_asked("it has no znodes")),
-        }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    match stage.store {
+        #[cfg(feature = "zookeeper")]
+        Store::ZooKeeper => crate::scenario::znodes(stage).await,
+        _ => Ok(Outcome::cannot_be_asked("it has no znodes")),
     }
 }

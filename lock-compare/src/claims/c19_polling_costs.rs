@@ -2,20 +2,16 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
-    BarSeries, Claim, Contestant, Distlock, Drawing, Experiment, Failure, Figure, Give, Ground,
-    Nature, Outcome, Plot, Printed, Side, Stage, Store, Take, Topic, keys,
-    scenario::{counters, counting, lasting, requests, until_idle},
+    BarSeries, Claim, Contestant, Drawing, Failure, Figure, Give, Nature, Outcome, Plot, Side,
+    Stage, Topic,
+    scenario::{Rivals, counters, requests},
     time::Time,
 };
 
-/// C19.
-pub(crate) struct PollingCosts;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 19,
     title: "Polling costs, watching keeps a stream",
     claimed: "Polling costs requests even when nothing changes; watching costs a long-lived stream \
@@ -33,58 +29,26 @@ const TTL: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(90);
 const FEWER: f64 = 5.0;
 
-#[async_trait]
-impl Experiment for PollingCosts {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let Some(ground) = counting(stage).await? else {
-            let why = "no server counts the requests of its clients";
-            return Ok(Outcome::cannot_be_asked(why));
-        };
-        let space = keys::of(stage.store, &ground).await?;
-        let polling = Printed::new(space, Take::OneStep, Give::CompareAndDel).polling(PAUSE);
-        let (queue, polling): (&dyn Contestant, &dyn Contestant) =
-            (&Distlock::new(ground.url()), &polling);
-        let (queue, polling) = stage.pick((queue, polling), (polling, queue));
-        let idle = lasting(stage.store, &counters(&ground).await?);
-        let queue = Waiting::of(queue, stage, (&ground, idle), "queue").await?;
-        until_idle(stage.store, &ground, idle).await?;
-        let polling = Waiting::of(polling, stage, (&ground, idle), "polling").await?;
-        Ok(verdict(stage.store, &queue, &polling)
-            .plot(plot(stage.store, &queue, &polling))
-            .figures([queue.figure(), polling.figure()])
-            .sides([queue.side(), polling.side()]))
-    }
-}
-
-fn verdict(store: Store, queue: &Waiting, polling: &Waiting) -> Outcome {
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let Some(rivals) = Rivals::of(stage, Give::CompareAndDel, PAUSE).await? else {
+        return Ok(Outcome::cannot_be_asked("no server counts the requests of its clients"));
+    };
+    let [queue, polling] = &rivals.locks;
+    let queue = Waiting::of(&**queue, stage, &rivals, "queue").await?;
+    rivals.until_idle().await?;
+    let polling = Waiting::of(&**polling, stage, &rivals, "polling").await?;
+    let drawing = Drawing::Bars {
+        y: "requests per second".into(),
+        labels: vec![stage.store.to_string()],
+        series: vec![queue.bar(), polling.bar()],
+    };
+    let title = format!("{WAITERS} clients wait and nothing changes on {}", stage.store);
     let words = format!("{}; {}", queue.words(), polling.words());
-    match store {
-        // A client has nothing to watch.
-        Store::MySql => Outcome::cannot_be_asked(format!(
-            "MySQL tells no client of a change, so distlock polls there, too: {words}"
-        )),
-        _ => Outcome::holds_if(queue.rate * FEWER <= polling.rate, words),
-    }
-}
-
-fn plot(store: Store, queue: &Waiting, polling: &Waiting) -> Plot {
-    Plot {
-        title: format!("{WAITERS} clients wait and nothing changes on {store}"),
-        topic: Some(Topic::Cost),
-        drawing: Drawing::Bars {
-            y: "requests per second".into(),
-            labels: vec![store.to_string()],
-            series: vec![queue.bar(), polling.bar()],
-        },
-    }
+    Ok(rivals
+        .judge(queue.rate * FEWER <= polling.rate, words)
+        .plot(Plot::new(title, Topic::Cost, drawing))
+        .figures([queue.figure(), polling.figure()])
+        .sides([queue.side(), polling.side()]))
 }
 
 /// The cost of waiting clients.
@@ -101,13 +65,12 @@ impl Waiting {
     async fn of(
         lock: &dyn Contestant,
         stage: &Stage,
-        (ground, idle): (&Ground, (u64, u64)),
+        rivals: &Rivals,
         what: &str,
     ) -> Result<Self, Failure> {
         let name = stage.name(what);
         let holder = lock.client().await?;
-        let hold = holder.acquire(&name, TTL, PATIENCE).await?;
-        let hold = hold.ok_or("a free lock is not granted")?;
+        let hold = holder.acquire(&name, TTL, PATIENCE).await?.ok_or("it is not granted")?;
         let mut waiting = JoinSet::new();
         for _ in 0..WAITERS {
             let (client, name) = (lock.client().await?, name.clone());
@@ -115,19 +78,19 @@ impl Waiting {
         }
         // The clients' requests at the start of a wait are not part of its cost.
         sleep(Duration::from_secs(1)).await;
-        let (before, time) = (counters(ground).await?, Time::start());
+        let (before, time) = (counters(&rivals.ground).await?, Time::start());
         sleep(stage.quick_or_full(Duration::from_millis(1500), Duration::from_secs(5))).await;
-        let now = counters(ground).await?;
+        let now = counters(&rivals.ground).await?;
         let took = time.since().as_secs_f64();
-        let lasting = lasting(stage.store, &now);
+        let (connections, watches) = rivals.stay(&now);
         waiting.shutdown().await;
         hold.release().await?;
         Ok(Self {
-            label: label(lock),
+            label: rivals.label(lock),
             nature: lock.nature(),
             rate: requests(stage.store, lock.nature(), &now.since(&before)) as f64 / took,
-            connections: lasting.0.saturating_sub(idle.0),
-            watches: lasting.1.saturating_sub(idle.1),
+            connections,
+            watches,
         })
     }
 
@@ -150,12 +113,5 @@ impl Waiting {
 
     fn side(&self) -> Side {
         Side::new(&self.label, self.nature, self.rate <= FEWER, self.words())
-    }
-}
-
-fn label(lock: &dyn Contestant) -> String {
-    match lock.nature() {
-        Nature::Distlock => "distlock's queue".into(),
-        _ => "asking every 50 ms".into(),
     }
 }

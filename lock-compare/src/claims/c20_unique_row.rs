@@ -2,17 +2,12 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-
 use crate::{
-    Claim, Contestant, Experiment, Failure, Give, KeySpace, Outcome, Printed, Side, Stage, Store,
-    Take, keys, scenario::crash,
+    Claim, Failure, Give, KeySpace, Outcome, Printed, Side, Stage, Store, Take, keys,
+    scenario::{PATIENCE, killed},
 };
 
-/// C20.
-pub(crate) struct UniqueRow;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 20,
     title: "A unique row has no end",
     claimed: "A MySQL row with a unique key is a mutex, with the owner checked at release; it has no \
@@ -25,61 +20,34 @@ const CLAIM: Claim = Claim {
                 stranger is refused, and the other two let the next client in.",
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
-
-#[async_trait]
-impl Experiment for UniqueRow {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    if !matches!(stage.store, Store::MySql | Store::Postgres | Store::Sqlite) {
+        return Ok(Outcome::cannot_be_asked("it is no database with rows"));
     }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        if !matches!(stage.store, Store::MySql | Store::Postgres | Store::Sqlite) {
-            return Ok(Outcome::cannot_be_asked("it is no database with rows"));
-        }
-        let ttl = stage.quick_or_full(Duration::from_secs(1), Duration::from_secs(3));
-        let space = keys::of(stage.store, &*stage.shared().await?).await?;
-        let printed = |take| Printed::new(space.clone(), take, Give::CompareAndDel);
-        let (row, ends) = (printed(Take::NoExpiry), printed(Take::OneStep));
-        let (bare, added) = ("unique row without an end", "unique row that says when it ends");
-        let distlock = stage.distlock().await?;
-        let (first, label) = stage.pick((&row, bare), (&ends, added));
-        let (first, second, ours) = tokio::try_join!(
-            play(stage, first, label, "row", ttl, ttl * 4),
-            play(stage, &ends, added, "ends", ttl, PATIENCE),
-            play(stage, &distlock, "distlock", "distlock", ttl * 2, PATIENCE),
-        )?;
-        let refused = strangers_release_is_refused(&*space, &stage.name("stranger")).await?;
-        let seen = !first.well && second.well && ours.well && refused;
-        let sentence = Side::summaries([&first, &second, &ours]);
-        let first = first.evidence(format!("a release with another owner is refused: {refused}"));
-        Ok(Outcome::breaks_if(seen, sentence).sides([first, second, ours]))
-    }
+    let ttl = stage.quick_or_full(Duration::from_secs(1), Duration::from_secs(3));
+    let space = keys::of(stage.store, &stage.shared().await?.url()).await?;
+    let printed = |take| Printed::new(space.clone(), take, Give::CompareAndDel);
+    let (row, ends) = (printed(Take::NoExpiry), printed(Take::OneStep));
+    let (bare, added) = ("unique row without an end", "unique row that says when it ends");
+    let distlock = stage.distlock().await?;
+    let (first, label) = stage.pick((&row, bare), (&ends, added));
+    let ((first, _), (second, _), (ours, _)) = tokio::try_join!(
+        killed(stage, first, (label, "row"), ttl, ttl * 4),
+        killed(stage, &ends, (added, "ends"), ttl, PATIENCE),
+        killed(stage, &distlock, ("distlock", "distlock"), ttl * 2, PATIENCE),
+    )?;
+    let refused = strangers_release_is_refused(&*space, &stage.name("stranger")).await?;
+    let seen = !first.well && second.well && ours.well && refused;
+    let sentence = Side::summaries([&first, &second, &ours]);
+    let first = first.evidence(format!("a release with another owner is refused: {refused}"));
+    Ok(Outcome::breaks_if(seen, sentence).sides([first, second, ours]))
 }
 
 /// Returns whether only the owner's release deletes the row.
 async fn strangers_release_is_refused(space: &dyn KeySpace, name: &str) -> Result<bool, Failure> {
     let keys = space.connect().await?;
-    let taken = keys.set_nx(name, "owner").await?;
-    let by_stranger = keys.compare_and_del(name, "stranger").await?;
-    let by_owner = keys.compare_and_del(name, "owner").await?;
+    let taken = keys.set_nx(name, "owner", None).await?;
+    let by_stranger = keys.del(name, Some("stranger")).await?;
+    let by_owner = keys.del(name, Some("owner")).await?;
     Ok(taken && !by_stranger && by_owner)
-}
-
-async fn play(
-    stage: &Stage,
-    lock: &dyn Contestant,
-    label: &str,
-    what: &str,
-    ttl: Duration,
-    limit: Duration,
-) -> Result<Side, Failure> {
-    let crash = crash(lock, &stage.trace(label), &stage.name(what), ttl, limit).await?;
-    let (got_in, happened) = (crash.granted_after.is_some(), crash.words(limit));
-    let side = Side::new(label, lock.nature(), got_in, happened);
-    Ok(side.played(crash.history)?)
 }

@@ -8,19 +8,13 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use distlock::{Election, Leadership, Locks, Observer};
 use lock_history::Loss;
 use tokio::time::{sleep, timeout};
 
-use crate::{
-    Actor, Claim, Entry, Experiment, Failure, Figure, Nature, Outcome, Side, Stage, Trace,
-};
+use crate::{Actor, Claim, Entry, Failure, Figure, Nature, Outcome, Side, Stage, Trace};
 
-/// C21.
-pub(crate) struct LeaderElection;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 21,
     title: "Leader election",
     claimed: "Leader election is the same queue with a value: Campaign, Proclaim, Resign, Leader \
@@ -36,30 +30,22 @@ const CLAIM: Claim = Claim {
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 
-#[async_trait]
-impl Experiment for LeaderElection {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let trace = stage.trace("distlock");
-        let played = play(stage, &trace).await?;
-        let history = trace.history();
-        let sentence = format!(
-            "at most {} of 3 candidates do the job at the same time; seen: {}",
-            played.at_once,
-            played.seen.join(", then "),
-        );
-        let well = played.at_once == 1 && played.in_order;
-        let side = Side::new("distlock", Nature::Distlock, well, sentence.clone());
-        let side = side.story(played.lines).played(history)?;
-        let most = Figure::count("doing the job at the same time", played.at_once as f64, "");
-        Ok(Outcome::holds_if(well, sentence).side(side).figure(most))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let trace = stage.trace("distlock");
+    let played = play(stage, &trace).await?;
+    let history = trace.history();
+    let sentence = format!(
+        "at most {} of 3 candidates do the job at the same time; seen: {}",
+        played.at_once,
+        played.seen.join(", then "),
+    );
+    let well = played.at_once == 1 && played.in_order;
+    let side = Side::new("distlock", Nature::Distlock, well, sentence.clone());
+    let side = side.story(played.lines).played(history)?;
+    let most = Figure::count("doing the job at the same time", played.at_once as f64, "");
+    Ok(Outcome::holds_if(well, sentence).side(side).figure(most))
 }
 
-/// The observations.
 struct Played {
     at_once: usize,
     in_order: bool,
@@ -163,7 +149,6 @@ async fn play(stage: &Stage, trace: &Trace) -> Result<Played, Failure> {
     Ok(Played { at_once: job.0.1.load(SeqCst), in_order, seen, lines })
 }
 
-/// A waiting candidate.
 struct Candidate {
     entry: Entry,
     campaign: tokio::task::JoinHandle<distlock::Result<Leadership>>,

@@ -1,18 +1,11 @@
 //! C22: the command line waits for its turn.
 
-use async_trait::async_trait;
-use tokio::process::Command;
-
 use crate::{
-    Claim, Experiment, Failure, Nature, Outcome, Side, Stage, Store,
-    scenario::two_clients,
-    terminal::{End, Terminals, distlock_program, two_terminals},
+    Claim, Failure, Outcome, Side, Stage,
+    terminal::{self, End},
 };
 
-/// C22.
-pub(crate) struct CommandLine;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 22,
     title: "The command line takes turns",
     claimed: "etcdctl lock NAME COMMAND and etcdctl elect NAME VALUE take turns: a second terminal \
@@ -24,61 +17,44 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if it starts only after the first one has ended.",
 };
 
-#[async_trait]
-impl Experiment for CommandLine {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
+const SECOND: &str = "the second command runs";
 
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let mut sides = Vec::new();
-        if stage.store == Store::Etcd {
-            sides.extend(etcdctl(stage).await?);
-        }
-        sides.push(ours(stage).await?);
-        let waits = sides.iter().all(|side| side.well);
-        Ok(Outcome::holds_if(waits, Side::summaries(&sides)).sides(sides))
-    }
-}
-
-/// The names for both terminals: the same, or two different ones in the control.
-fn names(stage: &Stage, what: &str) -> [String; 2] {
-    let name = stage.name(what).replace('/', "-");
-    let other = format!("{name}-other");
-    [name.clone(), stage.pick(name, other)]
-}
-
-fn side(label: &str, nature: Nature, seen: Terminals) -> Side {
-    let happened = match seen.waits {
-        true => "the second terminal waits until the first one ends",
-        false => "the second terminal does not wait",
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let mut sides = etcdctl(stage).await?;
+    let (_folder, file, script) = first_script()?;
+    let arguments = |name: &str, place: usize| {
+        let (program, rest) =
+            if place == 0 { ("sh", ["-c", &script]) } else { ("echo", ["", SECOND]) };
+        ["run", name, "--", program].into_iter().chain(rest).map(str::to_owned).collect()
     };
-    Side::new(label, nature, seen.waits, happened)
-        .evidence(format!("the first terminal shows: {}", seen.first))
-        .evidence(format!("the second terminal shows: {}", seen.second))
+    let label = "distlock run NAME -- COMMAND";
+    sides.push(terminal::turns_of_distlock(stage, label, arguments, End::File(&file)).await?);
+    Ok(terminal::verdict(sides))
 }
 
 #[cfg(feature = "etcd")]
 async fn etcdctl(stage: &Stage) -> Result<Vec<Side>, Failure> {
-    let url = stage.shared().await?.url();
-    let Some(program) = crate::etcdctl::Etcdctl::find(&url)? else {
-        let side = Side::new("etcdctl lock", Nature::Program, true, crate::etcdctl::INSTALL);
-        return Ok(vec![side]);
+    use crate::{
+        Nature::Program,
+        etcdctl::{Etcdctl, INSTALL},
     };
-    let operator = stage.connect().await?;
-    let folder = tempfile::tempdir()?;
-    let (file, script) = first_script(folder.path()).await?;
-    let [one, two] = names(stage, "etcdctl-lock");
-    let first = program.command(&["lock", &one, "--", "sh", "-c", &script]);
-    let second = program.command(&["lock", &two, "--", "echo", "the second command runs"]);
-    let lock = two_terminals((first, second), &operator, &one, End::File(&file)).await?;
-    let [one, two] = names(stage, "etcdctl-elect");
-    let first = program.command(&["elect", &one, "first"]);
-    let second = program.command(&["elect", &two, "second"]);
-    let elect = two_terminals((first, second), &operator, &one, End::Terminate).await?;
+
+    if stage.store != crate::Store::Etcd {
+        return Ok(Vec::new());
+    }
+    let Some(program) = Etcdctl::find(&stage.shared().await?.url())? else {
+        return Ok(vec![Side::new("etcdctl lock", Program, true, INSTALL)]);
+    };
+    let (_folder, file, script) = first_script()?;
+    let lock = |name: &str, place| match place {
+        0 => program.command(&["lock", name, "--", "sh", "-c", &script]),
+        _ => program.command(&["lock", name, "--", "echo", SECOND]),
+    };
+    let elect = |name: &str, place| program.command(&["elect", name, ["first", "second"][place]]);
     Ok(vec![
-        side("etcdctl lock NAME COMMAND", Nature::Program, lock),
-        side("etcdctl elect NAME VALUE", Nature::Program, elect),
+        terminal::turns(stage, "etcdctl lock NAME COMMAND", Program, lock, End::File(&file))
+            .await?,
+        terminal::turns(stage, "etcdctl elect NAME VALUE", Program, elect, End::Terminate).await?,
     ])
 }
 
@@ -87,44 +63,14 @@ async fn etcdctl(_stage: &Stage) -> Result<Vec<Side>, Failure> {
     Ok(Vec::new())
 }
 
-async fn ours(stage: &Stage) -> Result<Side, Failure> {
-    let names = names(stage, "distlock");
-    let operator = stage.connect().await?;
-    let program = distlock_program().filter(|_| stage.store != Store::Memory);
-    let Some(program) = program else { return library(stage, &names).await };
+/// A command that reports that it runs, and ends when the file is deleted.
+fn first_script() -> Result<(tempfile::TempDir, std::path::PathBuf, String), Failure> {
     let folder = tempfile::tempdir()?;
-    let (file, script) = first_script(folder.path()).await?;
-    let url = stage.shared().await?.url();
-    let run = |name: &str, command: &[&str]| {
-        let mut run = Command::new(&program);
-        // Not among the arguments: other users of the machine would see a password.
-        run.env("DISTLOCK_STORE", &url).args(["run", name, "--"]).args(command);
-        run
-    };
-    let first = run(&names[0], &["sh", "-c", &script]);
-    let second = run(&names[1], &["echo", "the second command runs"]);
-    let seen = two_terminals((first, second), &operator, &names[0], End::File(&file)).await?;
-    Ok(side("distlock run NAME -- COMMAND", Nature::Distlock, seen))
-}
-
-/// Two clients of the library, in place of the program.
-async fn library(stage: &Stage, names: &[String; 2]) -> Result<Side, Failure> {
-    let waits = two_clients(stage, names).await?;
-    let happened = match waits {
-        true => "the second client waits until the first one ends",
-        false => "the second client does not wait",
-    };
-    Ok(Side::new("distlock, the library", Nature::Distlock, waits, happened)
-        .evidence("the program distlock does not stand beside this one, or cannot reach it"))
-}
-
-/// A command that reports that it runs, and ends when a file is deleted.
-async fn first_script(folder: &std::path::Path) -> Result<(std::path::PathBuf, String), Failure> {
-    let file = folder.join("running");
-    tokio::fs::write(&file, b"").await?;
+    let file = folder.path().join("running");
+    std::fs::write(&file, b"")?;
     let script = format!(
         "echo the first command runs; while [ -e '{}' ]; do sleep 0.02; done",
         file.display(),
     );
-    Ok((file, script))
+    Ok((folder, file, script))
 }

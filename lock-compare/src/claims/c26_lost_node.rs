@@ -2,21 +2,17 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use tokio::time::timeout;
 
 use crate::{
-    Claim, Contestant, Distlock, Experiment, Failure, Figure, Give, Ground, Outcome, Plot, Printed,
-    Side, Stage, Store, Take, Topic,
+    Claim, Contestant, Distlock, Failure, Figure, Give, Ground, Outcome, Plot, Printed, Side,
+    Stage, Store, Take, Topic,
     cluster::{ReplicatedRedis, Service, sentinel_keys},
     scenario::{FirstHolder, Meeting, Second},
     time::Time,
 };
 
-/// C26.
-pub(crate) struct LostNode;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 26,
     title: "Losing a node with its data",
     claimed: "The lock service survives the loss of a node with its data: true for etcd and \
@@ -36,27 +32,16 @@ const WAIT: Duration = Duration::from_secs(1);
 const ELECTION: Duration = Duration::from_secs(30);
 const NO_ELECTION: Duration = Duration::from_secs(3);
 
-#[async_trait]
-impl Experiment for LostNode {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        match stage.store {
-            Store::Redis => primary(stage).await,
-            Store::MySql | Store::Postgres => alone(stage).await,
-            _ => match Service::start(stage.store).await? {
-                Some(service) => of_three(stage, &service).await,
-                None => Ok(Outcome::cannot_be_asked(
-                    "the store is a part of this machine, and is lost only with all its clients",
-                )),
-            },
-        }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    match stage.store {
+        Store::Redis => primary(stage).await,
+        Store::MySql | Store::Postgres => alone(stage).await,
+        _ => match Service::start(stage.store).await? {
+            Some(service) => of_three(stage, &service).await,
+            None => Ok(Outcome::cannot_be_asked(
+                "the store is a part of this machine, and is lost only with all its clients",
+            )),
+        },
     }
 }
 
@@ -135,12 +120,12 @@ async fn alone(stage: &Stage) -> Result<Outcome, Failure> {
     Ok(Outcome::breaks_if(lost, sentence).side(side).figure(after).plots(plot))
 }
 
+/// The lock is lost if B gets in, whatever A believes.
 fn side(met: Meeting, label: &str) -> Result<Side, Failure> {
     let well = met.second != Second::GotIn;
-    let side = Side::new(label, met.nature, well, met.told());
-    Ok(side.story(met.evidence()).played(met.history)?)
+    Ok(Side { well, ..met.side(label)? })
 }
 
 fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
-    side.plot(&format!("A node of {} is lost", stage.store), Some(Topic::Failover))
+    side.plot(&format!("A node of {} is lost", stage.store), Topic::Failover)
 }

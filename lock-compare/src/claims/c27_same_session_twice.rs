@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use distlock::{Locks, Owner};
 
-use crate::{Claim, Experiment, Failure, Nature, Outcome, Side, Stage, Verdict};
+use crate::{Claim, Failure, Nature, Outcome, Side, Stage, Verdict};
 #[cfg(feature = "etcd")]
 use crate::{Contestant, Store, concurrency::GoMutex};
 
-/// C27.
-pub(crate) struct SameSessionTwice;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 27,
     title: "Twice through one session",
     claimed: "To lock the same name twice through one session is idempotent and harmless.",
@@ -36,31 +32,24 @@ struct Entered {
     stranger: bool,
 }
 
-#[async_trait]
-impl Experiment for SameSessionTwice {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (locks, other) = (stage.connect().await?, stage.connect().await?);
+    let plain = distlock(&locks, &other, &stage.name("plain"), None).await?;
+    let owner = Owner::new();
+    let shared = distlock(&locks, &other, &stage.name("owner"), Some(&owner)).await?;
+    locks.close().await?;
+    other.close().await?;
+    let ours = [
+        plain.side("distlock", Nature::Distlock),
+        shared.side("distlock, with an owner that both share", Nature::Distlock),
+    ];
+    #[cfg(feature = "etcd")]
+    if stage.store == Store::Etcd {
+        let go = etcd_go(stage).await?;
+        let side = go.side("the key of etcd's Go client", Nature::Imitation);
+        return Ok(stage.pick(go, plain).outcome().side(side).sides(ours));
     }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (locks, other) = (stage.connect().await?, stage.connect().await?);
-        let plain = distlock(&locks, &other, &stage.name("plain"), None).await?;
-        let owner = Owner::new();
-        let shared = distlock(&locks, &other, &stage.name("owner"), Some(&owner)).await?;
-        locks.close().await?;
-        other.close().await?;
-        let ours = [
-            plain.side("distlock", Nature::Distlock),
-            shared.side("distlock, with an owner that both share", Nature::Distlock),
-        ];
-        #[cfg(feature = "etcd")]
-        if stage.store == Store::Etcd {
-            let go = etcd_go(stage).await?;
-            let side = go.side("the key of etcd's Go client", Nature::Imitation);
-            return Ok(stage.pick(go, plain).outcome().side(side).sides(ours));
-        }
-        Ok(stage.pick(plain, shared).outcome().sides(ours))
-    }
+    Ok(stage.pick(plain, shared).outcome().sides(ours))
 }
 
 impl Entered {

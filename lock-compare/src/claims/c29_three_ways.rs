@@ -1,13 +1,8 @@
 //! C29: a database can lock in three ways, all slow.
 
-use async_trait::async_trait;
+use crate::{Claim, Failure, Outcome, Stage, Store};
 
-use crate::{Claim, Experiment, Failure, Outcome, Stage, Store};
-
-/// C29.
-pub(crate) struct ThreeWays;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 29,
     title: "Three ways to lock in a database",
     claimed: "A database can lock in three ways: a unique key, a pessimistic row lock (SELECT .. FOR \
@@ -22,35 +17,17 @@ const CLAIM: Claim = Claim {
                 difference.",
 };
 
-#[async_trait]
-impl Experiment for ThreeWays {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_alone(&self) -> bool {
-        true
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        match stage.store {
-            #[cfg(all(
-                feature = "redis",
-                any(feature = "mysql", feature = "postgres", feature = "sqlite")
-            ))]
-            Store::MySql | Store::Postgres | Store::Sqlite => {
-                crate::scenario::three_ways(stage).await
-            }
-            #[cfg(not(feature = "redis"))]
-            Store::MySql | Store::Postgres | Store::Sqlite => {
-                let remedy = "build with feature \"redis\"";
-                Err(crate::Missing::new("Redis is not compiled in", remedy).into())
-            }
-            _ => Ok(Outcome::cannot_be_asked("it is no database with rows")),
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    match stage.store {
+        #[cfg(all(
+            feature = "redis",
+            any(feature = "mysql", feature = "postgres", feature = "sqlite")
+        ))]
+        Store::MySql | Store::Postgres | Store::Sqlite => crate::scenario::three_ways(stage).await,
+        #[cfg(not(feature = "redis"))]
+        Store::MySql | Store::Postgres | Store::Sqlite => {
+            Err(crate::Missing::client_of(Store::Redis).into())
         }
+        _ => Ok(Outcome::cannot_be_asked("it is no database with rows")),
     }
 }

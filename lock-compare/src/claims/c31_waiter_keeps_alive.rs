@@ -1,23 +1,18 @@
 //! C31: a waiter must keep its lease alive while it waits, or it loses its place.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use async_trait::async_trait;
-use distlock::{Error, Locks};
+use distlock::Locks;
 use lock_history::History;
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
-    Actor, Claim, Contestant, Distlock, Entry, Experiment, Failure, Figure, Nature, Outcome,
-    Player, Side, Stage, Trace,
+    Actor, Claim, Contestant, Distlock, Failure, Figure, Nature, Outcome, Side, Stage, Trace,
     isolation::stand_still,
-    scenario::{has, joined, short_ttl, until_line},
+    scenario::{has, joined, turn, until_line},
 };
 
-/// C31.
-pub(crate) struct WaiterKeepsAlive;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 31,
     title: "A waiter keeps its lease alive",
     claimed: "A waiter must keep its lease alive while it waits, or it loses its place.",
@@ -28,36 +23,25 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if B gets in first when it renews its place, and C when B does not.",
 };
 
-const PATIENCE: Duration = Duration::from_secs(40);
-
 #[derive(Clone, Copy)]
 enum Waiting {
-    /// Renews its place.
     Alive,
-    /// Stands still.
     Silent,
 }
 
-#[async_trait]
-impl Experiment for WaiterKeepsAlive {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (first, second) =
-            stage.pick((Waiting::Alive, Waiting::Silent), (Waiting::Silent, Waiting::Alive));
-        let (first, second, others) =
-            tokio::join!(play(stage, first, "first"), play(stage, second, "second"), others(stage));
-        let ((first, kept), (second, lost)) = (first?, second?);
-        let sentence = Side::summaries([&first, &second]);
-        let ttl = short_ttl(stage);
-        Ok(Outcome::holds_if(kept && !lost, sentence)
-            .sides([first, second])
-            .sides(others?)
-            .figure(Figure::time("TTL", ttl))
-            .figure(Figure::time("the wait", ttl * 2)))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (first, second) =
+        stage.pick((Waiting::Alive, Waiting::Silent), (Waiting::Silent, Waiting::Alive));
+    let (first, second, others) =
+        tokio::join!(play(stage, first, "first"), play(stage, second, "second"), others(stage));
+    let ((first, kept), (second, lost)) = (first?, second?);
+    let sentence = Side::summaries([&first, &second]);
+    let ttl = stage.short_ttl();
+    Ok(Outcome::holds_if(kept && !lost, sentence)
+        .sides([first, second])
+        .sides(others?)
+        .figure(Figure::time("TTL", ttl))
+        .figure(Figure::time("the wait", ttl * 2)))
 }
 
 /// Also returns whether B kept its place.
@@ -69,7 +53,7 @@ async fn play(stage: &Stage, how: Waiting, what: &str) -> Result<(Side, bool), F
     let line = Line {
         name: stage.name(what),
         trace: stage.trace(label),
-        ttl: short_ttl(stage),
+        ttl: stage.short_ttl(),
         lock: stage.distlock().await?,
         operator: stage.connect().await?,
     };
@@ -100,10 +84,12 @@ impl Line {
         let home = Actor::start("B")?;
         let lock: &dyn Contestant = &self.lock;
         let (tell, mut got_in) = mpsc::unbounded_channel();
-        let first =
-            tokio::spawn(turn(self.wish(lock.client_in(&home).await?), b, "B", tell.clone()));
+        let client = lock.client_in(&home).await?;
+        let first = turn(client, self.name.clone(), self.ttl, (b, "B"), tell.clone());
+        let first = tokio::spawn(first);
         let place = joined(&self.operator, &self.name, 1).await?;
-        let second = tokio::spawn(turn(self.wish(lock.client().await?), c, "C", tell));
+        let client = lock.client().await?;
+        let second = tokio::spawn(turn(client, self.name.clone(), self.ttl, (c, "C"), tell));
         joined(&self.operator, &self.name, 2).await?;
         let pause = match how {
             Waiting::Alive => None,
@@ -121,41 +107,6 @@ impl Line {
         drop(pause);
         let told = format!("B: {}; C: {}", first.await??, second.await??);
         Ok((next == "B", told))
-    }
-
-    fn wish(&self, client: Arc<dyn Player>) -> Wish {
-        Wish { client, name: self.name.clone(), ttl: self.ttl }
-    }
-}
-
-struct Wish {
-    client: Arc<dyn Player>,
-    name: String,
-    ttl: Duration,
-}
-
-/// Waits, records that this client has entered, and releases. Returns the reply to the client.
-async fn turn(
-    wish: Wish,
-    asking: Entry,
-    who: &'static str,
-    tell: mpsc::UnboundedSender<&'static str>,
-) -> Result<String, Failure> {
-    match wish.client.acquire(&wish.name, wish.ttl, PATIENCE).await {
-        Ok(Some(hold)) => {
-            asking.granted(hold.token());
-            tell.send(who)?;
-            asking.leaves(hold).await?;
-            Ok("it gets in".to_owned())
-        }
-        Ok(None) => Err(format!("{who} waits in vain").into()),
-        Err(failure) => match failure.downcast_ref::<Error>() {
-            Some(error) => {
-                asking.ended("its place is lost");
-                Ok(error.to_string())
-            }
-            None => Err(failure),
-        },
     }
 }
 
@@ -181,7 +132,7 @@ async fn in_line(
     lock: crate::concurrency::GoMutex,
     what: &str,
 ) -> Result<Side, Failure> {
-    let (name, ttl) = (stage.name(what), short_ttl(stage));
+    let (name, ttl) = (stage.name(what), stage.short_ttl());
     let holder = crate::concurrency::GoMutex::new(stage.shared().await?.url());
     let (a, b) = (holder.session(ttl).await?, lock.session(ttl).await?);
     a.enqueue(&name).await?;

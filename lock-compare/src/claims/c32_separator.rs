@@ -6,14 +6,11 @@ use async_trait::async_trait;
 use distlock::Locks;
 
 use crate::{
-    Claim, Contestant, Distlock, Experiment, Failure, Figure, Hold, Nature, Outcome, Player, Side,
-    Stage, Store, Trace,
+    Claim, Contestant, Distlock, Failure, Figure, Granted, Nature, Outcome, Player, Side, Stage,
+    Store, Trace,
 };
 
-/// C32.
-pub(crate) struct Separator;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 32,
     title: "lock1 and lock10 do not mix",
     claimed: "The prefix of a queue is made a directory (`name/`): without the separator the queues \
@@ -28,25 +25,18 @@ const TTL: Duration = Duration::from_secs(8);
 /// A free lock is granted long before this. A client in a wrong queue waits this long.
 const WAIT: Duration = Duration::from_secs(2);
 
-#[async_trait]
-impl Experiment for Separator {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let distlock: Arc<dyn Contestant> = Arc::new(stage.distlock().await?);
-        let mixing = mixing(stage).await?;
-        let (first, second) = stage.pick((distlock.clone(), mixing.clone()), (mixing, distlock));
-        let (first, second) =
-            tokio::join!(play(stage, &*first, "first"), play(stage, &*second, "second"));
-        let ((first, none), (second, some)) = (first?, second?);
-        let sentence = Side::summaries([&first, &second]);
-        Ok(Outcome::holds_if(none == 0 && some > 0, sentence)
-            .sides([first, second])
-            .figure(Figure::count("free locks refused, first lock", none.into(), "of 2"))
-            .figure(Figure::count("free locks refused, second lock", some.into(), "of 2")))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let distlock: Arc<dyn Contestant> = Arc::new(stage.distlock().await?);
+    let mixing = mixing(stage).await?;
+    let (first, second) = stage.pick((distlock.clone(), mixing.clone()), (mixing, distlock));
+    let (first, second) =
+        tokio::join!(play(stage, &*first, "first"), play(stage, &*second, "second"));
+    let ((first, none), (second, some)) = (first?, second?);
+    let sentence = Side::summaries([&first, &second]);
+    Ok(Outcome::holds_if(none == 0 && some > 0, sentence)
+        .sides([first, second])
+        .figure(Figure::count("free locks refused, first lock", none.into(), "of 2"))
+        .figure(Figure::count("free locks refused, second lock", some.into(), "of 2")))
 }
 
 /// Also returns the number of free locks that were refused.
@@ -61,7 +51,7 @@ async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side,
         evidence.push(format!("{held} is held; {wanted} is {how}"));
     }
     let happened = format!("{refused} of 2 free locks are refused");
-    let side = Side::new(lock.label(), lock.nature(), refused == 0, happened).story(evidence);
+    let side = lock.side(refused == 0, happened).story(evidence);
     Ok((side.played(trace.history())?, refused))
 }
 
@@ -114,10 +104,6 @@ impl Contestant for ByPrefix {
         if self.store.is_embedded() { Nature::Simulation } else { Nature::Imitation }
     }
 
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(self.clone())
-    }
-
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
         let lock = Distlock::new(&self.url).client().await?;
         Ok(Arc::new(PrefixClient { lock, locks: distlock::connect(&self.url).await? }))
@@ -131,12 +117,7 @@ struct PrefixClient {
 
 #[async_trait]
 impl Player for PrefixClient {
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted {
         match self.locks.names(name).await?.is_empty() {
             true => self.lock.acquire(name, ttl, wait).await,
             // Another client stands in a queue that counts as its own.

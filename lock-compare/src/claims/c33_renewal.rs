@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use distlock::{LockGuard, Locks};
 use tokio::time::sleep;
 
-use crate::{Claim, Experiment, Failure, Figure, Nature, Outcome, Side, Stage, Time};
+use crate::{Claim, Failure, Figure, Nature, Outcome, Side, Stage, Time};
 
-/// C33.
-pub(crate) struct Renewal;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 33,
     title: "Renewed at 2/3 of the TTL",
     claimed: "A session lives for 60 s by default and is renewed when 2/3 of its life are over.",
@@ -26,35 +22,28 @@ const HOLDS: std::ops::RangeInclusive<f64> = 0.55..=0.8;
 const LOOK: Duration = Duration::from_millis(10);
 const RENEWALS: usize = 3;
 
-#[async_trait]
-impl Experiment for Renewal {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let locks = stage.connect().await?;
-        let least = *locks.guarantees().ttl.start();
-        let ttl = least.max(stage.quick_or_full(Duration::from_secs(3), Duration::from_secs(6)));
-        let name = stage.name("lock");
-        let by_hand = stage.pick(false, true);
-        let (share, program) = tokio::join!(share(&locks, &name, ttl, by_hand), program(stage));
-        let (share, program) = (share?, program?);
-        let default = locks.guarantees().default_ttl;
-        locks.close().await?;
-        let happened = format!(
-            "renewed when {share:.2} of the TTL are over; the default TTL is {} s",
-            default.as_secs()
-        );
-        let side = Side::new("distlock", Nature::Distlock, true, happened.clone());
-        let beside = program.iter().map(|side| format!("; {}", side.summary()));
-        let sentence = happened + &beside.collect::<String>();
-        Ok(Outcome::holds_if(HOLDS.contains(&share), sentence)
-            .side(side)
-            .sides(program)
-            .figure(Figure::count("of the TTL is over at a renewal", share, "TTL"))
-            .figure(Figure::time("default TTL", default)))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let locks = stage.connect().await?;
+    let least = *locks.guarantees().ttl.start();
+    let ttl = least.max(stage.quick_or_full(Duration::from_secs(3), Duration::from_secs(6)));
+    let name = stage.name("lock");
+    let by_hand = stage.pick(false, true);
+    let (share, program) = tokio::join!(share(&locks, &name, ttl, by_hand), program(stage));
+    let (share, program) = (share?, program?);
+    let default = locks.guarantees().default_ttl;
+    locks.close().await?;
+    let happened = format!(
+        "renewed when {share:.2} of the TTL are over; the default TTL is {} s",
+        default.as_secs()
+    );
+    let side = Side::new("distlock", Nature::Distlock, true, happened.clone());
+    let beside = program.iter().map(|side| format!("; {}", side.summary()));
+    let sentence = happened + &beside.collect::<String>();
+    Ok(Outcome::holds_if(HOLDS.contains(&share), sentence)
+        .side(side)
+        .sides(program)
+        .figure(Figure::count("of the TTL is over at a renewal", share, "TTL"))
+        .figure(Figure::time("default TTL", default)))
 }
 
 /// etcd's own program, on etcd.

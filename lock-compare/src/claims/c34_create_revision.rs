@@ -1,15 +1,8 @@
 //! C34: whether a create revision belongs to one key.
 
-use async_trait::async_trait;
+use crate::{Claim, Failure, Nature, Outcome, Side, Stage, Store, bare::create_revisions};
 
-use crate::{
-    Claim, Experiment, Failure, Nature, Outcome, Side, Stage, Store, bare::create_revisions,
-};
-
-/// C34.
-pub(crate) struct CreateRevision;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 34,
     title: "One create revision per key",
     claimed: "The create revision is unique per key, so it orders the keys of a queue.",
@@ -20,35 +13,24 @@ const CLAIM: Claim = Claim {
     threshold: "Differs if they have.",
 };
 
-#[async_trait]
-impl Experiment for CreateRevision {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    if !matches!(stage.store, Store::Etcd | Store::ZooKeeper) {
+        return Ok(Outcome::cannot_be_asked("the store does not number what creates a key"));
     }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        if !matches!(stage.store, Store::Etcd | Store::ZooKeeper) {
-            return Ok(Outcome::cannot_be_asked("the store does not number what creates a key"));
-        }
-        let ground = stage.own().await?;
-        let addr = ground.server().ok_or("a private store has a server")?.addr().to_string();
-        let (one, two) = (stage.name("one"), stage.name("two"));
-        let together = !stage.is_swapped();
-        let [a, b] = create_revisions(stage.store, &addr, [&one, &two], together).await?;
-        let how = if together { "one transaction" } else { "a transaction each" };
-        let happened = match a == b {
-            true => format!("both keys, put by {how}, have the create revision {a}"),
-            false => format!("the keys, put by {how}, have the create revisions {a} and {b}"),
-        };
-        let bare = Side::new("two puts", Nature::AsPrinted, a != b, happened.clone());
-        Ok(Outcome::holds_if(a != b, happened)
-            .side(bare.evidence(format!("create revisions: {a} and {b}")))
-            .side(ours(stage, &ground.url()).await?))
-    }
+    let ground = stage.own().await?;
+    let addr = ground.server().ok_or("a private store has a server")?.addr().to_string();
+    let (one, two) = (stage.name("one"), stage.name("two"));
+    let together = !stage.is_swapped();
+    let [a, b] = create_revisions(stage.store, &addr, [&one, &two], together).await?;
+    let how = if together { "one transaction" } else { "a transaction each" };
+    let happened = match a == b {
+        true => format!("both keys, put by {how}, have the create revision {a}"),
+        false => format!("the keys, put by {how}, have the create revisions {a} and {b}"),
+    };
+    let bare = Side::new("two puts", Nature::AsPrinted, a != b, happened.clone());
+    Ok(Outcome::holds_if(a != b, happened)
+        .side(bare.evidence(format!("create revisions: {a} and {b}")))
+        .side(ours(stage, &ground.url()).await?))
 }
 
 /// A lock of distlock puts one key per attempt, so its tokens rise from grant to grant.

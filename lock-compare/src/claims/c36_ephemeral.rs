@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use lock_lab::{AnyServer, Proxy};
 use tokio::time::{sleep, timeout};
 
-use crate::{Claim, Experiment, Failure, Ground, Nature, Outcome, Side, Stage};
+use crate::{Claim, Failure, Ground, Nature, Outcome, Side, Stage};
 
-/// C36.
-pub(crate) struct Ephemerals;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 36,
     title: "An ephemeral node ends with its connection",
     claimed: "An ephemeral node goes when the connection of its owner ends.",
@@ -26,40 +22,29 @@ const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
 
-#[async_trait]
-impl Experiment for Ephemerals {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    if stage.store.is_embedded() {
+        return Ok(Outcome::cannot_be_asked("the store has no connections"));
     }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        if stage.store.is_embedded() {
-            return Ok(Outcome::cannot_be_asked("the store has no connections"));
-        }
-        let ground = stage.own().await?;
-        let server = ground.server().ok_or("a private store has a server")?;
-        let proxy = Proxy::start(server.addr()).await?;
-        let node = node(stage, server, &proxy).await?;
-        let (stays, ours) = lock(stage, &ground, server, &proxy).await?;
-        let node_stays = node.as_ref().map_or(stays, |(there, _)| *there);
-        let ends = if stage.is_swapped() { "session" } else { "connection" };
-        let what = if node.is_some() { "node and the lock" } else { "lock" };
-        let sentence = match (node_stays, stays) {
-            (true, true) => format!("after the end of the {ends} the {what} stay"),
-            (false, false) => format!("after the end of the {ends} the {what} are gone"),
-            _ => format!("after the end of the {ends} one of the two is gone"),
-        };
-        let sentence = match node.is_some() {
-            true => sentence,
-            false => sentence.replace("stay", "stays").replace("are", "is"),
-        };
-        let outcome = Outcome::holds_if(!stays && !node_stays, sentence);
-        Ok(outcome.sides(node.map(|(_, side)| side)).side(ours))
-    }
+    let ground = stage.own().await?;
+    let server = ground.server().ok_or("a private store has a server")?;
+    let proxy = Proxy::start(server.addr()).await?;
+    let node = node(stage, server, &proxy).await?;
+    let (stays, ours) = lock(stage, &ground, server, &proxy).await?;
+    let node_stays = node.as_ref().map_or(stays, |(there, _)| *there);
+    let ends = if stage.is_swapped() { "session" } else { "connection" };
+    let what = if node.is_some() { "node and the lock" } else { "lock" };
+    let sentence = match (node_stays, stays) {
+        (true, true) => format!("after the end of the {ends} the {what} stay"),
+        (false, false) => format!("after the end of the {ends} the {what} are gone"),
+        _ => format!("after the end of the {ends} one of the two is gone"),
+    };
+    let sentence = match node.is_some() {
+        true => sentence,
+        false => sentence.replace("stay", "stays").replace("are", "is"),
+    };
+    let outcome = Outcome::holds_if(!stays && !node_stays, sentence);
+    Ok(outcome.sides(node.map(|(_, side)| side)).side(ours))
 }
 
 /// distlock's lock after its connection is reset, or after its session ends.

@@ -2,17 +2,9 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
+use crate::{Actor, Claim, Contestant, Failure, Figure, Nature, Outcome, Side, Stage};
 
-use crate::{
-    Actor, Claim, Contestant, Experiment, Failure, Figure, Nature, Outcome, Side, Stage,
-    scenario::short_ttl,
-};
-
-/// C37.
-pub(crate) struct OrphanedSession;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 37,
     title: "An orphaned session's lock lives on",
     claimed: "A session can be orphaned: its lock lives on for the TTL, and another process can take \
@@ -29,40 +21,31 @@ const CLAIM: Claim = Claim {
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-#[async_trait]
-impl Experiment for OrphanedSession {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let takes_up = !stage.is_swapped();
-        let (orphaned, ticket, lease) = tokio::join!(
-            play(stage, stage.is_swapped()),
-            by_ticket(stage, takes_up),
-            by_lease(stage, takes_up),
-        );
-        let ((side, lives_on, freed), taken_up) = (orphaned?, [ticket?, lease?]);
-        let taken_up: Vec<_> = taken_up.into_iter().flatten().collect();
-        let seen = lives_on && taken_up.iter().all(|side| side.well);
-        let sentence = Side::summaries([&side].into_iter().chain(&taken_up));
-        Ok(Outcome::holds_if(seen, sentence)
-            .side(side)
-            .sides(taken_up)
-            .figure(Figure::time("TTL", short_ttl(stage)))
-            .figure(Figure::time("from the end to the next grant", freed)))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let takes_up = !stage.is_swapped();
+    let (orphaned, ticket, lease) = tokio::join!(
+        play(stage, stage.is_swapped()),
+        by_ticket(stage, takes_up),
+        by_lease(stage, takes_up),
+    );
+    let ((side, lives_on, freed), taken_up) = (orphaned?, [ticket?, lease?]);
+    let taken_up: Vec<_> = taken_up.into_iter().flatten().collect();
+    let seen = lives_on && taken_up.iter().all(|side| side.well);
+    let sentence = Side::summaries([&side].into_iter().chain(&taken_up));
+    Ok(Outcome::holds_if(seen, sentence)
+        .side(side)
+        .sides(taken_up)
+        .figure(Figure::time("TTL", stage.short_ttl()))
+        .figure(Figure::time("from the end to the next grant", freed)))
 }
 
 /// Also returns whether the lock lived on, and the time until it was free.
 async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Failure> {
-    let (lock, name, ttl) = (stage.distlock().await?, stage.name("orphaned"), short_ttl(stage));
+    let (lock, name, ttl) = (stage.distlock().await?, stage.name("orphaned"), stage.short_ttl());
     let lock: &dyn Contestant = &lock;
     let (trace, home) = (stage.trace(&lock.label()), Actor::start("A")?);
-    let (first, second) = (lock.client_in(&home).await?, lock.client().await?);
-    let holding = trace.client("A").asks(&name);
-    let hold = first.acquire(&name, ttl, PATIENCE).await?.ok_or("A does not get a free lock")?;
-    holding.granted(hold.token());
+    let second = lock.client().await?;
+    let (first, hold, holding) = trace.client("A").takes_in(&home, lock, &name, ttl).await?;
     let from = trace.now();
     let end = if closes { "A closes its session" } else { "A's process ends" };
     match closes {
@@ -105,7 +88,7 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
     if !next.guarantees().detach {
         return Ok(None);
     }
-    let (name, ttl, home) = (stage.name("left"), short_ttl(stage), Actor::start("A")?);
+    let (name, ttl, home) = (stage.name("left"), stage.short_ttl(), Actor::start("A")?);
     let (url, key, trace) = (stage.shared().await?.url(), name.clone(), stage.trace("ticket"));
     let leaving = trace.client("A").asks(&name);
     let leave = async move {
@@ -148,7 +131,7 @@ async fn by_lease(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fail
     if stage.store != crate::Store::Etcd {
         return Ok(None);
     }
-    let (url, ttl, name) = (stage.shared().await?.url(), short_ttl(stage), stage.name("taken-up"));
+    let (url, ttl, name) = (stage.shared().await?.url(), stage.short_ttl(), stage.name("taken-up"));
     let go = GoMutex::new(&url);
     let session = go.session(ttl).await?;
     let (lease, revision) = (session.lease, session.enqueue(&name).await?);

@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use distlock::Owner;
 
-use crate::{Claim, Experiment, Failure, Nature, Outcome, Side, Stage, Store, bare::campaigns};
+use crate::{Claim, Failure, Nature, Outcome, Side, Stage, Store, bare::campaigns};
 
-/// C38.
-pub(crate) struct CampaignAgain;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 38,
     title: "Campaigning again is proclaiming",
     claimed: "Campaign by the present leader acts as Proclaim.",
@@ -23,38 +19,27 @@ const CLAIM: Claim = Claim {
 
 const TTL: Duration = Duration::from_secs(10);
 
-#[async_trait]
-impl Experiment for CampaignAgain {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (changed, ours) = ours(stage).await?;
+    if stage.store != Store::Etcd {
+        let sentence = format!("distlock: {}", ours.happened);
+        return Ok(Outcome::holds_if(changed, sentence).side(ours));
     }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (changed, ours) = ours(stage).await?;
-        if stage.store != Store::Etcd {
-            let sentence = format!("distlock: {}", ours.happened);
-            return Ok(Outcome::holds_if(changed, sentence).side(ours));
-        }
-        let ground = stage.own().await?;
-        let addr = ground.server().ok_or("a private store has a server")?.addr().to_string();
-        let one_lease = !stage.is_swapped();
-        let [first, second] = campaigns(&addr, &stage.name("twice"), one_lease).await?;
-        let changed = second == "second";
-        let lease = if one_lease { "the same lease" } else { "another lease" };
-        let label = format!("etcd's own election service, {lease}");
-        let happened = match changed {
-            true => "the second campaign returns at once, and its value is what everybody sees",
-            false => "the second campaign waits, and the first value stays",
-        };
-        let side = Side::new(&label, Nature::Program, changed == one_lease, happened)
-            .evidence(format!("what the leader says, before and after: {first}, {second}"));
-        let sentence = format!("{label}: {happened}");
-        Ok(Outcome::holds_if(changed, sentence).side(side).side(ours))
-    }
+    let ground = stage.own().await?;
+    let addr = ground.server().ok_or("a private store has a server")?.addr().to_string();
+    let one_lease = !stage.is_swapped();
+    let [first, second] = campaigns(&addr, &stage.name("twice"), one_lease).await?;
+    let changed = second == "second";
+    let lease = if one_lease { "the same lease" } else { "another lease" };
+    let label = format!("etcd's own election service, {lease}");
+    let happened = match changed {
+        true => "the second campaign returns at once, and its value is what everybody sees",
+        false => "the second campaign waits, and the first value stays",
+    };
+    let side = Side::new(&label, Nature::Program, changed == one_lease, happened)
+        .evidence(format!("what the leader says, before and after: {first}, {second}"));
+    let sentence = format!("{label}: {happened}");
+    Ok(Outcome::holds_if(changed, sentence).side(side).side(ours))
 }
 
 /// Plays it with distlock. Also returns whether the leader's value changed.

@@ -2,16 +2,12 @@
 
 use std::{future::Future, time::Duration};
 
-use async_trait::async_trait;
 use distlock::{Error, LockGuard, Locks};
 use uuid::Uuid;
 
-use crate::{Claim, Experiment, Failure, Figure, Nature, Outcome, Side, Stage};
+use crate::{Claim, Failure, Figure, Nature, Outcome, Side, Stage};
 
-/// C39.
-pub(crate) struct Errors;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 39,
     title: "Each failure has its error",
     claimed: "TryLock answers ErrLocked, a dead session ErrSessionExpired, unlocking what is not \
@@ -26,37 +22,30 @@ const CLAIM: Claim = Claim {
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-#[async_trait]
-impl Experiment for Errors {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (ours, other) = (stage.connect().await?, stage.connect().await?);
-        let (busy, taken, left) = (stage.name("busy"), stage.name("taken"), stage.name("queue"));
-        let disturbs = stage.pick(true, false);
-        let answers = [
-            ("ErrLocked", try_lock(&ours, &other, &busy, disturbs).await?),
-            ("ErrSessionExpired", dead_session(&ours, &other, &taken, disturbs).await?),
-            ("ErrLockReleased", not_held(&ours, &other, &taken, disturbs).await?),
-            ("lost watcher", lost_place(&ours, &other, &left, disturbs).await?),
-        ];
-        let told = answers.iter().filter(|(_, answer)| answer.is_some()).count();
-        let happened = format!("{told} of 4 failures have an answer of their own");
-        let side = Side::new("distlock", Nature::Distlock, told == 4, happened.clone());
-        let side = answers.iter().fold(side, |side, (theirs, answer)| {
-            let answer = answer.as_deref().unwrap_or("no error");
-            side.evidence(format!("{theirs} in Go: {answer}"))
-        });
-        ours.close().await?;
-        other.close().await?;
-        Ok(Outcome::holds_if(told == 4, happened).side(side).figure(Figure::count(
-            "failures with an answer of their own",
-            told as f64,
-            "of 4",
-        )))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (ours, other) = (stage.connect().await?, stage.connect().await?);
+    let (busy, taken, left) = (stage.name("busy"), stage.name("taken"), stage.name("queue"));
+    let disturbs = stage.pick(true, false);
+    let answers = [
+        ("ErrLocked", try_lock(&ours, &other, &busy, disturbs).await?),
+        ("ErrSessionExpired", dead_session(&ours, &other, &taken, disturbs).await?),
+        ("ErrLockReleased", not_held(&ours, &other, &taken, disturbs).await?),
+        ("lost watcher", lost_place(&ours, &other, &left, disturbs).await?),
+    ];
+    let told = answers.iter().filter(|(_, answer)| answer.is_some()).count();
+    let happened = format!("{told} of 4 failures have an answer of their own");
+    let side = Side::new("distlock", Nature::Distlock, told == 4, happened.clone());
+    let side = answers.iter().fold(side, |side, (theirs, answer)| {
+        let answer = answer.as_deref().unwrap_or("no error");
+        side.evidence(format!("{theirs} in Go: {answer}"))
+    });
+    ours.close().await?;
+    other.close().await?;
+    Ok(Outcome::holds_if(told == 4, happened).side(side).figure(Figure::count(
+        "failures with an answer of their own",
+        told as f64,
+        "of 4",
+    )))
 }
 
 /// Another client holds the lock.

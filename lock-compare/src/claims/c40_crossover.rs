@@ -2,19 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
-    Claim, Contestant, Distlock, Drawing, Experiment, Failure, Figure, Give, Ground, Nature,
-    Outcome, Player, Plot, Printed, Series, Side, Stage, Store, Take, Topic, keys,
-    scenario::{counters, counting, lasting, requests, until_idle},
+    Claim, Contestant, Drawing, Failure, Figure, Give, Nature, Outcome, Player, Plot, Series, Side,
+    Stage, Store, Topic,
+    scenario::{Rivals, counters, requests},
 };
 
-/// C40.
-pub(crate) struct Crossover;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 40,
     title: "Where polling and watching cross",
     claimed: "Watching costs long-lived connections and the server's memory; polling is better at low \
@@ -28,84 +24,56 @@ const CLAIM: Claim = Claim {
 };
 
 const CLIENTS: [usize; 5] = [1, 2, 4, 8, 16];
+const PAUSE: Duration = Duration::from_millis(10);
 const HOLD: Duration = Duration::from_millis(10);
 const TTL: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(90);
 const AT_FIRST: f64 = 1.1;
 const AT_LAST: f64 = 1.3;
 
-#[async_trait]
-impl Experiment for Crossover {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let Some(ground) = counting(stage).await? else {
-            let why = "no server counts the requests of its clients";
-            return Ok(Outcome::cannot_be_asked(why));
-        };
-        let space = keys::of(stage.store, &ground).await?;
-        let give = match stage.store {
-            // An ephemeral node belongs to its own session: there is no owner to compare.
-            Store::ZooKeeper => Give::BareDel,
-            _ => Give::CompareAndDel,
-        };
-        let polling = Printed::new(space, Take::OneStep, give);
-        let (queue, polling): (&dyn Contestant, &dyn Contestant) =
-            (&Distlock::new(ground.url()), &polling);
-        let (queue, polling) = stage.pick((queue, polling), (polling, queue));
-        let idle = lasting(stage.store, &counters(&ground).await?);
-        let queue = Costs::of(queue, stage, (&ground, idle), "queue").await?;
-        until_idle(stage.store, &ground, idle).await?;
-        let polling = Costs::of(polling, stage, (&ground, idle), "polling").await?;
-        Ok(verdict(stage.store, &queue, &polling)
-            .plot(plot(stage.store, &queue, &polling))
-            .figures(queue.figures())
-            .figures(polling.figures())
-            .sides([queue.side(), polling.side()]))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let give = match stage.store {
+        // An ephemeral node belongs to its own session: there is no owner to compare.
+        Store::ZooKeeper => Give::BareDel,
+        _ => Give::CompareAndDel,
+    };
+    let Some(rivals) = Rivals::of(stage, give, PAUSE).await? else {
+        return Ok(Outcome::cannot_be_asked("no server counts the requests of its clients"));
+    };
+    let [queue, polling] = &rivals.locks;
+    let queue = Costs::of(&**queue, stage, &rivals, "queue").await?;
+    rivals.until_idle().await?;
+    let polling = Costs::of(&**polling, stage, &rivals, "polling").await?;
+    let (x, y) = ("clients".into(), "requests per acquisition".into());
+    let series = vec![queue.series(), polling.series()];
+    let title = format!("Requests per acquisition on {}", stage.store);
+    let (crosses, words) = cross(&queue, &polling);
+    Ok(rivals
+        .judge(crosses, words)
+        .plot(Plot::new(title, Topic::Cost, Drawing::Lines { x, y, log: true, series }))
+        .figures(queue.figures())
+        .figures(polling.figures())
+        .sides([queue.side(), polling.side()]))
 }
 
-fn verdict(store: Store, queue: &Costs, polling: &Costs) -> Outcome {
+/// Whether the lines cross, and where.
+fn cross(queue: &Costs, polling: &Costs) -> (bool, String) {
     let ratios: Vec<f64> = polling.each.iter().zip(&queue.each).map(|(a, b)| a / b).collect();
     let (first, last) = (ratios[0], ratios[ratios.len() - 1]);
     let crossing = CLIENTS.iter().zip(&ratios).find(|(_, ratio)| **ratio > AT_FIRST);
     let words = format!("{}; {}", queue.words(), polling.words());
-    if store == Store::MySql {
-        let why = "MySQL tells no client of a change, so distlock polls there, too";
-        return Outcome::cannot_be_asked(format!("{why}: {words}"));
-    }
     let crosses = first <= AT_FIRST && last >= AT_LAST;
     let sentence = match crossing.filter(|_| crosses) {
         Some((clients, _)) => format!("polling costs more from {clients} clients on: {words}"),
         None => format!("the lines do not cross: {words}"),
     };
-    Outcome::holds_if(crosses, sentence)
-}
-
-fn plot(store: Store, queue: &Costs, polling: &Costs) -> Plot {
-    Plot {
-        title: format!("Requests per acquisition on {store}"),
-        topic: Some(Topic::Cost),
-        drawing: Drawing::Lines {
-            x: "clients".into(),
-            y: "requests per acquisition".into(),
-            log: true,
-            series: vec![queue.series(), polling.series()],
-        },
-    }
+    (crosses, sentence)
 }
 
 /// The cost of a lock for each number of clients.
 struct Costs {
     label: String,
     nature: Nature,
-    /// Requests per acquisition.
     each: Vec<f64>,
     /// Connections with all clients.
     connections: u64,
@@ -116,7 +84,7 @@ impl Costs {
     async fn of(
         lock: &dyn Contestant,
         stage: &Stage,
-        (ground, idle): (&Ground, (u64, u64)),
+        rivals: &Rivals,
         what: &str,
     ) -> Result<Self, Failure> {
         let (mut clients, mut each, mut stay) = (Vec::new(), Vec::new(), (0, 0));
@@ -129,19 +97,19 @@ impl Costs {
                 clients.push(client);
             }
             let name = stage.name(&format!("{what}-{number}"));
-            let before = counters(ground).await?;
+            let before = counters(&rivals.ground).await?;
             compete(&clients, &name, times).await?;
-            let now = counters(ground).await?;
+            let now = counters(&rivals.ground).await?;
             let count = requests(stage.store, lock.nature(), &now.since(&before));
             each.push(count as f64 / (number * times) as f64);
-            stay = lasting(stage.store, &now);
+            stay = rivals.stay(&now);
         }
         Ok(Self {
-            label: label(lock),
+            label: rivals.label(lock),
             nature: lock.nature(),
             each,
-            connections: stay.0.saturating_sub(idle.0),
-            watches: stay.1.saturating_sub(idle.1),
+            connections: stay.0,
+            watches: stay.1,
         })
     }
 
@@ -198,11 +166,4 @@ async fn take_turns(client: Arc<dyn Player>, name: String, times: usize) -> Resu
         hold.release().await?;
     }
     Ok(())
-}
-
-fn label(lock: &dyn Contestant) -> String {
-    match lock.nature() {
-        Nature::Distlock => "distlock's queue".into(),
-        _ => "asking every 10 ms".into(),
-    }
 }

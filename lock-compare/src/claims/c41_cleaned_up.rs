@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use distlock::Locks;
 use tokio::time::sleep;
 
-use crate::{Actor, Claim, Experiment, Failure, Figure, Nature, Outcome, Side, Stage, Time};
+use crate::{Actor, Claim, Failure, Figure, Nature, Outcome, Side, Stage, Time};
 
-/// C41.
-pub(crate) struct CleanedUp;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 41,
     title: "Leftovers are seen and go",
     claimed: "What a crash leaves is noticed by monitoring and cleaned up asynchronously.",
@@ -26,45 +22,38 @@ const GONE_WITHIN: u32 = 4;
 const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[async_trait]
-impl Experiment for CleanedUp {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (monitor, name) = (stage.connect().await?, stage.name("lock"));
-        let least = *monitor.guarantees().ttl.start();
-        let ttl = least.max(stage.quick_or_full(Duration::from_secs(2), Duration::from_secs(4)));
-        let (url, key) = (stage.shared().await?.url(), name.clone());
-        let home = Actor::start("crashes")?;
-        let held = home.run(async move { enter(&url, &key, ttl).await }).await??;
-        in_queue(&monitor, &name, 2, PATIENCE).await?;
-        let time = Time::start();
-        let living = match stage.is_swapped() {
-            true => Some((home, held)),
-            false => {
-                home.kill(held);
-                None
-            }
-        };
-        let seen = monitor.inspect(&name).await?.len();
-        let gone = in_queue(&monitor, &name, 0, ttl * GONE_WITHIN).await?;
-        let took = time.since();
-        let left = monitor.inspect(&name).await?.len();
-        monitor.close().await?;
-        drop(living);
-        let ttls = took.as_secs_f64() / ttl.as_secs_f64();
-        let happened = match gone {
-            true => format!("{seen} entries are listed after it, and gone after {ttls:.1} TTLs"),
-            false => format!("{left} of {seen} entries are still listed after {ttls:.1} TTLs"),
-        };
-        let side = Side::new("distlock", Nature::Distlock, gone, happened.clone());
-        Ok(Outcome::holds_if(gone && seen == 2, happened)
-            .side(side)
-            .figure(Figure::count("until nothing is listed", ttls, "TTLs"))
-            .figure(Figure::time("TTL", ttl)))
-    }
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    let (monitor, name) = (stage.connect().await?, stage.name("lock"));
+    let least = *monitor.guarantees().ttl.start();
+    let ttl = least.max(stage.quick_or_full(Duration::from_secs(2), Duration::from_secs(4)));
+    let (url, key) = (stage.shared().await?.url(), name.clone());
+    let home = Actor::start("crashes")?;
+    let held = home.run(async move { enter(&url, &key, ttl).await }).await??;
+    in_queue(&monitor, &name, 2, PATIENCE).await?;
+    let time = Time::start();
+    let living = match stage.is_swapped() {
+        true => Some((home, held)),
+        false => {
+            home.kill(held);
+            None
+        }
+    };
+    let seen = monitor.inspect(&name).await?.len();
+    let gone = in_queue(&monitor, &name, 0, ttl * GONE_WITHIN).await?;
+    let took = time.since();
+    let left = monitor.inspect(&name).await?.len();
+    monitor.close().await?;
+    drop(living);
+    let ttls = took.as_secs_f64() / ttl.as_secs_f64();
+    let happened = match gone {
+        true => format!("{seen} entries are listed after it, and gone after {ttls:.1} TTLs"),
+        false => format!("{left} of {seen} entries are still listed after {ttls:.1} TTLs"),
+    };
+    let side = Side::new("distlock", Nature::Distlock, gone, happened.clone());
+    Ok(Outcome::holds_if(gone && seen == 2, happened)
+        .side(side)
+        .figure(Figure::count("until nothing is listed", ttls, "TTLs"))
+        .figure(Figure::time("TTL", ttl)))
 }
 
 /// One client with a hold and a waiter.

@@ -2,22 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use lock_history::{Checker, Grade};
+use distlock::LockGuard;
+use lock_history::{Checker, Grade, Loss};
 use lock_lab::{Network, RedisSentinels};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use crate::{
-    Breakage, Claim, Contestant, Distlock, Experiment, Failure, Give, Nature, Outcome, Player,
-    Plot, Printed, Side, Stage, Store, Take, Topic, Trace,
+    Breakage, Claim, Contestant, Distlock, Entry, Failure, Give, Nature, Outcome, Player, Plot,
+    Printed, Scribe, Side, Stage, Store, Take, Topic, Trace,
     cluster::{OnSide, Probe, Service},
     keys::keys_at,
-    scenario::MinorityHolder,
 };
 
-/// C42.
-pub(crate) struct SplitBrain;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 42,
     title: "No split brain",
     claimed: "There is no split brain: an old leader on the minority side must resign, grants \
@@ -34,27 +31,18 @@ const CLAIM: Claim = Claim {
 /// Short, so that the majority frees the cut-off client's lock soon after its election.
 const TTL: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait for the report of a loss on a loaded machine.
+const TOLD: Duration = Duration::from_secs(20);
 const ELECTION: Duration = Duration::from_secs(30);
 const NO_ELECTION: Duration = Duration::from_secs(3);
 
-#[async_trait]
-impl Experiment for SplitBrain {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    if stage.store == Store::Redis {
+        return two_primaries(stage).await;
     }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        if stage.store == Store::Redis {
-            return two_primaries(stage).await;
-        }
-        match Service::start(stage.store).await? {
-            Some(service) => minority(stage, &service).await,
-            None => Ok(Outcome::cannot_be_asked("one node has no other side")),
-        }
+    match Service::start(stage.store).await? {
+        Some(service) => minority(stage, &service).await,
+        None => Ok(Outcome::cannot_be_asked("one node has no other side")),
     }
 }
 
@@ -123,6 +111,64 @@ async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     Ok(outcome.sides([bare, ours]).plots(plot))
 }
 
+/// A holds a lock of distlock on a side, and records the report of its loss.
+struct MinorityHolder {
+    told: watch::Receiver<bool>,
+    _waiting: JoinHandle<()>,
+    b: Scribe,
+    name: String,
+    ttl: Duration,
+}
+
+impl MinorityHolder {
+    /// A takes the free lock.
+    async fn take(
+        side: &lock_lab::Side,
+        url: String,
+        trace: &Trace,
+        name: &str,
+        ttl: Duration,
+    ) -> Result<Self, Failure> {
+        let (entry, key) = (trace.client("A").asks(name), name.to_owned());
+        let acquire = async move {
+            let locks = distlock::connect(url).await?;
+            locks.lock(key)?.ttl(ttl).acquire().await
+        };
+        let guard = side.run(acquire).await?;
+        entry.granted(Some(guard.token().value()));
+        entry.believes(|| guard.is_valid());
+        let (tell, told) = watch::channel(false);
+        let waiting = side.spawn(wait(guard, entry, tell));
+        let (b, name) = (trace.client("B"), name.to_owned());
+        Ok(Self { told, _waiting: waiting, b, name, ttl })
+    }
+
+    /// B waits for the lock on the other side. Returns whether B gets it, and whether A gets the
+    /// report.
+    async fn until_next(
+        mut self,
+        lock: &dyn Contestant,
+        patience: Duration,
+    ) -> Result<(bool, bool), Failure> {
+        let entry = self.b.asks(&self.name);
+        let hold = lock.client().await?.acquire(&self.name, self.ttl, patience).await?;
+        entry.tried(hold.as_deref());
+        let waiting = async { self.told.wait_for(|told| *told).await.is_ok() };
+        let told = timeout(TOLD, waiting).await.unwrap_or(false);
+        let granted = hold.is_some();
+        if let Some(hold) = hold {
+            entry.leaves(hold).await?;
+        }
+        Ok((granted, told))
+    }
+}
+
+async fn wait(guard: LockGuard, entry: Entry, tell: watch::Sender<bool>) {
+    let reason = guard.lost().await;
+    entry.lost(Loss::Deadline, &reason.to_string());
+    let _ = tell.send(true);
+}
+
 /// The results of both sides for one key.
 struct Seen {
     write: Result<(), String>,
@@ -158,7 +204,7 @@ impl Seen {
 /// Returns the reason why no lock is granted. `None` if one is granted.
 async fn ask(lock: &OnSide, name: &str) -> Option<String> {
     let asked = async { lock.client().await?.acquire(name, TTL, Duration::ZERO).await };
-    match tokio::time::timeout(Duration::from_secs(8), asked).await {
+    match timeout(Duration::from_secs(8), asked).await {
         Ok(Ok(Some(hold))) => {
             let _ = hold.release().await;
             None
@@ -268,5 +314,5 @@ impl TwoSides {
 }
 
 fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
-    side.plot(&format!("A split of {}", stage.store), Some(Topic::Failover))
+    side.plot(&format!("A split of {}", stage.store), Topic::Failover)
 }

@@ -1,13 +1,8 @@
 //! C43: etcd 3.4's `Lock` does not check whether its own key still exists.
 
-use async_trait::async_trait;
+use crate::{Claim, Failure, Outcome, Stage};
 
-use crate::{Claim, Experiment, Failure, Outcome, Stage};
-
-/// C43.
-pub(crate) struct UncheckedKey;
-
-const CLAIM: Claim = Claim {
+pub(super) const CLAIM: Claim = Claim {
     number: 43,
     title: "A dead waiter believes that it holds",
     claimed: "Some printed versions of Lock skip the look at the own key after waiting: etcd 3.4's \
@@ -19,32 +14,21 @@ const CLAIM: Claim = Claim {
     threshold: "Breaks if each B without the look believes so, and no B with it.",
 };
 
-#[async_trait]
-impl Experiment for UncheckedKey {
-    fn claim(&self) -> &'static Claim {
-        &CLAIM
+pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+    #[cfg(feature = "etcd")]
+    if stage.store == crate::Store::Etcd {
+        return etcd::run(stage).await;
     }
-
-    fn is_harmless(&self) -> bool {
-        false
-    }
-
-    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        #[cfg(feature = "etcd")]
-        if stage.store == crate::Store::Etcd {
-            return etcd::run(stage).await;
-        }
-        let _ = stage;
-        Ok(Outcome::cannot_be_asked("it is about the client of etcd 3.4"))
-    }
+    let _ = stage;
+    Ok(Outcome::cannot_be_asked("it is about the client of etcd 3.4"))
 }
 
 #[cfg(feature = "etcd")]
 mod etcd {
     use std::{collections::BTreeSet, time::Duration};
 
+    use async_trait::async_trait;
     use etcd_client::GetOptions;
-    use lock_history::{Checker, Grade, Rule};
     use tokio::{
         sync::Mutex,
         task::JoinHandle,
@@ -56,7 +40,7 @@ mod etcd {
         Contestant, Distlock, Figure, Nature, Side,
         concurrency::{GoMutex, connect},
         etcdctl::{Etcdctl, INSTALL, Running},
-        scenario::{Belief, RevokedWaiter, Waiter, revoked_waiter},
+        scenario::{Belief, Waiter, revoked_waiter},
     };
 
     const TTL: Duration = Duration::from_secs(8);
@@ -106,7 +90,6 @@ mod etcd {
     }
 
     impl Kind {
-        /// The label and the nature.
         async fn named(&self) -> Result<(String, Nature), Failure> {
             Ok(match self {
                 Self::Program(program) => {
@@ -133,13 +116,7 @@ mod etcd {
         let client = connect(url).await?;
         let waiter = Revocable { client, kind, key: Mutex::default(), waits: Mutex::default() };
         let trace = stage.trace(&label);
-        let RevokedWaiter { deluded, mut story, history } =
-            revoked_waiter((&*a, &*c), &waiter, &trace, &name).await?;
-        let checker = Checker::new().tokens(Grade::None);
-        let pairs = checker.check(&history)?.count(Rule::Exclusion);
-        let happened = story.pop().unwrap_or_default();
-        let side = Side::new(label, nature, !deluded, happened).story(story);
-        Ok((side.traced(history, &checker)?, pairs))
+        revoked_waiter((&*a, &*c), (&waiter, &label, nature), &trace, &name).await
     }
 
     /// A waiter whose lease can be revoked by its key.
@@ -220,7 +197,7 @@ mod etcd {
         }
     }
 
-    fn told(answer: Result<Option<Box<dyn crate::Hold>>, Failure>) -> Result<Belief, Failure> {
+    fn told(answer: crate::Granted) -> Result<Belief, Failure> {
         match answer {
             Ok(Some(hold)) => Ok(Belief::Holds("its Lock returned".into(), Some(hold))),
             Ok(None) => Err("B waits in vain".into()),

@@ -1,6 +1,6 @@
 //! The claims of the articles, one file each.
 //!
-//! A claim is a `const` with its texts, and a type that plays it. Parts used by several of them are
+//! A claim is a `const` with its texts, and a function that plays it. Parts used by several of them are
 //! in `scenario`, `contestant`, `printed` and `keys`.
 
 mod c01_mutual_exclusion;
@@ -48,54 +48,66 @@ mod c42_split_brain;
 mod c43_unchecked_key;
 mod c44_printed_delete;
 
-use crate::Experiment;
+use crate::{Experiment, experiment::Where};
+
+macro_rules! experiments {
+    ($($claim:ident: $place:ident,)*) => {
+        &[$(Experiment {
+            claim: &$claim::CLAIM,
+            place: Where::$place,
+            play: |stage| Box::pin($claim::run(stage)),
+        }),*]
+    };
+}
 
 /// All experiments, by the numbers of their claims.
-pub fn all() -> &'static [&'static dyn Experiment] {
-    &[
-        &c01_mutual_exclusion::MutualExclusion,
-        &c02_crashed_holder::CrashedHolder,
-        &c03_cut_off_holder::CutOffHolder,
-        &c04_only_the_holder_releases::OnlyTheHolderReleases,
-        &c05_set_and_expire::SetAndExpire,
-        &c06_fixed_ttl::FixedTtl,
-        &c07_bare_delete::BareDelete,
-        &c08_failover::Failover,
-        &c09_redlock::RedlockClaim,
-        &c10_leader_dies::LeaderDies,
-        &c11_closed_or_orphaned::ClosedOrOrphaned,
-        &c12_fair_queue::FairQueue,
-        &c13_dead_waiter::DeadWaiter,
-        &c14_try_leaves_nothing::TryLeavesNothing,
-        &c15_giving_up::GivingUp,
-        &c16_own_place_checked::OwnPlaceChecked,
-        &c17_one_round_trip::OneRoundTrip,
-        &c18_znodes::Znodes,
-        &c19_polling_costs::PollingCosts,
-        &c20_unique_row::UniqueRow,
-        &c21_election::LeaderElection,
-        &c22_command_line::CommandLine,
-        &c23_late_write::LateWrite,
-        &c24_fastest::Fastest,
-        &c25_told_to_stop::ToldToStop,
-        &c26_lost_node::LostNode,
-        &c27_same_session_twice::SameSessionTwice,
-        &c28_atomic_decrement::AtomicDecrement,
-        &c29_three_ways::ThreeWays,
-        &c30_held_by_hand::HeldByHand,
-        &c31_waiter_keeps_alive::WaiterKeepsAlive,
-        &c32_separator::Separator,
-        &c33_renewal::Renewal,
-        &c34_create_revision::CreateRevision,
-        &c35_script::Script,
-        &c36_ephemeral::Ephemerals,
-        &c37_orphaned_session::OrphanedSession,
-        &c38_campaign_again::CampaignAgain,
-        &c39_errors::Errors,
-        &c40_crossover::Crossover,
-        &c41_cleaned_up::CleanedUp,
-        &c42_split_brain::SplitBrain,
-        &c43_unchecked_key::UncheckedKey,
-        &c44_printed_delete::PrintedDelete,
-    ]
+pub fn all() -> &'static [Experiment] {
+    ALL
 }
+
+static ALL: &[Experiment] = experiments! {
+    c01_mutual_exclusion: Anywhere,
+    c02_crashed_holder: Private,
+    c03_cut_off_holder: Private,
+    c04_only_the_holder_releases: Private,
+    c05_set_and_expire: Private,
+    c06_fixed_ttl: Anywhere,
+    c07_bare_delete: Anywhere,
+    c08_failover: Private,
+    c09_redlock: Private,
+    c10_leader_dies: Private,
+    c11_closed_or_orphaned: Anywhere,
+    c12_fair_queue: Private,
+    c13_dead_waiter: Private,
+    c14_try_leaves_nothing: Private,
+    c15_giving_up: Anywhere,
+    c16_own_place_checked: Anywhere,
+    c17_one_round_trip: Private,
+    c18_znodes: Private,
+    c19_polling_costs: Private,
+    c20_unique_row: Private,
+    c21_election: Anywhere,
+    c22_command_line: Anywhere,
+    c23_late_write: Anywhere,
+    c24_fastest: Alone,
+    c25_told_to_stop: Anywhere,
+    c26_lost_node: Private,
+    c27_same_session_twice: Anywhere,
+    c28_atomic_decrement: Private,
+    c29_three_ways: Alone,
+    c30_held_by_hand: Anywhere,
+    c31_waiter_keeps_alive: Anywhere,
+    c32_separator: Anywhere,
+    c33_renewal: Anywhere,
+    c34_create_revision: Private,
+    c35_script: Private,
+    c36_ephemeral: Private,
+    c37_orphaned_session: Anywhere,
+    c38_campaign_again: Private,
+    c39_errors: Anywhere,
+    c40_crossover: Private,
+    c41_cleaned_up: Anywhere,
+    c42_split_brain: Private,
+    c43_unchecked_key: Private,
+    c44_printed_delete: Anywhere,
+};

@@ -9,7 +9,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{Contestant, Failure, Hold, Nature, Player};
+use crate::{Contestant, Failure, Granted, Hold, Nature, Player};
 
 /// Limit of a bare try: etcd's service has no other way to try.
 const TRY: Duration = Duration::from_millis(500);
@@ -22,7 +22,6 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct EtcdLock(Vec<String>);
 
 impl EtcdLock {
-    /// The lock of the servers at these addresses.
     pub(crate) fn new(addrs: Vec<String>) -> Self {
         Self(addrs)
     }
@@ -38,10 +37,6 @@ impl Contestant for EtcdLock {
         Nature::Program
     }
 
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(self.clone())
-    }
-
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
         Ok(Arc::new(Connected(Client::connect(&self.0, None).await?)))
     }
@@ -51,12 +46,7 @@ struct Connected(Client);
 
 #[async_trait]
 impl Player for Connected {
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted {
         let mut client = self.0.clone();
         let seconds = i64::try_from(ttl.as_secs())?;
         let lease = timeout(LIMIT, client.lease_grant(seconds, None)).await??.id();
@@ -106,14 +96,6 @@ impl Drop for Held {
 
 #[async_trait]
 impl Hold for Held {
-    fn token(&self) -> Option<u64> {
-        None
-    }
-
-    fn believes(&self) -> bool {
-        true
-    }
-
     async fn release(self: Box<Self>) -> Result<bool, Failure> {
         let mut client = self.client.clone();
         timeout(LIMIT, client.unlock(self.key.clone())).await??;

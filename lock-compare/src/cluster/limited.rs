@@ -10,7 +10,6 @@ use crate::Failure;
 /// Time after which a silent node counts as one that does not answer.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Runs work on a side, for a limited time.
 pub(super) async fn limited<T: Send + 'static>(
     side: &Arc<Side>,
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,

@@ -40,13 +40,6 @@ pub(crate) fn sentinel_keys(redis: &RedisSentinels) -> Result<Arc<dyn KeySpace>,
     #[cfg(not(feature = "redis"))]
     {
         let _ = redis;
-        Err(not_compiled_in("redis"))
+        Err(crate::Missing::client_of(crate::Store::Redis).into())
     }
-}
-
-/// Returns the error of a build without a feature.
-#[cfg(not(all(feature = "redis", feature = "etcd", feature = "zookeeper")))]
-fn not_compiled_in(feature: &str) -> Failure {
-    let what = format!("{feature} is not compiled in");
-    crate::Missing::new(what, format!("build with the feature {feature}")).into()
 }

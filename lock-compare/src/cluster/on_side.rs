@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_lab::Side;
 
-use crate::{Contestant, Failure, Hold, Nature, Player};
+use crate::{Contestant, Failure, Granted, Hold, Nature, Player};
 
 /// A lock with its clients on a side: their requests start there.
 #[derive(Clone)]
@@ -15,7 +15,6 @@ pub(crate) struct OnSide {
 }
 
 impl OnSide {
-    /// Returns this lock, used from this side.
     pub(crate) fn new(lock: impl Contestant + 'static, side: &Arc<Side>) -> Self {
         Self { lock: Arc::new(lock), side: side.clone() }
     }
@@ -29,10 +28,6 @@ impl Contestant for OnSide {
 
     fn nature(&self) -> Nature {
         self.lock.nature()
-    }
-
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(self.clone())
     }
 
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
@@ -49,12 +44,7 @@ struct Client {
 
 #[async_trait]
 impl Player for Client {
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted {
         let (player, name) = (self.player.clone(), name.to_owned());
         let acquire = async move { player.acquire(&name, ttl, wait).await };
         let hold = self.side.run(acquire).await?;

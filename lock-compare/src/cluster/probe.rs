@@ -7,7 +7,6 @@ use crate::Failure;
 /// One key of a store, seen from one node.
 #[async_trait]
 pub(crate) trait Probe: Send + Sync {
-    /// Writes the key.
     async fn write(&self, value: &'static str) -> Result<(), Failure>;
 
     /// Reads the key: the node's own value, or a majority's.

@@ -11,11 +11,8 @@ use crate::Failure;
 const DOWN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A primary, two replicas and three sentinels.
 pub(crate) struct ReplicatedRedis {
-    /// The primary, the replicas and the sentinels.
     pub(crate) servers: RedisSentinels,
-    /// The first primary.
     pub(crate) primary: usize,
     is_late: bool,
 }

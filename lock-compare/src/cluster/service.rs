@@ -19,6 +19,16 @@ enum Nodes {
     ZooKeeper(ZooKeeperCluster),
 }
 
+/// Runs the same code with the nodes of either store.
+macro_rules! each {
+    ($service:expr, $nodes:ident => $body:expr) => {
+        match &$service.nodes {
+            Nodes::Etcd($nodes) => $body,
+            Nodes::ZooKeeper($nodes) => $body,
+        }
+    };
+}
+
 impl Service {
     /// Starts three nodes of a store. `None` if the lab has no cluster of it.
     pub(crate) async fn start(store: Store) -> Result<Option<Self>, Failure> {
@@ -33,12 +43,18 @@ impl Service {
         Ok(Some(Self { network, nodes }))
     }
 
-    /// The network.
+    #[cfg(not(all(feature = "etcd", feature = "zookeeper")))]
+    fn store(&self) -> Store {
+        match &self.nodes {
+            Nodes::Etcd(_) => Store::Etcd,
+            Nodes::ZooKeeper(_) => Store::ZooKeeper,
+        }
+    }
+
     pub(crate) fn network(&self) -> &Network {
         &self.network
     }
 
-    /// A new place for clients.
     pub(crate) fn side(&self) -> Result<Arc<Side>, Failure> {
         Ok(Arc::new(self.network.side()?))
     }
@@ -47,53 +63,29 @@ impl Service {
     ///
     /// Fails if no node leads within 30 s.
     pub(crate) async fn leader(&self) -> Result<usize, Failure> {
-        Ok(match &self.nodes {
-            Nodes::Etcd(nodes) => nodes.leader().await?,
-            Nodes::ZooKeeper(nodes) => nodes.leader().await?,
-        })
+        Ok(each!(self, nodes => nodes.leader().await?))
     }
 
     /// Returns a leader other than `old`, if there is one within the limit.
     pub(crate) async fn leader_after(&self, old: usize, limit: Duration) -> Option<usize> {
-        let new = async {
-            match &self.nodes {
-                Nodes::Etcd(nodes) => nodes.leader_after(old).await.ok(),
-                Nodes::ZooKeeper(nodes) => nodes.leader_after(old).await.ok(),
-            }
-        };
+        let new = async { each!(self, nodes => nodes.leader_after(old).await.ok()) };
         timeout(limit, new).await.ok().flatten()
     }
 
-    /// One node.
     pub(crate) fn node(&self, node: usize) -> &Server {
-        match &self.nodes {
-            Nodes::Etcd(nodes) => nodes.node(node),
-            Nodes::ZooKeeper(nodes) => nodes.node(node),
-        }
+        each!(self, nodes => nodes.node(node))
     }
 
-    /// The place of a node.
     pub(crate) fn place(&self, node: usize) -> Place {
-        match &self.nodes {
-            Nodes::Etcd(nodes) => nodes.place(node),
-            Nodes::ZooKeeper(nodes) => nodes.place(node),
-        }
+        each!(self, nodes => nodes.place(node))
     }
 
-    /// The places of all nodes except one.
     pub(crate) fn peers(&self, node: usize) -> Vec<Place> {
-        match &self.nodes {
-            Nodes::Etcd(nodes) => nodes.peers(node),
-            Nodes::ZooKeeper(nodes) => nodes.peers(node),
-        }
+        each!(self, nodes => nodes.peers(node))
     }
 
-    /// The URL of some nodes.
     pub(crate) fn url_of(&self, nodes: &[usize]) -> String {
-        match &self.nodes {
-            Nodes::Etcd(cluster) => cluster.url_of(nodes),
-            Nodes::ZooKeeper(cluster) => cluster.url_of(nodes),
-        }
+        each!(self, cluster => cluster.url_of(nodes))
     }
 
     /// distlock on some nodes, from a side.
@@ -115,7 +107,7 @@ impl Service {
             #[cfg(not(all(feature = "etcd", feature = "zookeeper")))]
             _ => {
                 let _ = (addrs, side);
-                Err(super::not_compiled_in("etcd or zookeeper"))
+                Err(crate::Missing::client_of(self.store()).into())
             }
         }
     }
@@ -140,7 +132,7 @@ impl Service {
             #[cfg(not(all(feature = "etcd", feature = "zookeeper")))]
             _ => {
                 let _ = (addr, side, key);
-                Err(super::not_compiled_in("etcd or zookeeper"))
+                Err(crate::Missing::client_of(self.store()).into())
             }
         }
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client, CreateMode, LockOptions, LockPrefix, OwnedLockClient};
 
-use crate::{Contestant, Failure, Hold, Nature, Player};
+use crate::{Contestant, Failure, Granted, Hold, Nature, Player};
 
 /// Limit of a bare try: the recipe has no other way to try.
 const TRY: Duration = Duration::from_millis(500);
@@ -35,10 +35,6 @@ impl Contestant for ZooKeeperLock {
         Nature::AsPrinted
     }
 
-    fn boxed(&self) -> Box<dyn Contestant> {
-        Box::new(self.clone())
-    }
-
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
         Ok(Arc::new(self.clone()))
     }
@@ -46,12 +42,7 @@ impl Contestant for ZooKeeperLock {
 
 #[async_trait]
 impl Player for ZooKeeperLock {
-    async fn acquire(
-        &self,
-        name: &str,
-        ttl: Duration,
-        wait: Duration,
-    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+    async fn acquire(&self, name: &str, ttl: Duration, wait: Duration) -> Granted {
         let connecting = Client::connector().with_session_timeout(ttl).connect(&self.0);
         let client = timeout(LIMIT, connecting).await??;
         let parent = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -69,14 +60,6 @@ struct Held(OwnedLockClient);
 
 #[async_trait]
 impl Hold for Held {
-    fn token(&self) -> Option<u64> {
-        None
-    }
-
-    fn believes(&self) -> bool {
-        true
-    }
-
     async fn release(self: Box<Self>) -> Result<bool, Failure> {
         let Self(lock) = *self;
         let client = lock.client().clone();

@@ -18,7 +18,7 @@ const END: &str = "<!-- end generated -->";
 /// - `differs`: the cells that differ from the documents,
 /// - `where C2 C3`: the stores of each verdict of these claims,
 /// - `seen C7 C44 on redis`: the observations there, in words and figures.
-pub fn fill(page: &str, report: &Report, language: Language) -> Result<String, Failure> {
+pub(crate) fn fill(page: &str, report: &Report, language: Language) -> Result<String, Failure> {
     let (mut filled, mut lines) = (String::new(), page.lines());
     while let Some(line) = lines.next() {
         filled += &format!("{line}\n");
@@ -35,7 +35,6 @@ pub fn fill(page: &str, report: &Report, language: Language) -> Result<String, F
     Ok(filled)
 }
 
-/// The contents of a block.
 #[derive(Debug, Eq, PartialEq)]
 enum Block {
     Run,

@@ -6,8 +6,7 @@ use super::titles;
 
 /// A language of the documents. Claims' sentences are English in both.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Language {
-    /// English.
+pub(crate) enum Language {
     English,
     /// Chinese, in simplified characters.
     Chinese,
@@ -15,14 +14,13 @@ pub enum Language {
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::English, Self::Chinese];
+    pub(crate) const ALL: [Self; 2] = [Self::English, Self::Chinese];
 
     /// Part of its file names before the extension: nothing, or `.zh`.
-    pub fn suffix(self) -> &'static str {
+    pub(crate) fn suffix(self) -> &'static str {
         self.pick("", ".zh")
     }
 
-    /// Returns the text in this language.
     pub(super) fn pick<T>(self, english: T, chinese: T) -> T {
         match self {
             Self::English => english,
@@ -66,7 +64,6 @@ impl Language {
         }
     }
 
-    /// Joins words to a list.
     pub(super) fn listed(self, words: &[String]) -> String {
         words.join(self.pick(", ", "、"))
     }

@@ -15,7 +15,7 @@ use std::{
 
 use crate::{Failure, Report, html};
 
-pub use self::{blocks::fill, language::Language, picture::picture};
+pub(crate) use self::{blocks::fill, language::Language, picture::picture};
 
 /// A file of the documents, with its expected contents.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::{Report, Row, Verdict};
+use crate::{Report, Row, Verdict, verdict::sign_of_distlock};
 
 use super::{Language, tables};
 
@@ -12,9 +12,11 @@ const MARGIN: f64 = 16.0;
 /// The room for a claim's number, and for its title.
 const NUMBER: f64 = 30.0;
 const TITLE: f64 = 214.0;
-const CELL: f64 = 25.0;
+const CELL: f64 = 38.0;
+/// The parts of a cell: the verdict, and what distlock did.
+const VERDICT: f64 = 21.0;
+const OURS: f64 = 13.0;
 const LINE: f64 = 21.0;
-/// Width between the blocks.
 const GAP: f64 = 22.0;
 /// Room for the stores' names, which are at an angle above the cells.
 const TOP: f64 = 114.0;
@@ -50,7 +52,7 @@ text { fill: #e5e9ee; } .mute { fill: #a3adb9; }
 
 /// Returns the verdicts of a report as an SVG image that loads nothing: a row per claim, a cell per
 /// store with a sign, for light and dark, with a title and a description.
-pub fn picture(report: &Report, language: Language) -> String {
+pub(crate) fn picture(report: &Report, language: Language) -> String {
     let blocks = if report.rows.len() > BLOCK { 2 } else { 1 };
     let size = report.rows.len().div_ceil(blocks).max(1);
     let block = NUMBER + TITLE + CELL * report.stores.len() as f64;
@@ -134,16 +136,26 @@ fn line(report: &Report, row: &Row, (left, top): (f64, f64), language: Language)
             @if let Some(cell) = row.cells.iter().find(|cell| cell.store == *store) {
                 @let x = left + NUMBER + TITLE + CELL * number as f64;
                 (sign(cell.outcome.verdict, (x, top + 1.0)))
+                @if let Some(well) = cell.outcome.distlock() { (ours(well, (x, top + 1.0))) }
             }
         }
     }
 }
 
 fn sign(verdict: Verdict, (x, y): (f64, f64)) -> Markup {
-    let class = class(verdict);
+    mark(class(verdict), verdict.sign(), (x, y), VERDICT)
+}
+
+/// What distlock did, beside the verdict.
+fn ours(well: bool, (x, y): (f64, f64)) -> Markup {
+    let class = if well { "holds" } else { "breaks" };
+    mark(class, sign_of_distlock(well), (x + VERDICT, y), OURS)
+}
+
+fn mark(class: &str, sign: &str, (x, y): (f64, f64), width: f64) -> Markup {
     html! {
-        rect class=(class) x=(x + 1.0) y=(y) width=(CELL - 2.0) height=(LINE - 2.0) rx="3" {}
-        text class={ "sign " (class) } x=(x + CELL / 2.0) y=(y + 14.0) { (verdict.sign()) }
+        rect class=(class) x=(x + 0.5) y=(y) width=(width - 1.0) height=(LINE - 2.0) rx="3" {}
+        text class={ "sign " (class) } x=(x + width / 2.0) y=(y + 14.0) { (sign) }
     }
 }
 
@@ -156,20 +168,22 @@ fn legend(report: &Report, language: Language, top: f64) -> (Markup, usize) {
             continue;
         }
         let words = format!("{count} {}", language.verdict(verdict));
-        let wide = CELL + 6.0 + extent(&words) + 18.0;
+        let wide = VERDICT + 6.0 + extent(&words) + 18.0;
         if at + wide > WIDEST + MARGIN {
             (at, lines) = (MARGIN, lines + 1);
         }
         shown.push((verdict, words, at, top + LEGEND * (lines as f64 - 1.0)));
         at += wide;
     }
+    let last = top + LEGEND * lines as f64;
     let drawn = html! {
+        text.mute x=(MARGIN) y=(last + 14.0) { (tables::two_marks(language)) }
         @for (verdict, words, x, y) in shown {
             (sign(verdict, (x, y)))
-            text x=(x + CELL + 6.0) y=(y + 14.0) { (words) }
+            text x=(x + VERDICT + 6.0) y=(y + 14.0) { (words) }
         }
     };
-    (drawn, lines)
+    (drawn, lines + 1)
 }
 
 fn class(verdict: Verdict) -> &'static str {
@@ -183,7 +197,6 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Estimates the width of a text in a wide font.
 fn extent(text: &str) -> f64 {
     text.chars().map(|one| if one.is_ascii() { 6.6 } else { 12.4 }).sum()
 }

@@ -1,6 +1,6 @@
 //! The tables of the pages, as Markdown.
 
-use crate::{Choice, ClaimText, Report, Store, Verdict, html::number};
+use crate::{Choice, ClaimText, Report, Store, Verdict, html::number, outcome::TWO_MARKS};
 
 use super::Language;
 
@@ -37,12 +37,18 @@ pub(super) fn verdicts(report: &Report, language: Language) -> String {
     let rows = report.rows.iter().map(|row| {
         let signs = report.stores.iter().map(|store| {
             let cell = row.cells.iter().find(|cell| cell.store == *store);
-            cell.map_or("", |cell| cell.outcome.verdict.sign()).to_owned()
+            cell.map_or_else(String::new, |cell| cell.outcome.signs())
         });
         [titled(&row.claim, language)].into_iter().chain(signs).collect()
     });
     let table = table(&heading.collect::<Vec<_>>(), rows);
-    format!("{}\n\n{table}", legend(report, language))
+    format!("{}\n\n{}\n\n{table}", legend(report, language), two_marks(language))
+}
+
+/// The legend of a cell.
+pub(super) fn two_marks(language: Language) -> &'static str {
+    language
+        .pick(TWO_MARKS, "每格两个标记：文章的锁，以及同一情形下的 distlock（✓ 正常，✗ 不正常）。")
 }
 
 fn legend(report: &Report, language: Language) -> String {
@@ -54,7 +60,6 @@ fn legend(report: &Report, language: Language) -> String {
     words.collect::<Vec<_>>().join(" · ")
 }
 
-/// The stores for each need.
 pub(super) fn advice(report: &Report, language: Language) -> String {
     let heading = language.pick(
         ["need", "take", "do not take", "this run does not say it of", "claims"],
@@ -98,7 +103,6 @@ pub(super) fn differs(report: &Report, language: Language) -> String {
     table(&heading, rows.into_iter())
 }
 
-/// The stores of each verdict.
 pub(super) fn places(report: &Report, claims: &[u8], language: Language) -> String {
     let rows = claims.iter().map(|claim| {
         let by_verdict = Verdict::ALL.into_iter().filter_map(|verdict| {
@@ -164,7 +168,6 @@ fn titled(claim: &ClaimText, language: Language) -> String {
     format!("**C{}** {}", claim.number, plain(language.title(claim)))
 }
 
-/// Returns the day on which the run began.
 pub(super) fn day(report: &Report) -> &str {
     report.started.split('T').next().unwrap_or_default()
 }

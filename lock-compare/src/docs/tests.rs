@@ -63,7 +63,9 @@ async fn the_picture_shows_each_cell_and_escapes_texts() {
     assert!(drawn.contains("differs from the documents 1"), "{drawn}");
     let signs = drawn.matches("class=\"sign ").count();
     let legend = Verdict::ALL.iter().filter(|one| one.is_answer() || report.count(**one) > 0);
-    assert_eq!(signs, report.cells().count() + legend.count(), "{drawn}");
+    let ours = report.cells().filter(|(_, cell)| cell.outcome.distlock().is_some()).count();
+    assert!(ours > 0, "distlock was played");
+    assert_eq!(signs, report.cells().count() + ours + legend.count(), "{drawn}");
     assert!(picture(&report, Language::Chinese).contains("互斥"));
 }
 

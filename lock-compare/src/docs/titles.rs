@@ -1,6 +1,5 @@
 //! The claims and the needs in Chinese.
 
-/// Returns a claim's title.
 pub(super) fn claim(number: u8) -> Option<&'static str> {
     let index = usize::from(number).checked_sub(1)?;
     CLAIMS.get(index).copied()
@@ -54,7 +53,6 @@ const CLAIMS: [&str; 44] = [
     "以 DEL 结尾的示例代码",
 ];
 
-/// Returns a need's sentence.
 pub(super) fn need(english: &str) -> Option<&'static str> {
     NEEDS.iter().find(|(need, _)| *need == english).map(|(_, chinese)| *chinese)
 }

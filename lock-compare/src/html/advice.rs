@@ -12,20 +12,17 @@ use super::{
 /// Number of stores per need that are shown unfolded.
 const SHOWN: usize = 3;
 
-pub(super) fn section(report: &Report) -> Markup {
+pub(super) fn cards(report: &Report) -> Markup {
     html! {
-        section #advice aria-labelledby="advice-title" {
-            h2 #advice-title { "Which store to take" }
-            p {
-                "Taken from this run's verdicts and figures, the fastest first. What counts for the \
-                 order is how many times as long as Redis a store takes, measured in turns: \
-                 milliseconds of different minutes do not compare. Each name leads to the cell that \
-                 says so."
-            }
-            @let (silent, told): (Vec<_>, Vec<_>) = report.advice().into_iter().partition(is_silent);
-            div.cards { @for advice in &told { (card(advice)) } }
-            @if !silent.is_empty() { (unanswered(&silent)) }
+        p {
+            "Taken from this run's verdicts and figures, the fastest first. What counts for the \
+             order is how many times as long as Redis a store takes, measured in turns: \
+             milliseconds of different minutes do not compare. Each name leads to the cell that \
+             says so."
         }
+        @let (silent, told): (Vec<_>, Vec<_>) = report.advice().into_iter().partition(is_silent);
+        div.cards { @for advice in &told { (card(advice)) } }
+        @if !silent.is_empty() { (unanswered(&silent)) }
     }
 }
 

@@ -10,14 +10,11 @@ use super::{
     words::{class, number},
 };
 
-pub(super) fn section(report: &Report, detail: Detail) -> Markup {
+pub(super) fn claims(report: &Report, detail: Detail) -> Markup {
     html! {
-        section #evidence aria-labelledby="evidence-title" {
-            h2 #evidence-title { "All evidence" }
-            p { "Per claim: what is said, what was done, and what happened on each store." }
-            div.timeline-key { (plots::key()) }
-            @for row in &report.rows { (claim(row, detail)) }
-        }
+        p { "Per claim: what is said, what was done, and what happened on each store." }
+        div.timeline-key { (plots::key()) }
+        @for row in &report.rows { (claim(row, detail)) }
     }
 }
 

@@ -38,20 +38,17 @@ const TOPICS: [(Topic, &str, &str); 5] = [
     (Topic::Latency, "How long it takes", "Distributions of latency."),
 ];
 
-pub(super) fn section(report: &Report, detail: Detail) -> Markup {
+pub(super) fn topics(report: &Report, detail: Detail) -> Markup {
     html! {
-        section #plots aria-labelledby="plots-title" {
-            h2 #plots-title { "Plots" }
-            @for (topic, title, words) in TOPICS {
-                @let found = found(report, topic);
-                section.topic {
-                    h3 { (title) }
-                    @if found.is_empty() {
-                        p.note { "No experiment of this run has drawn it." }
-                    } @else {
-                        p { (words) }
-                        (topic_of(&found, &format!("front-{}", topic as u8), detail))
-                    }
+        @for (topic, title, words) in TOPICS {
+            @let found = found(report, topic);
+            section.topic {
+                h3 { (title) }
+                @if found.is_empty() {
+                    p.note { "No experiment of this run has drawn it." }
+                } @else {
+                    p { (words) }
+                    (topic_of(&found, &format!("front-{}", topic as u8), detail))
                 }
             }
         }

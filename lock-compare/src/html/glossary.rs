@@ -19,7 +19,7 @@ const WORDS: [(&str, &str); 9] = [
         "Holds, breaks",
         "is the claim so? It holds if what it says was seen. It breaks if the claim warns of a \
          mistake and the mistake did its damage: what is shown in red is the articles' mistake, \
-         not the store.",
+         not the store. The second mark of a cell is distlock's.",
     ),
     ("As printed", "the article's lock, sent as it stands by the store's own client."),
     (
@@ -30,14 +30,11 @@ const WORDS: [(&str, &str); 9] = [
     ("MySQL", "MariaDB, where the versions below say so."),
 ];
 
-pub(super) fn section() -> Markup {
+pub(super) fn words() -> Markup {
     html! {
-        section #words aria-labelledby="words-title" {
-            h2 #words-title { "Words" }
-            details open {
-                summary { "What the words of this page mean" }
-                dl.facts { @for (word, meaning) in WORDS { dt { (word) } dd { (meaning) } } }
-            }
+        details open {
+            summary { "What the words of this page mean" }
+            dl.facts { @for (word, meaning) in WORDS { dt { (word) } dd { (meaning) } } }
         }
     }
 }

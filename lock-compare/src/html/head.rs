@@ -67,7 +67,6 @@ pub(super) fn legend(report: &Report) -> Markup {
     }
 }
 
-/// The sign and the short word.
 pub(super) fn chip(verdict: Verdict) -> Markup {
     html! { i aria-hidden="true" { (verdict.sign()) } span { (super::words::short(verdict)) } }
 }

@@ -9,16 +9,13 @@ use super::matrix;
 pub(super) fn differing(report: &Report) -> Markup {
     let rows = with(report, Verdict::Differs);
     html! {
-        section #differs aria-labelledby="differs-title" {
-            h2 #differs-title { "What differs from the documents" }
-            @if rows.is_empty() { p { "Nothing in this run." } }
-            @else {
-                ul.list {
-                    @for (row, cells) in &rows {
-                        li {
-                            b { "C" (row.claim.number) } " " (row.claim.claimed)
-                            ul { (reasons(row.claim.number, cells)) }
-                        }
+        @if rows.is_empty() { p { "Nothing in this run." } }
+        @else {
+            ul.list {
+                @for (row, cells) in &rows {
+                    li {
+                        b { "C" (row.claim.number) } " " (row.claim.claimed)
+                        ul { (reasons(row.claim.number, cells)) }
                     }
                 }
             }
@@ -29,18 +26,15 @@ pub(super) fn differing(report: &Report) -> Markup {
 pub(super) fn missing(report: &Report) -> Markup {
     let failed = with(report, Verdict::Failed);
     html! {
-        section #missing aria-labelledby="missing-title" {
-            h2 #missing-title { "What is missing" }
-            @if report.missing.is_empty() { p { "Nothing had to be left out of this run." } }
-            @else { ul.list { @for line in &report.missing { li { (line) } } } }
-            @if !failed.is_empty() {
-                h3 { "Experiments that went wrong, so that there is no verdict" }
-                ul.list {
-                    @for (row, cells) in &failed {
-                        li {
-                            b { "C" (row.claim.number) } " " (row.claim.title)
-                            ul { (reasons(row.claim.number, cells)) }
-                        }
+        @if report.missing.is_empty() { p { "Nothing had to be left out of this run." } }
+        @else { ul.list { @for line in &report.missing { li { (line) } } } }
+        @if !failed.is_empty() {
+            h3 { "Experiments that went wrong, so that there is no verdict" }
+            ul.list {
+                @for (row, cells) in &failed {
+                    li {
+                        b { "C" (row.claim.number) } " " (row.claim.title)
+                        ul { (reasons(row.claim.number, cells)) }
                     }
                 }
             }

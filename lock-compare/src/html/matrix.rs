@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::{Cell, Report, Row, Store};
+use crate::{Cell, Report, Row, Store, verdict::sign_of_distlock};
 
 use super::{
     head,
@@ -19,6 +19,10 @@ pub(super) fn section(report: &Report) -> Markup {
         section #matrix aria-labelledby="matrix-title" {
             h2.hidden #matrix-title { "Verdicts" }
             (head::legend(report))
+            p.note {
+                "Two marks in a cell: the claim about the articles' lock, and distlock in the same case, "
+                (ours_mark(true)) " it does its work, " (ours_mark(false)) " it does not."
+            }
             div.blocks.double[blocks == 2] {
                 @for rows in report.rows.chunks(size) { (block(report, rows)) }
             }
@@ -67,13 +71,26 @@ fn line(report: &Report, row: &Row) -> Markup {
 fn link(number: u8, cell: &Cell) -> Markup {
     let verdict = cell.outcome.verdict;
     let name = format!("C{number} on {}: {}", cell.store, short(verdict));
+    let ours = cell.outcome.distlock();
+    let told = match ours {
+        Some(true) => "; distlock does its work",
+        Some(false) => "; distlock does not do its work",
+        None => "",
+    };
     html! {
-        a class={ "v " (class(verdict)) } href={ "#" (id(number, cell.store)) }
-            aria-label=(name) title=(cell.outcome.sentence) {
+        a href={ "#" (id(number, cell.store)) } aria-label={ (name) (told) }
+            title=(cell.outcome.sentence) {
             small aria-hidden="true" { (brief(cell.store)) }
-            (head::chip(verdict))
+            div.marks aria-hidden="true" {
+                b class={ "v " (class(verdict)) } { (head::chip(verdict)) }
+                @if let Some(well) = ours { (ours_mark(well)) }
+            }
         }
     }
+}
+
+fn ours_mark(well: bool) -> Markup {
+    html! { b.v.ours.holds[well].breaks[!well] { i { (sign_of_distlock(well)) } } }
 }
 
 /// The id of a cell's evidence: `C7-redis`.

@@ -20,12 +20,12 @@ pub(super) fn page(report: &Report, detail: Detail) -> Markup {
                 (head::banner(report))
                 main {
                     (matrix::section(report))
-                    (glossary::section())
-                    (advice::section(report))
-                    (front::section(report, detail))
-                    (lists::differing(report))
-                    (lists::missing(report))
-                    (evidence::section(report, detail))
+                    (section("words", "Words", glossary::words()))
+                    (section("advice", "Which store to take", advice::cards(report)))
+                    (section("plots", "Plots", front::topics(report, detail)))
+                    (section("differs", "What differs from the documents", lists::differing(report)))
+                    (section("missing", "What is missing", lists::missing(report)))
+                    (section("evidence", "All evidence", evidence::claims(report, detail)))
                 }
                 footer { (head::facts(report)) }
                 (dialog())
@@ -35,7 +35,16 @@ pub(super) fn page(report: &Report, detail: Detail) -> Markup {
     }
 }
 
-/// The page's `head`.
+/// A part of the page with its heading.
+fn section(id: &str, title: &str, content: Markup) -> Markup {
+    html! {
+        section id=(id) aria-labelledby={ (id) "-title" } {
+            h2 id={ (id) "-title" } { (title) }
+            (content)
+        }
+    }
+}
+
 fn settings() -> Markup {
     html! {
         head {

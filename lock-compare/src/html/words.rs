@@ -15,7 +15,6 @@ pub(super) fn short(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The style of a verdict.
 pub(super) fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::NotRun => "notrun",

@@ -10,13 +10,11 @@ use etcd_client::{
 
 use crate::{Failure, KeySpace, Keys, Nature};
 
-/// The keys of an etcd server.
 #[derive(Clone, Debug)]
-pub struct EtcdKeys(String);
+pub(crate) struct EtcdKeys(String);
 
 impl EtcdKeys {
-    /// Keys of the server at this URL.
-    pub fn new(url: &str) -> Result<Self, Failure> {
+    pub(crate) fn new(url: &str) -> Result<Self, Failure> {
         let address = url.strip_prefix("etcd://").ok_or("an URL of etcd begins with etcd://")?;
         Ok(Self(address.to_owned()))
     }
@@ -66,30 +64,6 @@ impl Connected {
     async fn read(&self, key: &str) -> Result<GetResponse, Failure> {
         Ok(self.0.kv_client().get(key, None).await?)
     }
-
-    /// Counts down by compare and swap, while `allowed` permits it.
-    async fn count_down(
-        &self,
-        key: &str,
-        allowed: impl Fn(i64) -> bool + Send + Sync,
-    ) -> Result<Option<i64>, Failure> {
-        loop {
-            let answer = self.read(key).await?;
-            let (revision, left) = match answer.kvs().first() {
-                Some(kv) => {
-                    (kv.mod_revision(), String::from_utf8_lossy(kv.value()).parse::<i64>()?)
-                }
-                None => (0, 0),
-            };
-            if !allowed(left) {
-                return Ok(None);
-            }
-            let unchanged = Compare::mod_revision(key, CompareOp::Equal, revision);
-            if self.put_if(unchanged, key, &(left - 1).to_string(), None).await? {
-                return Ok(Some(left - 1));
-            }
-        }
-    }
 }
 
 fn absent(key: &str) -> Compare {
@@ -102,14 +76,13 @@ fn has(key: &str, value: &str) -> Compare {
 
 #[async_trait]
 impl Keys for Connected {
-    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
-        self.put_if(absent(key), key, value, None).await
-    }
-
-    async fn set_nx_px(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
-        let lease = self.lease(ttl).await?;
-        let ours = self.put_if(absent(key), key, value, Some(lease)).await?;
-        if !ours {
+    async fn set_nx(&self, key: &str, value: &str, ttl: Option<Duration>) -> Result<bool, Failure> {
+        let lease = match ttl {
+            Some(ttl) => Some(self.lease(ttl).await?),
+            None => None,
+        };
+        let ours = self.put_if(absent(key), key, value, lease).await?;
+        if let Some(lease) = lease.filter(|_| !ours) {
             self.0.lease_client().revoke(lease).await?;
         }
         Ok(ours)
@@ -120,9 +93,14 @@ impl Keys for Connected {
         Ok(())
     }
 
-    async fn expire(&self, key: &str, ttl: Duration) -> Result<bool, Failure> {
-        let Some(value) = self.get(key).await? else { return Ok(false) };
-        self.compare_and_expire(key, &value, ttl).await
+    async fn expire(&self, key: &str, ttl: Duration, of: Option<&str>) -> Result<bool, Failure> {
+        let present = match of {
+            Some(value) => Some(value.to_owned()),
+            None => self.get(key).await?,
+        };
+        let Some(value) = present else { return Ok(false) };
+        let lease = self.lease(ttl).await?;
+        self.put_if(has(key, &value), key, &value, Some(lease)).await
     }
 
     async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure> {
@@ -139,32 +117,28 @@ impl Keys for Connected {
         Ok(value_of(&self.read(key).await?))
     }
 
-    async fn del(&self, key: &str) -> Result<bool, Failure> {
-        Ok(self.0.kv_client().delete(key, None).await?.deleted() > 0)
-    }
-
-    async fn decr(&self, key: &str) -> Result<i64, Failure> {
-        let left = self.count_down(key, |_| true).await?;
-        left.ok_or_else(|| "a number that may be counted down is not".into())
-    }
-
-    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
+    async fn del(&self, key: &str, of: Option<&str>) -> Result<bool, Failure> {
+        let Some(value) = of else {
+            return Ok(self.0.kv_client().delete(key, None).await?.deleted() > 0);
+        };
         let txn = Txn::new().when([has(key, value)]).and_then([TxnOp::delete(key, None)]);
         Ok(self.0.kv_client().txn(txn).await?.succeeded())
     }
 
-    async fn compare_and_expire(
-        &self,
-        key: &str,
-        value: &str,
-        ttl: Duration,
-    ) -> Result<bool, Failure> {
-        let lease = self.lease(ttl).await?;
-        self.put_if(has(key, value), key, value, Some(lease)).await
-    }
-
-    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
-        self.count_down(key, |left| left > 0).await
+    /// Counts down by compare and swap.
+    async fn decr(&self, key: &str, unless_empty: bool) -> Result<Option<i64>, Failure> {
+        loop {
+            let answer = self.read(key).await?;
+            let revision = answer.kvs().first().map_or(0, |kv| kv.mod_revision());
+            let left = value_of(&answer).map_or(Ok(0), |value| value.parse::<i64>())?;
+            if unless_empty && left <= 0 {
+                return Ok(None);
+            }
+            let unchanged = Compare::mod_revision(key, CompareOp::Equal, revision);
+            if self.put_if(unchanged, key, &(left - 1).to_string(), None).await? {
+                return Ok(Some(left - 1));
+            }
+        }
     }
 
     async fn gone(&self, key: &str) -> Result<bool, Failure> {

@@ -17,13 +17,11 @@ const COMPARE_AND_DECR: &str = "\
 if tonumber(redis.call('get', KEYS[1]) or '0') > 0 then return redis.call('decr', KEYS[1]) \
 else return -1 end";
 
-/// The keys of a Redis server.
 #[derive(Clone, Debug)]
-pub struct RedisKeys(Client);
+pub(crate) struct RedisKeys(Client);
 
 impl RedisKeys {
-    /// Keys of the server at this URL.
-    pub fn new(url: &str) -> Result<Self, Failure> {
+    pub(crate) fn new(url: &str) -> Result<Self, Failure> {
         Ok(Self(Client::open(url)?))
     }
 }
@@ -62,11 +60,8 @@ fn millis(ttl: Duration) -> u64 {
 
 #[async_trait]
 impl Keys for Connected {
-    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
-        self.send(cmd("SETNX").arg(key).arg(value)).await
-    }
-
-    async fn set_nx_px(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
+    async fn set_nx(&self, key: &str, value: &str, ttl: Option<Duration>) -> Result<bool, Failure> {
+        let Some(ttl) = ttl else { return self.send(cmd("SETNX").arg(key).arg(value)).await };
         let mut set = cmd("SET");
         set.arg(key).arg(value).arg("NX").arg("PX").arg(millis(ttl));
         Ok(self.send::<Option<String>>(&set).await?.is_some())
@@ -76,8 +71,10 @@ impl Keys for Connected {
         self.send(cmd("SET").arg(key).arg(value)).await
     }
 
-    async fn expire(&self, key: &str, ttl: Duration) -> Result<bool, Failure> {
-        self.send(cmd("PEXPIRE").arg(key).arg(millis(ttl))).await
+    async fn expire(&self, key: &str, ttl: Duration, of: Option<&str>) -> Result<bool, Failure> {
+        let ttl = millis(ttl);
+        let Some(value) = of else { return self.send(cmd("PEXPIRE").arg(key).arg(ttl)).await };
+        Ok(self.script(COMPARE_AND_EXPIRE, key, &[value, &ttl.to_string()]).await? == 1)
     }
 
     async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure> {
@@ -92,29 +89,15 @@ impl Keys for Connected {
         self.send(cmd("GET").arg(key)).await
     }
 
-    async fn del(&self, key: &str) -> Result<bool, Failure> {
-        self.send(cmd("DEL").arg(key)).await
-    }
-
-    async fn decr(&self, key: &str) -> Result<i64, Failure> {
-        self.send(cmd("DECR").arg(key)).await
-    }
-
-    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
+    async fn del(&self, key: &str, of: Option<&str>) -> Result<bool, Failure> {
+        let Some(value) = of else { return self.send(cmd("DEL").arg(key)).await };
         Ok(self.script(COMPARE_AND_DEL, key, &[value]).await? == 1)
     }
 
-    async fn compare_and_expire(
-        &self,
-        key: &str,
-        value: &str,
-        ttl: Duration,
-    ) -> Result<bool, Failure> {
-        let ttl = millis(ttl).to_string();
-        Ok(self.script(COMPARE_AND_EXPIRE, key, &[value, &ttl]).await? == 1)
-    }
-
-    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
+    async fn decr(&self, key: &str, unless_empty: bool) -> Result<Option<i64>, Failure> {
+        if !unless_empty {
+            return self.send(cmd("DECR").arg(key)).await.map(Some);
+        }
         let left = self.script(COMPARE_AND_DECR, key, &[]).await?;
         Ok(Some(left).filter(|left| *left >= 0))
     }

@@ -20,7 +20,7 @@ type Map = HashMap<String, Key>;
 
 /// A simulation of Redis's keys. Each command is atomic, as in Redis.
 #[derive(Clone, Debug, Default)]
-pub struct SimulatedKeys {
+pub(crate) struct SimulatedKeys {
     keys: Arc<Mutex<Map>>,
     /// Notifies all watchers after a deletion.
     deleted: Arc<Notify>,
@@ -47,23 +47,6 @@ impl SimulatedKeys {
         keys.retain(|_, key| key.ends.is_none_or(|ends| ends > now));
         keys
     }
-
-    fn remove_if(&self, key: &str, fits: impl Fn(&Key) -> bool) -> bool {
-        let mut keys = self.keys();
-        let removed = keys.get(key).is_some_and(fits) && keys.remove(key).is_some();
-        drop(keys);
-        self.deleted.notify_waiters();
-        removed
-    }
-
-    fn set_unless_there(&self, key: &str, value: &str, ends: Option<Instant>) -> bool {
-        let mut keys = self.keys();
-        if keys.contains_key(key) {
-            return false;
-        }
-        keys.insert(key.to_owned(), Key::new(value, ends));
-        true
-    }
 }
 
 fn now() -> Instant {
@@ -83,12 +66,13 @@ impl KeySpace for SimulatedKeys {
 
 #[async_trait]
 impl Keys for SimulatedKeys {
-    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
-        Ok(self.set_unless_there(key, value, None))
-    }
-
-    async fn set_nx_px(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
-        Ok(self.set_unless_there(key, value, Some(now() + ttl)))
+    async fn set_nx(&self, key: &str, value: &str, ttl: Option<Duration>) -> Result<bool, Failure> {
+        let mut keys = self.keys();
+        let is_new = !keys.contains_key(key);
+        if is_new {
+            keys.insert(key.to_owned(), Key::new(value, ttl.map(|ttl| now() + ttl)));
+        }
+        Ok(is_new)
     }
 
     async fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
@@ -96,9 +80,9 @@ impl Keys for SimulatedKeys {
         Ok(())
     }
 
-    async fn expire(&self, key: &str, ttl: Duration) -> Result<bool, Failure> {
+    async fn expire(&self, key: &str, ttl: Duration, of: Option<&str>) -> Result<bool, Failure> {
         let mut keys = self.keys();
-        let key = keys.get_mut(key);
+        let key = keys.get_mut(key).filter(|key| of.is_none_or(|value| key.value == value));
         Ok(key.map(|key| key.ends = Some(now() + ttl)).is_some())
     }
 
@@ -110,38 +94,20 @@ impl Keys for SimulatedKeys {
         Ok(self.keys().get(key).map(|key| key.value.clone()))
     }
 
-    async fn del(&self, key: &str) -> Result<bool, Failure> {
-        Ok(self.remove_if(key, |_| true))
+    async fn del(&self, key: &str, of: Option<&str>) -> Result<bool, Failure> {
+        let mut keys = self.keys();
+        let fits = |key: &Key| of.is_none_or(|value| key.value == value);
+        let removed = keys.get(key).is_some_and(fits) && keys.remove(key).is_some();
+        drop(keys);
+        self.deleted.notify_waiters();
+        Ok(removed)
     }
 
-    async fn decr(&self, key: &str) -> Result<i64, Failure> {
+    async fn decr(&self, key: &str, unless_empty: bool) -> Result<Option<i64>, Failure> {
         let mut keys = self.keys();
         let key = keys.entry(key.to_owned()).or_insert_with(|| Key::new("0", None));
         let left = key.value.parse::<i64>()? - 1;
-        key.value = left.to_string();
-        Ok(left)
-    }
-
-    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
-        Ok(self.remove_if(key, |ours| ours.value == value))
-    }
-
-    async fn compare_and_expire(
-        &self,
-        key: &str,
-        value: &str,
-        ttl: Duration,
-    ) -> Result<bool, Failure> {
-        let mut keys = self.keys();
-        let ours = keys.get_mut(key).filter(|key| key.value == value);
-        Ok(ours.map(|key| key.ends = Some(now() + ttl)).is_some())
-    }
-
-    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
-        let mut keys = self.keys();
-        let Some(key) = keys.get_mut(key) else { return Ok(None) };
-        let left = key.value.parse::<i64>()? - 1;
-        if left < 0 {
+        if unless_empty && left < 0 {
             return Ok(None);
         }
         key.value = left.to_string();

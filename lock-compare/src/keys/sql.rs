@@ -13,16 +13,15 @@ use crate::{
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS compare_keys \
     (name VARCHAR(250) PRIMARY KEY, value VARCHAR(250) NOT NULL, ends BIGINT)";
 
-/// The rows of a database.
 #[derive(Clone, Debug)]
-pub struct SqlKeys {
+pub(crate) struct SqlKeys {
     store: Store,
     url: Arc<str>,
 }
 
 impl SqlKeys {
     /// Keys of the database at this URL. Creates the table.
-    pub async fn new(store: Store, url: &str) -> Result<Self, Failure> {
+    pub(crate) async fn new(store: Store, url: &str) -> Result<Self, Failure> {
         let mut sql = Sql::connect(store, url).await?;
         if sql.execute(TABLE, &[]).await.is_err() {
             // PostgreSQL may refuse the second of two concurrent creations.
@@ -73,31 +72,12 @@ impl Connected {
             Err(error) => Err(error.into()),
         }
     }
-
-    /// Counts down if the condition permits it. Returns the new number.
-    async fn count_down(&self, key: &str, condition: &str) -> Result<Option<i64>, Failure> {
-        let Dialect { int, text, .. } = self.dialect;
-        let update = format!(
-            "UPDATE compare_keys SET value = CAST(CAST(value AS {int}) - 1 AS {text}) \
-             WHERE name = ? AND CAST(value AS {int}) {condition}"
-        );
-        let left = format!("SELECT CAST(value AS {int}) FROM compare_keys WHERE name = ?");
-        let mut sql = self.sql.lock().await;
-        sql.begin().await?;
-        let changed = sql.execute(&update, &[key.into()]).await?;
-        let left = sql.number(&left, &[key.into()]).await?;
-        sql.execute("COMMIT", &[]).await?;
-        Ok(left.filter(|_| changed > 0))
-    }
 }
 
 #[async_trait]
 impl Keys for Connected {
-    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
-        self.insert(key, value, "NULL").await
-    }
-
-    async fn set_nx_px(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
+    async fn set_nx(&self, key: &str, value: &str, ttl: Option<Duration>) -> Result<bool, Failure> {
+        let Some(ttl) = ttl else { return self.insert(key, value, "NULL").await };
         let clock = self.dialect.clock;
         let over = format!("DELETE FROM compare_keys WHERE name = ? AND ends <= {clock}");
         self.execute(&over, &[key.into()]).await?;
@@ -105,15 +85,17 @@ impl Keys for Connected {
     }
 
     async fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
-        self.execute("DELETE FROM compare_keys WHERE name = ?", &[key.into()]).await?;
+        self.del(key, None).await?;
         self.insert(key, value, "NULL").await?;
         Ok(())
     }
 
-    async fn expire(&self, key: &str, ttl: Duration) -> Result<bool, Failure> {
-        let ends = format!("{} + {}", self.dialect.clock, millis(ttl));
-        let text = format!("UPDATE compare_keys SET ends = {ends} WHERE name = ?");
-        Ok(self.execute(&text, &[key.into()]).await? > 0)
+    async fn expire(&self, key: &str, ttl: Duration, of: Option<&str>) -> Result<bool, Failure> {
+        let (clock, millis) = (self.dialect.clock, millis(ttl));
+        let set = format!("UPDATE compare_keys SET ends = {clock} + {millis} WHERE name = ?");
+        let Some(value) = of else { return Ok(self.execute(&set, &[key.into()]).await? > 0) };
+        let alive = format!("{set} AND value = ? AND ends > {clock}");
+        Ok(self.execute(&alive, &[key.into(), value.into()]).await? > 0)
     }
 
     async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure> {
@@ -134,35 +116,27 @@ impl Keys for Connected {
         Ok(self.sql.lock().await.string(&text, &[key.into()]).await?)
     }
 
-    async fn del(&self, key: &str) -> Result<bool, Failure> {
-        Ok(self.execute("DELETE FROM compare_keys WHERE name = ?", &[key.into()]).await? > 0)
+    async fn del(&self, key: &str, of: Option<&str>) -> Result<bool, Failure> {
+        let del = "DELETE FROM compare_keys WHERE name = ?";
+        let Some(value) = of else { return Ok(self.execute(del, &[key.into()]).await? > 0) };
+        let same = format!("{del} AND value = ?");
+        Ok(self.execute(&same, &[key.into(), value.into()]).await? > 0)
     }
 
-    async fn decr(&self, key: &str) -> Result<i64, Failure> {
-        let left = self.count_down(key, "IS NOT NULL").await?;
-        left.ok_or_else(|| "there is no number to count down".into())
-    }
-
-    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
-        let text = "DELETE FROM compare_keys WHERE name = ? AND value = ?";
-        Ok(self.execute(text, &[key.into(), value.into()]).await? > 0)
-    }
-
-    async fn compare_and_expire(
-        &self,
-        key: &str,
-        value: &str,
-        ttl: Duration,
-    ) -> Result<bool, Failure> {
-        let (clock, ends) = (self.dialect.clock, millis(ttl));
-        let text = format!(
-            "UPDATE compare_keys SET ends = {clock} + {ends} WHERE name = ? AND value = ? \
-             AND ends > {clock}"
+    /// Counts down if the condition permits it. Returns the new number.
+    async fn decr(&self, key: &str, unless_empty: bool) -> Result<Option<i64>, Failure> {
+        let Dialect { int, text, .. } = self.dialect;
+        let condition = if unless_empty { "> 0" } else { "IS NOT NULL" };
+        let update = format!(
+            "UPDATE compare_keys SET value = CAST(CAST(value AS {int}) - 1 AS {text}) \
+             WHERE name = ? AND CAST(value AS {int}) {condition}"
         );
-        Ok(self.execute(&text, &[key.into(), value.into()]).await? > 0)
-    }
-
-    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
-        self.count_down(key, "> 0").await
+        let left = format!("SELECT CAST(value AS {int}) FROM compare_keys WHERE name = ?");
+        let mut sql = self.sql.lock().await;
+        sql.begin().await?;
+        let changed = sql.execute(&update, &[key.into()]).await?;
+        let left = sql.number(&left, &[key.into()]).await?;
+        sql.execute("COMMIT", &[]).await?;
+        Ok(left.filter(|_| changed > 0))
     }
 }

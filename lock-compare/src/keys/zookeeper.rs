@@ -10,18 +10,27 @@ use crate::{Failure, KeySpace, Keys, Nature};
 
 /// Time for which a session outlives its client. It is the TTL of keys with an expiry here.
 const SESSION: Duration = Duration::from_secs(3);
+/// The longest of the lab's servers.
+const LONG: Duration = Duration::from_secs(10);
 
-/// The znodes of a ZooKeeper server.
 #[derive(Clone, Debug)]
-pub struct ZooKeeperKeys(String);
+pub(crate) struct ZooKeeperKeys {
+    address: String,
+    session: Duration,
+}
 
 impl ZooKeeperKeys {
-    /// Keys of the server at this URL.
-    pub fn new(url: &str) -> Result<Self, Failure> {
+    pub(crate) fn new(url: &str) -> Result<Self, Failure> {
         let address = url
             .strip_prefix("zookeeper://")
             .ok_or("an URL of ZooKeeper begins with zookeeper://")?;
-        Ok(Self(address.to_owned()))
+        Ok(Self { address: address.to_owned(), session: SESSION })
+    }
+
+    /// With sessions that outlive a client which is cut off for some seconds.
+    pub(crate) fn lasting(mut self) -> Self {
+        self.session = LONG;
+        self
     }
 }
 
@@ -32,8 +41,8 @@ impl KeySpace for ZooKeeperKeys {
     }
 
     async fn connect(&self) -> Result<Arc<dyn Keys>, Failure> {
-        let connector = Client::connector().with_session_timeout(SESSION);
-        Ok(Arc::new(Connected(connector.connect(&self.0).await?)))
+        let connector = Client::connector().with_session_timeout(self.session);
+        Ok(Arc::new(Connected(connector.connect(&self.address).await?)))
     }
 }
 
@@ -44,15 +53,6 @@ fn path(key: &str) -> String {
 }
 
 impl Connected {
-    async fn create(&self, key: &str, value: &str, mode: CreateMode) -> Result<bool, Failure> {
-        let options = mode.with_acls(Acls::anyone_all());
-        match self.0.create(&path(key), value.as_bytes(), &options).await {
-            Ok(_) => Ok(true),
-            Err(Error::NodeExists) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Returns the value with its version.
     async fn read(&self, key: &str) -> Result<Option<(String, i32)>, Failure> {
         match self.0.get_data(&path(key)).await {
@@ -72,48 +72,33 @@ impl Connected {
             Err(error) => Err(error.into()),
         }
     }
-
-    /// Counts down by versioned sets, while `allowed` permits it.
-    async fn count_down(
-        &self,
-        key: &str,
-        allowed: impl Fn(i64) -> bool + Send + Sync,
-    ) -> Result<Option<i64>, Failure> {
-        loop {
-            let Some((value, version)) = self.read(key).await? else { return Ok(None) };
-            let left = value.parse::<i64>()?;
-            if !allowed(left) {
-                return Ok(None);
-            }
-            let next = (left - 1).to_string();
-            match self.0.set_data(&path(key), next.as_bytes(), Some(version)).await {
-                Ok(_) => return Ok(Some(left - 1)),
-                Err(Error::BadVersion) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
 }
 
 #[async_trait]
 impl Keys for Connected {
-    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
-        self.create(key, value, CreateMode::Persistent).await
-    }
-
-    async fn set_nx_px(&self, key: &str, value: &str, _ttl: Duration) -> Result<bool, Failure> {
-        self.create(key, value, CreateMode::Ephemeral).await
+    async fn set_nx(&self, key: &str, value: &str, ttl: Option<Duration>) -> Result<bool, Failure> {
+        let mode = if ttl.is_some() { CreateMode::Ephemeral } else { CreateMode::Persistent };
+        let options = mode.with_acls(Acls::anyone_all());
+        match self.0.create(&path(key), value.as_bytes(), &options).await {
+            Ok(_) => Ok(true),
+            Err(Error::NodeExists) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
-        if !self.create(key, value, CreateMode::Persistent).await? {
+        if !self.set_nx(key, value, None).await? {
             self.0.set_data(&path(key), value.as_bytes(), None).await?;
         }
         Ok(())
     }
 
-    async fn expire(&self, _key: &str, _ttl: Duration) -> Result<bool, Failure> {
-        Err("ZooKeeper cannot give a node an end that was created without one".into())
+    async fn expire(&self, key: &str, _ttl: Duration, of: Option<&str>) -> Result<bool, Failure> {
+        // The session renews its own nodes.
+        let Some(value) = of else {
+            return Err("ZooKeeper cannot give a node an end that was created without one".into());
+        };
+        Ok(self.get(key).await?.as_deref() == Some(value))
     }
 
     async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure> {
@@ -125,34 +110,29 @@ impl Keys for Connected {
         Ok(self.read(key).await?.map(|(value, _)| value))
     }
 
-    async fn del(&self, key: &str) -> Result<bool, Failure> {
-        self.delete(key, None).await
-    }
-
-    async fn decr(&self, key: &str) -> Result<i64, Failure> {
-        let left = self.count_down(key, |_| true).await?;
-        left.ok_or_else(|| "there is no number to count down".into())
-    }
-
-    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
+    async fn del(&self, key: &str, of: Option<&str>) -> Result<bool, Failure> {
+        let Some(value) = of else { return self.delete(key, None).await };
         match self.read(key).await? {
             Some((found, version)) if found == value => self.delete(key, Some(version)).await,
             _ => Ok(false),
         }
     }
 
-    async fn compare_and_expire(
-        &self,
-        key: &str,
-        value: &str,
-        _ttl: Duration,
-    ) -> Result<bool, Failure> {
-        // The session renews its own nodes.
-        Ok(self.get(key).await?.as_deref() == Some(value))
-    }
-
-    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
-        self.count_down(key, |left| left > 0).await
+    /// Counts down by versioned sets.
+    async fn decr(&self, key: &str, unless_empty: bool) -> Result<Option<i64>, Failure> {
+        loop {
+            let Some((value, version)) = self.read(key).await? else { return Ok(None) };
+            let left = value.parse::<i64>()?;
+            if unless_empty && left <= 0 {
+                return Ok(None);
+            }
+            let next = (left - 1).to_string();
+            match self.0.set_data(&path(key), next.as_bytes(), Some(version)).await {
+                Ok(_) => return Ok(Some(left - 1)),
+                Err(Error::BadVersion) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     async fn gone(&self, key: &str) -> Result<bool, Failure> {

@@ -5,10 +5,8 @@ use std::time::Duration;
 use lock_history::History;
 use tokio::time::{sleep, timeout};
 
-use crate::{Breakage, Contestant, Entry, Failure, Hold, Nature, Stage, Trace, time::Time};
+use crate::{Breakage, Contestant, Entry, Failure, Hold, Nature, Side, Stage, Trace, time::Time};
 
-/// Longest wait of a client for a free lock.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Limit for a release: the store may be dead.
 const LIMIT: Duration = Duration::from_secs(3);
 /// Time that B works with the lock, if it gets it.
@@ -27,10 +25,8 @@ pub(crate) struct FirstHolder {
     nature: Nature,
 }
 
-/// The result of B's try.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Second {
-    /// It has the lock.
     GotIn,
     /// The store says that the lock is held.
     Waits,
@@ -38,25 +34,18 @@ pub(crate) enum Second {
     Refused(String),
 }
 
-/// The result for both.
 pub(crate) struct Meeting {
-    /// The lock.
     pub lock: String,
-    /// The kind of implementation.
     pub nature: Nature,
-    /// The result of B's try.
     pub second: Second,
     /// Whether A believed that it held the lock, after B's try.
     pub first_believes: bool,
-    /// The reply to A's release.
     pub released: String,
     /// Whether A kept its lock until its release.
     pub kept: bool,
-    /// The tokens of A and B.
     pub tokens: (Option<u64>, Option<u64>),
     /// Time from the fault to the end of B's try.
     pub after: Duration,
-    /// The trace.
     pub history: History,
 }
 
@@ -69,10 +58,7 @@ impl FirstHolder {
         ttl: Duration,
     ) -> Result<Self, Failure> {
         let (trace, name) = (stage.trace(what), stage.name(what));
-        let entry = trace.client("A").asks(&name);
-        let hold = lock.client().await?.acquire(&name, ttl, PATIENCE).await?;
-        let hold = hold.ok_or("A does not get a free lock")?;
-        entry.granted(hold.token());
+        let (hold, entry) = trace.client("A").takes(&*lock.client().await?, &name, ttl).await?;
         entry.believes(|| hold.believes());
         let (lock, nature) = (lock.label(), lock.nature());
         let faults = Vec::new();
@@ -151,7 +137,6 @@ impl Meeting {
         self.second == Second::GotIn && self.first_believes
     }
 
-    /// Describes the events in a sentence.
     pub(crate) fn told(&self) -> String {
         let first = match self.first_believes {
             true => "A believes that it holds the lock",
@@ -165,17 +150,22 @@ impl Meeting {
         format!("{first}, and {second}")
     }
 
-    /// Returns the lines of evidence.
-    pub(crate) fn evidence(&self) -> Vec<String> {
-        let mut lines =
-            vec![format!("{:.1} s after the fault: {}", self.after.as_secs_f64(), self.told())];
-        if let Second::Refused(why) = &self.second {
-            lines.push(format!("B is told: {why}"));
-        }
-        if let (Some(a), Some(b)) = self.tokens {
-            lines.push(format!("the tokens: A has {a}, B has {b}"));
-        }
-        lines.push(format!("A releases: {}", self.released));
-        lines
+    /// Returns it as a side, which is well if not both believe that they hold the lock.
+    pub(crate) fn side(self, label: &str) -> Result<Side, Failure> {
+        let side = Side::new(label, self.nature, !self.both(), self.told()).evidence(format!(
+            "{:.1} s after the fault: {}",
+            self.after.as_secs_f64(),
+            self.told()
+        ));
+        let side = match &self.second {
+            Second::Refused(why) => side.evidence(format!("B is told: {why}")),
+            _ => side,
+        };
+        let side = match self.tokens {
+            (Some(a), Some(b)) => side.evidence(format!("the tokens: A has {a}, B has {b}")),
+            _ => side,
+        };
+        let side = side.evidence(format!("A releases: {}", self.released));
+        Ok(side.played(self.history)?)
     }
 }

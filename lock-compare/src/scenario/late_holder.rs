@@ -2,49 +2,28 @@
 
 use std::time::Duration;
 
-use lock_history::{History, Loss};
+use lock_history::Loss;
 
-use crate::{Actor, Contestant, Entry, Failure, Hold, Trace};
-
-/// Longest wait of a client for its turn.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The result.
-pub(crate) struct LateHolder {
-    /// Whether a third client got the lock while the second one held it.
-    pub third_got_in: bool,
-    /// Number of sales of the only item.
-    pub sold: u32,
-    /// The events, line by line.
-    pub story: Vec<String>,
-    /// The trace.
-    pub history: History,
-}
+use crate::{Actor, Contestant, Entry, Failure, Hold, Side, Stage, words::times};
 
 /// Plays it. A takes the lock and stands still past the TTL. B gets the lock and begins to sell the
 /// only item. A comes back, has nothing to sell, and unlocks. C tries to enter, and sells the stock
-/// that it sees. Each client reads the stock when it enters, and writes it when it leaves.
+/// that it sees. Each client reads the stock when it enters, and writes it when it leaves. Also
+/// returns how often the item was sold.
 pub(crate) async fn late_holder(
+    stage: &Stage,
     lock: &dyn Contestant,
-    trace: &Trace,
-    name: &str,
-    ttl: Duration,
-) -> Result<LateHolder, Failure> {
-    let (a, home) = (trace.client("A"), Actor::start("A")?);
-    let entry = a.asks(name);
-    let client = lock.client_in(&home).await?;
-    let hold = client.acquire_in(&home, name, ttl, PATIENCE).await?;
-    let hold = hold.ok_or("A does not get a free lock")?;
-    entry.granted(hold.token());
+    what: &str,
+) -> Result<(Side, u32), Failure> {
+    let (name, ttl, trace) = (&*stage.name(what), stage.short_ttl(), stage.trace(&lock.label()));
+    let home = Actor::start("A")?;
+    let (_client, hold, entry) = trace.client("A").takes_in(&home, lock, name, ttl).await?;
     entry.believes(|| hold.believes());
 
     let breakage = trace.fault("pause", "A");
     let pause = home.pause().await?;
-    let (buyer, b) = (lock.client().await?, trace.client("B"));
-    let selling = b.asks(name);
-    let second = buyer.acquire(name, ttl * 10, PATIENCE).await?;
-    let second = second.ok_or("B waits in vain for a lock whose holder stands still")?;
-    selling.granted(second.token());
+    let buyer = lock.client().await?;
+    let (second, selling) = trace.client("B").takes(&*buyer, name, ttl * 10).await?;
     pause.end();
     breakage.healed();
 
@@ -70,7 +49,9 @@ pub(crate) async fn late_holder(
         }
     }
     let sold = 1 + u32::from(third_got_in);
-    Ok(LateHolder { third_got_in, sold, story, history: trace.history() })
+    let happened = format!("the only item is sold {}", times(sold));
+    let side = lock.side(!third_got_in, happened).story(story);
+    Ok((side.played(trace.history())?, sold))
 }
 
 /// A checks its own calculation, if it has one, and unlocks.

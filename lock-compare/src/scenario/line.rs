@@ -1,12 +1,15 @@
 //! The queue of a lock, as an operator sees it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use distlock::{Entry, Locks};
-use tokio::time::{sleep, timeout};
+use distlock::{Entry, Error, Locks};
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    time::{sleep, timeout},
+};
 use uuid::Uuid;
 
-use crate::Failure;
+use crate::{Failure, Player, trace};
 
 /// Longest wait for the queue to have its expected form.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,4 +56,30 @@ pub(crate) async fn joined(operator: &Locks, name: &str, before: usize) -> Resul
 /// Whether an attempt is in the queue.
 pub(crate) fn has(line: &[Entry], attempt: Uuid) -> bool {
     line.iter().any(|entry| entry.attempt == Some(attempt))
+}
+
+/// Waits, tells that this client has entered, and releases. Returns the reply to the client.
+pub(crate) async fn turn(
+    client: Arc<dyn Player>,
+    name: String,
+    ttl: Duration,
+    (asking, who): (trace::Entry, &'static str),
+    tell: UnboundedSender<&'static str>,
+) -> Result<String, Failure> {
+    match client.acquire(&name, ttl, PATIENCE * 2).await {
+        Ok(Some(hold)) => {
+            asking.granted(hold.token());
+            tell.send(who)?;
+            asking.leaves(hold).await?;
+            Ok("it gets in".to_owned())
+        }
+        Ok(None) => Err(format!("{who} waits in vain").into()),
+        Err(failure) => match failure.downcast_ref::<Error>() {
+            Some(error) => {
+                asking.ended("its place is lost");
+                Ok(error.to_string())
+            }
+            None => Err(failure),
+        },
+    }
 }

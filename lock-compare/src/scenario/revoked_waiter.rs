@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::History;
+use lock_history::{Checker, Grade, Rule};
 use tokio::time::{sleep, timeout};
 
-use crate::{Failure, Hold, Player, Trace};
+use crate::{Failure, Hold, Nature, Player, Side, Trace};
 
 const TTL: Duration = Duration::from_secs(8);
 /// Longest wait for B's belief, or for the report to B, after the client before it has left.
@@ -15,7 +15,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Time that a holder works, or a client that believes it is one.
 const WORK: Duration = Duration::from_millis(200);
 
-/// The result of a waiter.
 pub(crate) enum Belief {
     /// It believes that it holds the lock, for this reason. A client of distlock can be asked
     /// again.
@@ -40,27 +39,15 @@ pub(crate) trait Waiter: Send + Sync {
     async fn belief(&self) -> Result<Belief, Failure>;
 }
 
-/// The result.
-pub(crate) struct RevokedWaiter {
-    /// Whether B believed that it held the lock while C held it.
-    pub deluded: bool,
-    /// The events, line by line.
-    pub story: Vec<String>,
-    /// The trace.
-    pub history: History,
-}
-
 /// Plays it. A holds the lock, B waits, B's place is removed. C joins the queue, A releases, C
-/// enters. Then B's belief is read.
+/// enters. Then B's belief is read. Also returns the number of pairs of holders.
 pub(crate) async fn revoked_waiter(
     (a, c): (&dyn Player, &dyn Player),
-    b: &dyn Waiter,
+    (b, label, nature): (&dyn Waiter, &str, Nature),
     trace: &Trace,
     name: &str,
-) -> Result<RevokedWaiter, Failure> {
-    let holding = trace.client("A").asks(name);
-    let hold = a.acquire(name, TTL, PATIENCE).await?.ok_or("A does not get a free lock")?;
-    holding.granted(hold.token());
+) -> Result<(Side, usize), Failure> {
+    let (hold, holding) = trace.client("A").takes(a, name, TTL).await?;
     let waiting = trace.client("B").asks(name);
     b.join(name).await?;
     b.lose_place(name).await?;
@@ -102,9 +89,10 @@ pub(crate) async fn revoked_waiter(
         waiting.ended("it believed so");
     }
     next.gives_back(got).await?;
-    let story = vec![
-        "A holds the lock, B's place in line is taken away, A leaves and C gets in".to_owned(),
-        told,
-    ];
-    Ok(RevokedWaiter { deluded, story, history: trace.history() })
+    let checker = Checker::new().tokens(Grade::None);
+    let history = trace.history();
+    let pairs = checker.check(&history)?.count(Rule::Exclusion);
+    let side = Side::new(label, nature, !deluded, told)
+        .evidence("A holds the lock, B's place in line is taken away, A leaves and C gets in");
+    Ok((side.traced(history, &checker)?, pairs))
 }

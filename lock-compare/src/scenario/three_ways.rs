@@ -2,26 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_lab::{AnyServer, MariaDb, Postgres, Proxy, Redis};
+use lock_lab::{Proxy, Redis};
 use tokio::{sync::Mutex, time::sleep};
 
 use crate::{
-    Contestant, Distlock, Drawing, Failure, Figure, Give, Ground, Nature, Outcome, Player, Plot,
-    Printed, Side, Stage, Store, Take, Topic, Verdict,
+    Distlock, Failure, Figure, Give, Nature, Outcome, Printed, Side, Stage, Store, Take,
     bare::Sql,
     keys::RedisKeys,
-    rounds::{Contender, Ratio, Times, Work, in_turns},
+    rounds::{Contender, FAR, Ratio, Times, Work, durable, in_turns, plot, verdict, words},
 };
 
 const SLOWER: f64 = 2.0;
 const FASTER: f64 = 6.0;
-const TTL: Duration = Duration::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The control: one-way delay of the side that should be faster.
-const FAR: Duration = Duration::from_millis(12);
 const ROW: &str = "the row";
 
-/// A way to lock.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     UniqueKey,
@@ -75,9 +69,8 @@ impl Way {
     }
 }
 
-/// Plays it.
 pub(crate) async fn three_ways(stage: &Stage) -> Result<Outcome, Failure> {
-    let ground = durable(stage).await?;
+    let ground = durable(stage.store).await?;
     let redis = Redis::builder().appendonly(false).start().await?;
     let proxy = Proxy::start(redis.addr()).await?;
     let is_far = stage.is_swapped();
@@ -86,8 +79,9 @@ pub(crate) async fn three_ways(stage: &Stage) -> Result<Outcome, Failure> {
     let keys = RedisKeys::new(&if is_far { redis.url_via(&proxy) } else { redis.url() })?;
     let usual = Printed::new(Arc::new(keys), Take::OneStep, Give::CompareAndDel);
     let mut contenders = vec![
-        player("Redis: SET NX PX, script", usual.client().await?, stage.name("redis")),
-        player("distlock", Distlock::new(ground.url()).client().await?, stage.name("distlock")),
+        Contender::of("Redis: SET NX PX, script", &usual, stage.name("redis"), None).await?,
+        Contender::of("distlock", &Distlock::new(ground.url()), stage.name("distlock"), None)
+            .await?,
     ];
     let url = match stage.store {
         Store::Sqlite => format!("{}.rows", ground.url()),
@@ -106,16 +100,6 @@ pub(crate) async fn three_ways(stage: &Stage) -> Result<Outcome, Failure> {
     Ok(judge(stage, &in_turns(&contenders, rounds, times).await?))
 }
 
-/// A database that keeps confirmed writes.
-async fn durable(stage: &Stage) -> Result<Ground, Failure> {
-    let server = match stage.store {
-        Store::Postgres => AnyServer::Postgres(Postgres::builder().durable().start().await?),
-        Store::MySql => AnyServer::MariaDb(MariaDb::builder().durable().start().await?),
-        _ => return stage.own().await,
-    };
-    Ok(Ground::Private(Box::new(server)))
-}
-
 async fn make_tables(sql: &mut Sql) -> Result<(), Failure> {
     let names = "CREATE TABLE compare_names (name VARCHAR(250) PRIMARY KEY)";
     let rows = "CREATE TABLE compare_rows (name VARCHAR(250) PRIMARY KEY, version BIGINT NOT NULL)";
@@ -123,18 +107,6 @@ async fn make_tables(sql: &mut Sql) -> Result<(), Failure> {
     sql.execute(rows, &[]).await?;
     sql.execute("INSERT INTO compare_rows VALUES (?, 0)", &[ROW.into()]).await?;
     Ok(())
-}
-
-fn player(name: &str, client: Arc<dyn Player>, lock: String) -> Contender {
-    let work: Work = Box::new(move || {
-        let (client, lock) = (client.clone(), lock.clone());
-        Box::pin(async move {
-            let hold = client.acquire(&lock, TTL, PATIENCE).await?;
-            hold.ok_or("a free lock is not granted")?.release().await?;
-            Ok(())
-        })
-    });
-    Contender { name: name.into(), work }
 }
 
 fn work(way: Way, sql: Arc<Mutex<Sql>>, store: Store, away: Option<Duration>) -> Work {
@@ -156,18 +128,9 @@ fn judge(stage: &Stage, times: &[Times]) -> Outcome {
         ways.iter().map(|way| way.ratio_to(other, stage.seed)).collect()
     };
     let (to_redis, to_distlock) = (to(redis), to(distlock));
-    let verdict = match () {
-        () if to_redis.iter().all(|ratio| ratio.is_above(SLOWER)) => Verdict::Holds,
-        () if to_redis.iter().any(|ratio| ratio.is_below(FASTER)) => Verdict::Differs,
-        () => Verdict::NoDifference,
-    };
-    let words = ways.iter().zip(&to_redis).map(|(way, ratio)| {
-        let (low, high) = ratio.interval;
-        format!("{} takes {:.2} times as long ({low:.2} to {high:.2})", way.name, ratio.value)
-    });
-    let words: Vec<_> = words.collect();
-    let sentence =
-        format!("Redis takes {:.2} ms for a lock and unlock; {}", redis.median(), words.join("; "));
+    let (median, words) = (redis.median(), words(ways, &to_redis));
+    let sentence = format!("Redis takes {median:.2} ms for a lock and unlock; {words}");
+    let verdict = verdict(&to_redis, SLOWER, FASTER);
     let mut outcome = Outcome::new(verdict, sentence);
     for ((way, redis), distlock) in ways.iter().zip(to_redis).zip(to_distlock) {
         let name = |other| format!("{} / {other}", way.name);
@@ -180,16 +143,9 @@ fn judge(stage: &Stage, times: &[Times]) -> Outcome {
         outcome = outcome.side(Side::new(&one.name, Nature::AsPrinted, true, happened));
     }
     let took = |times: &Times| format!("{:.2} ms", times.median());
-    let plot = Plot {
-        title: format!("Three ways to lock on {}", stage.store),
-        topic: Some(Topic::Latency),
-        drawing: Drawing::Spread {
-            y: "ms".into(),
-            rows: times.iter().map(Times::spread).collect(),
-        },
-    };
+    let title = format!("Three ways to lock on {}", stage.store);
     outcome
         .side(Side::new(&redis.name, Nature::AsPrinted, true, took(redis)))
         .side(Side::new(&distlock.name, Nature::Distlock, true, took(distlock)))
-        .plot(plot)
+        .plot(plot(title, times))
 }

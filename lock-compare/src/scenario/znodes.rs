@@ -24,7 +24,7 @@ pub(crate) async fn znodes(stage: &Stage) -> Result<Outcome, Failure> {
     let Some(AnyServer::ZooKeeper(server)) = ground.server() else {
         return Err("a server of our own is no ZooKeeper".into());
     };
-    let space = keys::of(stage.store, &ground).await?;
+    let space = keys::of(stage.store, &ground.url()).await?;
     let one_node = Printed::new(space, Take::OneStep, Give::CompareAndDel).watching();
     let one_node: Arc<dyn Contestant> = Arc::new(one_node);
     let distlock: Arc<dyn Contestant> = Arc::new(Distlock::new(ground.url()));

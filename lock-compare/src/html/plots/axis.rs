@@ -28,7 +28,6 @@ impl Axis {
         Self { values, places, log }
     }
 
-    /// Returns the place of a value.
     pub(super) fn place(&self, value: f64) -> f64 {
         let (from, until) = self.values;
         let share = match self.log {
@@ -38,7 +37,6 @@ impl Axis {
         self.places.0 + share.clamp(0.0, 1.0) * (self.places.1 - self.places.0)
     }
 
-    /// Returns the values of the ticks.
     pub(super) fn ticks(&self) -> Vec<f64> {
         let (from, until) = self.values;
         if self.log {

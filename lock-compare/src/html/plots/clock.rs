@@ -9,7 +9,6 @@ const GRAIN: f64 = 0.02;
 /// The smallest share of a gap, in units of the logarithm.
 const LEAST: f64 = 0.9;
 
-/// Maps milliseconds to places.
 #[derive(Debug)]
 pub(super) struct Clock {
     /// Milliseconds with their places, both increasing.

@@ -14,7 +14,6 @@ pub(super) fn style(number: usize) -> String {
     format!("s{}", number % STYLES)
 }
 
-/// An image with a name and a description.
 pub(super) fn image(
     title: &str,
     told: &str,
