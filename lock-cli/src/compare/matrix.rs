@@ -2,7 +2,7 @@
 
 use std::io;
 
-use lock_compare::{Report, Row, Verdict};
+use lock_compare::{Report, Row, TWO_MARKS, Verdict};
 
 use crate::print;
 
@@ -11,7 +11,7 @@ pub(super) fn print(report: &Report) -> io::Result<()> {
     let stores = report.stores.iter().map(|store| store.name());
     let headings: Vec<_> = ["", "CLAIM"].into_iter().chain(stores).collect();
     print::fitted(&headings, report.rows.iter().map(row))?;
-    print::line("")?;
+    print::lines(["", TWO_MARKS])?;
     print::lines(Verdict::ALL.iter().filter_map(|verdict| legend(report, *verdict)))?;
     section("Differs from the documents:", told(report, Verdict::Differs))?;
     section("Failed, so that there is no verdict:", told(report, Verdict::Failed))?;
@@ -22,7 +22,7 @@ pub(super) fn print(report: &Report) -> io::Result<()> {
 }
 
 fn row(row: &Row) -> Vec<String> {
-    let signs = row.cells.iter().map(|cell| cell.outcome.verdict.sign().to_owned());
+    let signs = row.cells.iter().map(|cell| cell.outcome.signs());
     [format!("C{}", row.claim.number), row.claim.title.clone()].into_iter().chain(signs).collect()
 }
 
