@@ -13,7 +13,7 @@ use crate::examples;
 pub(crate) struct Leader {
     /// The name of the election.
     pub(crate) name: String,
-    /// Prints every change of the leader or of its value, until a signal ends it.
+    /// Prints the leader and its newest value after each change, until a signal ends it.
     #[arg(long, short)]
     pub(crate) watch: bool,
     /// Prints objects.
