@@ -92,9 +92,20 @@
 //! with every creation in the whole ensemble, also when nodes and directories are deleted; a node's
 //! sequence begins again after its directory was deleted. A downgrade keeps the token, an upgrade
 //! brings a new one. Once the [token floor](lock_core::TokenFloor) was raised, `<prefix>/%floor`
-//! has the number that is added. A node that was made there without data, to give it an ACL, is no
-//! record until a raise writes it. With [`Layout::Native`] no name begins with `%floor/` or
-//! `%floor-`, or is `%floor`.
+//! has the number that is added. A session reads it when it begins, and counts from it to its end:
+//! each change of the node ends the session. A node that was made there without data, to give it an
+//! ACL, is no record until a raise writes it; make it before there are locks. With
+//! [`Layout::Native`] no name begins with `%floor/` or `%floor-`, or is `%floor`.
+//!
+//! A raise writes the record. Watches tell all clients in reach: their holders and waiters are told
+//! as after a revoke, and go on in a session that counts from the new floor. Then the client that
+//! raises the floor deletes the nodes that are older than the record, which are those of clients
+//! that are cut off. A server tells a session of the change before it answers with anything later,
+//! also after a reconnect. So a session from before the raise uses no node that was made after it,
+//! however late its request arrives or its server lags; and all other nodes are older than the
+//! record. Other clients see an older node without a token. A client that is cut off learns of the
+//! raise when it is back, or by its deadlines; until then its holders work, as after a revoke, and
+//! it passes their locks on to its own waiters.
 //!
 //! # Options
 //!
@@ -143,8 +154,9 @@
 //! a waiter watches the node that it waits for, and its own. A release wakes the waiters that can
 //! enter, and no others, with two exceptions: a writer behind several readers follows the last of
 //! them and looks again when that one is gone, and the first waiter for permits also sees each
-//! arrival. Where a session has more than 56 KiB of paths to watch (about 500 locks), it asks for
-//! the other nodes once a second.
+//! arrival. Where a session has more than 52 KiB of paths of its own nodes (about 450 locks), or
+//! 44 KiB of nodes that its waiters follow, or 16 KiB that its observers follow, it asks for the
+//! others once a second.
 //!
 //! A try that comes at the same moment as another acquire may leave a node for one round trip, and
 //! then two tries at the same moment may both find the lock busy. A set creates all of its nodes in
@@ -156,19 +168,15 @@
 //!
 //! ## Elections
 //!
-//! The node with the lowest sequence leads, if its entry is exclusive. Its values are in the node
-//! from the beginning, behind the note and a newline: up to 15 earlier values, as long as those
-//! make no more than 16 KiB, and then the newest one as it is. The note has their lengths, in
-//! order, and the number of the first one (`{"holder":..,"since":..,"first":3,"values":[5,5,7]}`).
-//! The holder of a plain lock leads with an empty value, and a node of a foreign client with its
-//! data as a whole.
+//! The node with the lowest sequence leads, if its entry is exclusive. Its newest value is in the
+//! node from the beginning, behind the note and a newline. The holder of a plain lock leads with an
+//! empty value, and a node of a foreign client with its data as a whole.
 //!
-//! A watch tells that a node has changed, but not how often. Then the observer reads the node, and
-//! reports the earlier values in it in order, and always the newest one. It misses values that are
-//! not in the node any more, and the last values of a leader whose node was gone by then. An
-//! observer has one watch: on the leader's node, on the directory while there is no leader, or on
-//! the directory's creation. Its first look in each session follows a `sync`, so it is not older
-//! than the call.
+//! A watch tells that something has changed, and the observer looks what is there now: it leaves
+//! out what came and went between two looks. It has one watch: on the leader's node, on the
+//! directory while there is no leader, or on the directory's creation. Its first look in each
+//! session follows a `sync`, so it is not older than the call; within a session answers never go
+//! back.
 
 mod acquire;
 mod config;
