@@ -47,7 +47,7 @@ impl Held {
         // First: the alarm is set to a deadline that no shortening passes by.
         let watcher: Arc<dyn Watcher> = hold.clone();
         hold.lease.validity().watch(Arc::downgrade(&watcher));
-        hold.client.alarm.add(&hold, hold.until());
+        hold.set_alarm();
         Self(hold)
     }
 

@@ -104,9 +104,9 @@ impl Hold {
     /// over. Until then it is still valid and renewed. Dropping the result stops neither. `None` if
     /// the grant had ended before.
     pub(crate) fn finish(self: &Arc<Self>, why: Why, stay: &mut Option<Stay>) -> Option<Ending> {
-        let now = self.client.home.now();
-        let least = self.least.get().filter(|least| **least > now && why == Why::Released);
-        if let Some(least) = least {
+        // Only then: a guard may be dropped where the clock cannot be read.
+        let least = self.least.get().filter(|_| why == Why::Released);
+        if let Some(least) = least.filter(|least| **least > self.client.home.now()) {
             let (told, released) = oneshot::channel();
             self.give_back_at(*least, Some(told));
             return Some(Ending::Later(self.clone(), released));
@@ -157,10 +157,8 @@ impl Hold {
         lock(&self.later).take();
     }
 
-    fn set_alarm(self: &Arc<Self>) {
-        if let Some(next) = self.next_ring() {
-            self.client.alarm.add(self, next);
-        }
+    pub(crate) fn set_alarm(self: &Arc<Self>) {
+        self.client.alarm.add_by(self, |_| self.next_ring());
     }
 
     /// When the alarm must ring next: at the deadline, or when the grant is given back.
@@ -173,9 +171,10 @@ impl Hold {
 
 impl Watched for Hold {
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant> {
-        if !self.validity().has_ended() && self.check().is_err() {
-            // The alarm is set for what follows.
-            return None;
+        if !self.validity().has_ended() {
+            // If it ends here, the alarm is set for what follows. If the driver has lost it,
+            // a kept grant is forgotten below.
+            let _ = self.check();
         }
         let has_ended = self.validity().has_ended();
         let is_due = |later: &mut Later| later.at <= now || has_ended && later.told.is_some();

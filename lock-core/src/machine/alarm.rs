@@ -72,16 +72,19 @@ impl<W: Watched + ?Sized> Alarm<W> {
 
     /// Rings `watched` at `at`, and not when it would have rung, unless it is removed before.
     pub(crate) fn add(&self, watched: &Arc<W>, at: Instant) {
-        self.set(watched, at, |_| false);
+        self.add_by(watched, |_| Some(at));
     }
 
-    /// Rings `watched` at `at`, unless `stays` says that the present time stays.
-    fn set(&self, watched: &Arc<W>, at: Instant, stays: impl FnOnce(Instant) -> bool) {
+    /// Same as [`add`](Self::add), at the time that `at` returns for the present one; `None` leaves
+    /// that. It is called under the lock: of several calls at once, the last knows of the others.
+    pub(crate) fn add_by(
+        &self,
+        watched: &Arc<W>,
+        at: impl FnOnce(Option<Instant>) -> Option<Instant>,
+    ) {
         let mut due = lock(&self.due);
         let mut slot = lock(&watched.slot().0);
-        if slot.is_some_and(|(present, _)| stays(present)) {
-            return;
-        }
+        let Some(at) = at(slot.map(|(present, _)| present)) else { return };
         let key = (at, due.next_id);
         due.next_id += 1;
         due.entries.insert(key, Arc::downgrade(watched));
@@ -137,7 +140,8 @@ impl<W: Watched + ?Sized> Alarm<W> {
                 && let Some(again) = watched.clone().ring(now)
             {
                 // It may have been added meanwhile, to ring earlier.
-                self.set(&watched, again, |present| present <= again);
+                let earlier = |present: Option<Instant>| present.is_some_and(|at| at <= again);
+                self.add_by(&watched, |present| (!earlier(present)).then_some(again));
             }
             lock(&self.due).ringing = None;
         }

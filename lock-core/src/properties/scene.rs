@@ -189,7 +189,7 @@ async fn queue_of(client: &dyn Client, name: &LockName, length: usize) -> Result
 
 /// A TTL that is longer than a check: nothing expires, and nothing is put right by an expiry.
 pub(super) fn long(h: &dyn Harness, client: &dyn Client) -> Duration {
-    (h.ttl() * 20).min(*client.locks().guarantees().ttl.end())
+    (PATIENCE * 2).max(h.ttl() * 20).min(*client.locks().guarantees().ttl.end())
 }
 
 /// A TTL that a restart or a busy machine does not let end, and that is not too long for stores
