@@ -143,7 +143,11 @@ impl Connector {
         // In one flight.
         let (data, peer, may_wait) =
             join3(pipe.data(&of.address), pipe.peer(), pipe.may_wait()).await;
-        may_wait?;
+        // A replica refuses `WAIT` to everybody. That it is one is told by `takes_writes`, or by
+        // `MOVED`.
+        if !data.is_replica {
+            may_wait?;
+        }
         if data.is_of_another_server_than(&of.data) {
             let why = format!("another server answers at {} now", of.address);
             return Err(io::Error::new(io::ErrorKind::ConnectionReset, why).into());

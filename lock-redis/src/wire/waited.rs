@@ -33,8 +33,8 @@ impl Waited {
         Self(calls)
     }
 
-    /// Sends a call. Returns its answer, and how many replicas have what it has changed. Fails, and
-    /// may be dropped, as [`Pipe::call`].
+    /// Sends a call. Returns its answer, and how many replicas have what it has changed. Fails as
+    /// [`Pipe::call`]. A call that is dropped may still be sent.
     pub(super) async fn call(
         &self,
         call: &Call,
@@ -48,7 +48,7 @@ impl Waited {
     }
 }
 
-/// The task has ended, with its runtime.
+/// The task has ended, with its connection or its runtime.
 fn ended() -> RedisError {
     io::Error::from(io::ErrorKind::ConnectionAborted).into()
 }
@@ -67,7 +67,8 @@ async fn serve(pipe: Pipe, replicas: u32, mut calls: mpsc::UnboundedReceiver<Wai
                     let _ = caller.send(answer.map(|value| (value, had)));
                 }
             }
-            Err(error) => callers.for_each(|caller| drop(caller.send(Err(error.clone())))),
+            // The connection is given up: what waits is not sent on it.
+            Err(error) => return callers.for_each(|one| drop(one.send(Err(error.clone())))),
         }
     }
 }
@@ -105,5 +106,13 @@ async fn call_all(
     if repeats {
         had = pipe.send(wait).await;
     }
-    Ok((answers, from_redis_value(had?)?))
+    match had.and_then(|had| Ok(from_redis_value(had)?)) {
+        Ok(had) => Ok((answers, had)),
+        // A server that became a replica refuses `WAIT` as well. What it says of a call leads to the
+        // primary (`MOVED`, `READONLY`), so that counts first.
+        Err(error) => {
+            let uncounted = |answer: RedisResult<Value>| answer.and(Err(error.clone()));
+            Ok((answers.into_iter().map(uncounted).collect(), 0))
+        }
+    }
 }
