@@ -61,6 +61,8 @@ async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()
         for below in left.into_iter().rev() {
             match driver.revoke(&below.0, below.1).await {
                 Ok(_) => {}
+                // It may be gone, by a request without an answer: the next list tells.
+                Err(Error::Unavailable { effect: Effect::Unknown, .. }) => break,
                 // The store may allow others.
                 Err(error @ (Error::Denied { .. } | Error::Rejected { .. })) => {
                     refused.insert(below, error);
