@@ -112,7 +112,7 @@ impl Line {
         entry.released();
         if left {
             while let Some(turn) = others.join_next().await {
-                turn??;
+                turn??.map_or(Ok(()), Err)?;
             }
         }
         got_in.close();

@@ -105,7 +105,9 @@ impl Line {
         a.released();
         let next = got_in.recv().await.ok_or("nobody gets in")?;
         drop(pause);
-        let told = format!("B: {}; C: {}", first.await??, second.await??);
+        let [first, second] = [first.await??, second.await??]
+            .map(|lost| lost.map_or("it gets in".to_owned(), |error| error.to_string()));
+        let told = format!("B: {first}; C: {second}");
         Ok((next == "B", told))
     }
 }

@@ -58,28 +58,27 @@ pub(crate) fn has(line: &[Entry], attempt: Uuid) -> bool {
     line.iter().any(|entry| entry.attempt == Some(attempt))
 }
 
-/// Waits, tells that this client has entered, and releases. Returns the reply to the client.
+/// Waits, tells that this client has entered, and releases. Returns distlock's error, if it did not
+/// enter.
 pub(crate) async fn turn(
     client: Arc<dyn Player>,
     name: String,
     ttl: Duration,
     (asking, who): (trace::Entry, &'static str),
     tell: UnboundedSender<&'static str>,
-) -> Result<String, Failure> {
+) -> Result<Option<Error>, Failure> {
     match client.acquire(&name, ttl, PATIENCE * 2).await {
         Ok(Some(hold)) => {
             asking.granted(hold.token());
             tell.send(who)?;
             asking.leaves(hold).await?;
-            Ok("it gets in".to_owned())
+            Ok(None)
         }
         Ok(None) => Err(format!("{who} waits in vain").into()),
-        Err(failure) => match failure.downcast_ref::<Error>() {
-            Some(error) => {
-                asking.ended("its place is lost");
-                Ok(error.to_string())
-            }
-            None => Err(failure),
-        },
+        Err(failure) => {
+            let error = failure.downcast::<Error>()?;
+            asking.ended("its place is lost");
+            Ok(Some(*error))
+        }
     }
 }
