@@ -63,7 +63,7 @@ impl Session {
     /// they fall due between the requests for a crowd. A round has failed if one of its requests
     /// has: others that are confirmed end no outage.
     pub(super) async fn renew_due(self: &Arc<Self>) {
-        let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, None);
+        let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, false);
         loop {
             let now = Clock::Boot.now();
             let more = self.book().attempts.take_due(now);
@@ -85,15 +85,14 @@ impl Session {
                 Ok(renewed) => held += renewed,
                 // The server answers: it may have refused this request alone.
                 Err(failure @ Failure::Refused(_)) => {
-                    failed.get_or_insert(failure);
+                    self.renewal_failed(&failure, !failed);
+                    failed = true;
                 }
-                Err(failure) => return self.renewal_failed(&failure),
+                Err(failure) => return self.renewal_failed(&failure, !failed),
             }
         }
-        match failed {
-            Some(failure) => self.renewal_failed(&failure),
-            None if asked => self.reach().renewed(self.dialect().store(), held),
-            None => {}
+        if asked && !failed {
+            self.reach().renewed(self.dialect().store(), held);
         }
         if asked && self.book().sweeps(Clock::Boot.now()) {
             // If it fails, the next sweep will do. No renewal waits for it: it reads the whole
@@ -150,13 +149,16 @@ impl Session {
         }
     }
 
-    fn renewal_failed(&self, failure: &Failure) {
+    /// Has the attempts renewed again soon. Reports the `first` failure of a round.
+    fn renewal_failed(&self, failure: &Failure, first: bool) {
         let why: &dyn Display = match failure {
             Failure::Closed => return,
             Failure::Barred(error) => error,
             Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
         };
-        self.reach().renewal_failed(self.dialect().store(), why);
+        if first {
+            self.reach().renewal_failed(self.dialect().store(), why);
+        }
         let now = Clock::Boot.now();
         let mut book = self.book();
         book.attempts.try_soon(now);

@@ -209,10 +209,26 @@ impl<C: Link> Connections<C> {
         self.seats.available_permits() < self.most
     }
 
+    /// The unused connection that was used last. Drops those that are not current any more: a
+    /// connection for another purpose may have seen that another server has taken over.
+    fn take_idle(&self) -> Option<Made<C>> {
+        loop {
+            let made = lock(&self.idle).as_mut().and_then(Vec::pop)?;
+            if self.is_current(&made) {
+                return Some(made);
+            }
+        }
+    }
+
+    /// The connection for renewals, if there is a current one.
+    pub(super) fn take_reserved(&self) -> Option<Made<C>> {
+        let made = self.reserved().take()?;
+        self.is_current(&made).then_some(made)
+    }
+
     async fn unused(&self) -> Made<C> {
         loop {
-            let idle = lock(&self.idle).as_mut().and_then(Vec::pop);
-            match idle {
+            match self.take_idle() {
                 Some(made) => return made,
                 None => self.back.notified().await,
             }
@@ -224,8 +240,7 @@ impl<C: Link> Connections<C> {
         loop {
             let mut back = std::pin::pin!(self.back.notified());
             back.as_mut().enable();
-            let idle = lock(&self.idle).as_mut().and_then(Vec::pop);
-            if let Some(made) = idle.or_else(|| self.reserved().take()) {
+            if let Some(made) = self.take_idle().or_else(|| self.take_reserved()) {
                 return Some(made);
             }
             if self.alive.load(Relaxed) == 0 {

@@ -47,6 +47,13 @@ struct Place {
     moved: Option<Instant>,
 }
 
+impl Place {
+    /// Whether this is another server than the last one, as far as both tell their origins.
+    fn is_other(&self, origin: Option<Origin>) -> bool {
+        origin.is_some() && self.origin.is_some() && origin != self.origin
+    }
+}
+
 impl<C: Link> Hosts<C> {
     /// The only place there is.
     pub(crate) fn one(way: Way<C>) -> Self {
@@ -97,9 +104,12 @@ impl<C: Link> Hosts<C> {
         }
         let each = self.timeouts.connect.unwrap_or(EACH);
         if let Some((host, moves)) = self.primary() {
-            match host.make(each).await {
-                Ok(connection) => return Ok((connection, moves)),
-                Err(_) => self.doubt(moves),
+            match host.probe(each).await {
+                Ok(probe) if !lock(&self.place).is_other(probe.origin) => {
+                    return Ok((probe.connection, moves));
+                }
+                // It fails, or its name leads to another server now.
+                _ => self.doubt(moves),
             }
         }
         let _alone = self.choosing.lock().await;
@@ -215,8 +225,7 @@ impl<C: Link> Hosts<C> {
     /// taken over is another one also behind the same name.
     fn found(&self, at: usize, origin: Option<Origin>) -> u64 {
         let mut place = lock(&self.place);
-        let is_other = origin.is_some() && place.origin.is_some() && origin != place.origin;
-        if is_other || place.last.is_some_and(|last| last != at) {
+        if place.is_other(origin) || place.last.is_some_and(|last| last != at) {
             (place.moves, place.moved) = (place.moves + 1, Some(Clock::Boot.now()));
             self.moved.notify_one();
         }

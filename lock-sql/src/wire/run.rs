@@ -102,7 +102,7 @@ impl<C: Link> Connections<C> {
         let Some(turn) = left.take().filter(|_| !self.is_refusing()) else {
             return Err(Failure::Closed);
         };
-        let reserved = if turn.rank == Rank::Renew { self.reserved().take() } else { None };
+        let reserved = if turn.rank == Rank::Renew { self.take_reserved() } else { None };
         let made = match reserved {
             Some(made) => made,
             None => limit.within(self.take(limit)).await.map_err(Failure::Down)??,
