@@ -19,7 +19,7 @@ pub(super) struct Asked(Mutex<HashMap<Uuid, Votes>>);
 #[derive(Debug)]
 struct Votes {
     asked: Nodes,
-    /// Those whose janitor takes all votes of the attempt back.
+    /// Those whose queue of debts takes all votes of the attempt back.
     owed: Nodes,
     /// Whether its release has begun.
     is_over: bool,
@@ -92,8 +92,8 @@ impl Asked {
         lock(&self.0).get(&attempt).map(|votes| votes.asked)
     }
 
-    /// Returns whether the node's janitor must be told to take all votes of the attempt back: the
-    /// node was asked, and the janitor was not told yet.
+    /// Returns whether the node's queue of debts must be told to take all votes of the attempt back: the
+    /// node was asked, and the queue was not told yet.
     pub(super) fn owes(&self, attempt: Uuid, node: usize) -> bool {
         let mut attempts = lock(&self.0);
         let Some(votes) = attempts.get_mut(&attempt) else { return false };
