@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The limit for everything that should be quick; only a check that fails waits this long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A name that was never used before.
 pub(super) fn fresh(tag: &str) -> LockName {
