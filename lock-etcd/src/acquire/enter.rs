@@ -60,13 +60,17 @@ impl Patience<'_> {
         }
     }
 
-    /// Waits for a request of the session.
+    /// Waits for a request of the session. If the session ends meanwhile, the attempt may begin again
+    /// in another one.
     async fn wait_for<T>(&self, what: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
             biased;
             done = what => return Ok(done),
             () = self.attempt.cancelled() => {}
-            () = self.session.ended.cancelled() => {}
+            () = self.session.ended.cancelled() => {
+                let ended = "the session ended before an earlier request of it was answered";
+                return Err(Failure::new(FailureKind::LeaseGone, ended));
+            }
             () = Clock::Boot.sleep_until(self.until) => {}
         }
         Err(unsent("an earlier request of the session was not answered"))

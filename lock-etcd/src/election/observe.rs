@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Clock, FencingToken, Kind, Leader, LockName, Observed, Result,
+    Clock, Error, FencingToken, Kind, Leader, LockName, Observed, Result,
     deadline::jitter,
     keep::{self, limits::UNREAD},
 };
@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{
     election::observers::{self, Hint, Last, Seen, Watching},
-    error::Failure,
+    error::{Failure, STORE},
     layout::{keys::Role, listing, note},
     session::store::Store,
     wire::{answer::revision, connection::LONGEST_PAUSE, reads},
@@ -45,7 +45,10 @@ pub(crate) async fn observe(
     let last = store.observers.side().name(&queue);
     let mut observer =
         Observer { store: store.clone(), queue, last, seen: Seen::default(), watching: None };
-    observer.read().await.map_err(|failure| failure.into_error("observe", false))?;
+    // In a task of its own: a caller that does not poll must not keep the name's others from reading.
+    let reading = store.runtime.spawn(async move { (observer.read().await, observer) });
+    let (read, observer) = reading.await.map_err(|_| Error::closed(STORE))?;
+    read.map_err(|failure| failure.into_error("observe", false))?;
     let (out, observed) = mpsc::channel(UNREAD);
     let first = vec![observer.seen.leader.clone()];
     let tell = keep::observe::tell(observer, first, out);
@@ -109,11 +112,18 @@ impl Observer {
         let mut last = self.last.lock().await;
         if last.sent <= asked {
             let sent = Clock::Boot.now();
-            last.seen = read(&self.store, &self.queue, &mut last).await?;
-            last.sent = sent;
+            let read = read(&self.store, &self.queue, &mut last).await;
+            (last.sent, last.failure) = (sent, read.as_ref().err().cloned());
+            last.seen = read.unwrap_or_default();
         }
-        self.seen = last.seen.clone();
-        Ok(())
+        // Its failure is shared, too: in an outage the observers must not fail one after the other.
+        match &last.failure {
+            Some(failure) => Err(failure.clone()),
+            None => {
+                self.seen = last.seen.clone();
+                Ok(())
+            }
+        }
     }
 }
 

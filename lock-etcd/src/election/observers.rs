@@ -32,6 +32,8 @@ pub(crate) enum Hint {
 pub(crate) struct Last {
     pub(crate) sent: Instant,
     pub(crate) seen: Seen,
+    /// Why it failed, if it did.
+    pub(crate) failure: Option<Failure>,
     /// The create revision and the note of the last candidate that led.
     pub(crate) note: (i64, Vec<u8>),
     /// The token floor of the last leader.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use etcd_client::LeaseKeepAliveResponse;
-use lock_core::{Clock, Instant, deadline::safe_until};
+use lock_core::{Clock, Instant, Reach, deadline::safe_until};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -47,13 +47,15 @@ enum Next {
 /// Renews a session as long as it is there. Returns when etcd has said that the lease is gone.
 pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>) {
     let mut pause = BACKOFF;
+    // A denied session is no outage of the others, and their renewals do not mend it.
+    let alone = connection.reach.of_one_server();
     while let Some(due) = until_due(session).await {
         let (retry, limit) = (due.ttl / RETRIES_PER_TTL, due.answer_limit());
         let mut changes = connection.changes();
         changes.mark_unchanged();
         let (member, seen) = (connection.member(), connection.revisions.mark());
         let failed = tokio::select! {
-            failed = keep_alive(connection, session, due, &member, seen) => failed.err(),
+            failed = keep_alive((connection, &alone), session, due, &member, seen) => failed.err(),
             // On another member from now on.
             _ = changes.changed() => None,
         };
@@ -64,11 +66,18 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
             None => {}
             Some(failure) if failure.kind == FailureKind::LeaseGone => return,
             Some(failure) => {
-                connection.reach.renewal_failed(STORE, &failure);
                 let is_denied = failure.kind == FailureKind::Denied;
+                match is_denied && !failure.is_login_refused() {
+                    true => alone.renewal_failed(STORE, &failure),
+                    false => connection.reach.renewal_failed(STORE, &failure),
+                }
                 mend(connection, limit, member.generation, failure).await;
                 match is_denied {
-                    true => Clock::Boot.sleep(retry).await,
+                    true => tokio::select! {
+                        () = Clock::Boot.sleep(retry) => {}
+                        // A new login may be allowed what the one before was not.
+                        _ = changes.changed() => {}
+                    },
                     false => pause.wait().await,
                 }
             }
@@ -78,7 +87,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
 
 /// Sends keep-alives on one stream, until something fails. `seen`: what the client had seen before.
 async fn keep_alive(
-    connection: &Arc<Connection>,
+    (connection, alone): (&Arc<Connection>, &Reach),
     renewed: &Weak<Session>,
     mut session: Arc<Session>,
     member: &Member,
@@ -93,6 +102,7 @@ async fn keep_alive(
     loop {
         if let Some(locks) = session.confirm() {
             connection.reach.renewed(STORE, locks);
+            alone.renewed(STORE, 0);
         }
         drop(session);
         session = tokio::select! {
