@@ -262,7 +262,7 @@ impl Acquire {
         if !self.attempt.hold(validity.clone()) {
             return Err(vanished());
         }
-        if self.session.is_over() {
+        if self.session.is_over() || self.session.may_not_tell() {
             // It may have ended before it could tell this grant of its end.
             return Err(self.session.error("acquire"));
         }

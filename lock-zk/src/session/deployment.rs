@@ -97,6 +97,8 @@ pub(crate) async fn ask_deployment(session: Weak<Session>) {
     drop(alive);
     let sent = exchange.sent;
     let members = Clock::Boot.timeout(deadline.ttl / 2, exchange.config()).await;
+    // It has the client: the session could not be closed during the next question.
+    drop(exchange);
     if let Some(Ok((members, _))) = members
         && members.is_empty()
         && questions::stands_alone(&route).await

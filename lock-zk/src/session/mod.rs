@@ -229,7 +229,15 @@ impl Session {
         if event.is_some_and(|event| event != EventType::Session) {
             self.finish(End::Raised);
         }
-        self.over.is_cancelled()
+        // Another task may be about to tell the holders, and cancels only then.
+        self.end.get().is_some() || self.over.is_cancelled()
+    }
+
+    /// Whether its end might not be told to a grant whose validity was set just now.
+    pub(crate) fn may_not_tell(&self) -> bool {
+        // `finish` sets the end first, and then looks for grants under this lock.
+        let _order = lock(&self.attempts);
+        self.end.get().is_some()
     }
 
     /// Waits until the token floor is raised, and ends the session.
@@ -289,7 +297,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // This ends its tasks.
+        // Before its tasks end: as long as there is a client, the client crate sends a request for
+        // each watch that is dropped.
+        lock(&self.client).take();
         self.over.cancel();
     }
 }

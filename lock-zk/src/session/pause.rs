@@ -25,12 +25,17 @@ struct State {
     growing: Backoff,
     /// When the server refused a request last.
     refused: Instant,
+    /// The present pause, and its end. Requests that are refused until then take the same one:
+    /// those of one burst are one step.
+    pause: Duration,
+    until: Instant,
 }
 
 impl Pauses {
     pub(crate) fn new() -> Self {
         let growing = Backoff::new(FIRST, LONGEST);
-        Self(Mutex::new(State { growing, refused: Instant::default() }))
+        let (refused, until) = (Instant::default(), Instant::default());
+        Self(Mutex::new(State { growing, refused, pause: FIRST, until }))
     }
 
     /// Returns the pause after this failure.
@@ -43,7 +48,11 @@ impl Pauses {
             state.growing = Backoff::new(FIRST, LONGEST);
         }
         state.refused = now;
-        state.growing.take()
+        if now >= state.until {
+            state.pause = state.growing.take();
+            state.until = now + state.pause;
+        }
+        state.pause
     }
 
     /// Waits before a request is repeated.
