@@ -49,9 +49,9 @@ impl Login {
         Self { user, secret, known: Arc::default() }
     }
 
-    /// Returns the logins to try: the current one, and the one that etcd accepted last if that is
-    /// another. The new login may be there before etcd knows it, or after, and of user and password
-    /// only one may be new yet.
+    /// Returns the logins to try: the current one, the one that etcd accepted last if that is
+    /// another, and the current one again, since etcd may learn it between the two. The new login may
+    /// be there before etcd knows it, or after, and of user and password only one may be new yet.
     ///
     /// # Errors
     ///
@@ -61,7 +61,8 @@ impl Login {
         match self.read() {
             Ok(current) => {
                 let other = accepted.filter(|accepted| *accepted != current);
-                Ok([current].into_iter().chain(other).collect())
+                let others = other.into_iter().flat_map(|other| [other, current.clone()]);
+                Ok([current.clone()].into_iter().chain(others).collect())
             }
             Err(error) => match accepted {
                 Some(accepted) => Ok(vec![accepted]),
@@ -138,7 +139,7 @@ mod tests {
         fs::write(&file, "new").unwrap();
         assert!(login.has_other());
         let both = read(&login);
-        assert!(both == [new, old.clone()]);
+        assert!(both == [new.clone(), old.clone(), new]);
         assert!(login.refusal(&both).is_none());
         login.refused(both.clone(), Failure::new(FailureKind::Denied, "no"));
         assert!(!login.has_other(), "it was refused a moment ago");
@@ -169,7 +170,8 @@ mod tests {
         assert!(login.can_change() && !login.has_other());
         fs::write(&user, "two").unwrap();
         let half = read(&login);
-        assert!(login.has_other() && half == [pair("two", "old"), pair("one", "old")]);
+        let halves = [pair("two", "old"), pair("one", "old"), pair("two", "old")];
+        assert!(login.has_other() && half == halves);
         login.refused(half, Failure::new(FailureKind::Denied, "no"));
         assert!(!login.has_other(), "half a change was refused");
         fs::write(&password, "new").unwrap();
