@@ -3,8 +3,9 @@
 //! PostgreSQL is left out: its processes that run keep the clocks that they began with.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper", feature = "mysql"))]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lock_core::Clock;
 use lock_lab::{Proxy, Shift};
 
 use crate::support::{connect, start};
@@ -22,15 +23,15 @@ async fn overtaken(store: &str, gain: f64) -> bool {
     let (holder, other) = (connect(&server.url_via(&proxy)).await, connect(&server.url()).await);
     let held = holder.lock("orders").unwrap().ttl(TTL).acquire().await.unwrap();
     proxy.cut();
-    let cut = Instant::now();
+    let cut = Clock::Boot.now();
     let end = cut + held.remaining();
     let next = other.lock("orders").unwrap().ttl(TTL);
     while next.try_acquire().await.unwrap().is_none() {
-        let ahead = Shift::ahead(cut.elapsed().mul_f64(gain));
+        let ahead = Shift::ahead(Clock::Boot.now().since(cut).mul_f64(gain));
         server.move_clocks(ahead, ahead).unwrap();
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Instant::now() < end
+    Clock::Boot.now() < end
 }
 
 /// Every deadline is a twentieth of the TTL early.
