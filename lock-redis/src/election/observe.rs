@@ -61,13 +61,19 @@ pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Re
     let now = first(session.store(), LIMIT * 2, observer.look()).await?;
     let (out, observed) = mpsc::channel(UNREAD);
     observer.told = now.clone();
-    let mut closed = observer.link.clone();
+    let mut link = observer.link.clone();
+    // Its result borrows the link, which the last handle closes when `tell` drops it.
+    let closed = async move {
+        // A node of a cluster may be given up before the session ends.
+        if link.wait_for(|link| matches!(link, Link::Closed)).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
     tokio::spawn(async move {
         tokio::select! {
             () = tell(observer, vec![now], out) => {}
             // Ends also while earlier news is unread.
-            // A node of a cluster may be given up before the session ends.
-            Ok(_) = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
+            () = closed => {}
         }
     });
     Ok(observed)
