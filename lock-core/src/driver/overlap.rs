@@ -13,8 +13,9 @@ use std::fmt;
 /// same fault.
 ///
 /// Two more ways are common to all stores, and not in any list: a process that is stopped for longer
-/// than its TTL writes late; and a holder that is cut off stops late if the clocks of its machine and
-/// of the server run at speeds that differ by more than a twentieth, as `chronyd` slews by default.
+/// than its TTL writes late; and, where there is a server, a holder that is cut off stops late if the
+/// clocks of its machine and of the server run at speeds that differ by more than a twentieth, as
+/// `chronyd` slews by default.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
