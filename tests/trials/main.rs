@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     }
     let mut arguments = Arguments::from_args();
     // They mostly wait.
-    arguments.test_threads.get_or_insert(16);
+    arguments.test_threads.get_or_insert(9);
     let report = Arc::new(suite::Report::default());
     let loads = [chaos::trials(), sets::trials()].into_iter().flatten();
     let others = [faults::trials(), examples::trials(), suite::trials(&report)];
