@@ -161,9 +161,9 @@ async fn once_back<T, F: Future<Output = crate::Result<T>>>(
     Ok(soon(what, answered).await??)
 }
 
-/// Restarts the server. A restart of more than a quarter of the TTL proves nothing, since some stores
-/// end a holder at half of it, and its client must come back first: returns a longer TTL to try again
-/// with, if the store has one.
+/// Restarts the server, and waits for an answer to a client. If that takes more than a quarter of the
+/// TTL, it proves nothing, since some stores end a holder at half of it: returns a longer TTL to try
+/// again with, if the store has one.
 async fn restart(
     h: &dyn Harness,
     locks: &Locks,
@@ -172,6 +172,7 @@ async fn restart(
     let clock = locks.driver().clock();
     let began = clock.now();
     h.restart().await?;
+    once_back("ping", || locks.ping()).await?;
     let longer = (ttl * 2).min(*locks.guarantees().ttl.end());
     Ok((clock.now().since(began) >= ttl / 4 && longer > ttl).then_some(longer))
 }

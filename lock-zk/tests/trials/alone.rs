@@ -6,6 +6,7 @@ use lock_core::{Clock, Locks};
 use lock_lab::Network;
 use tokio::task::JoinSet;
 
+pub use crate::leaders::leaders_are_killed_and_no_lock_is_lost;
 use crate::{
     cluster,
     support::{lab, open},

@@ -25,8 +25,8 @@ async fn cluster(
 
 lock_lab::network_tests!(
     alone::a_lock_after_a_pause_is_as_quick_and_lasts,
+    alone::leaders_are_killed_and_no_lock_is_lost,
     ensemble_properties::every_promise_is_kept_by_three_servers,
-    leaders::leaders_are_killed_and_no_lock_is_lost,
     partition::a_holder_beside_a_cut_off_follower_is_told_before_the_next_grant,
     partition::a_holder_beside_a_cut_off_leader_is_told_before_the_next_grant,
     partition::an_ensemble_that_does_not_know_its_members_is_no_standalone_server,
