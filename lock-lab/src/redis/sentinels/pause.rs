@@ -18,7 +18,7 @@ impl RedisSentinels {
     /// from then on, so its primary knows at once.
     ///
     /// A sentinel promotes no replica whose link had been down for longer than 10 times
-    /// [`down_after`](super::RedisSentinelsBuilder::down_after) when it found the primary dead.
+    /// `down_after` when it found the primary dead.
     ///
     /// Fails if the node is a primary.
     pub async fn pause_replication(&self, replica: usize) -> Result<(), LabError> {
