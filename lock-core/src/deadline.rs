@@ -246,22 +246,6 @@ mod tests {
         assert!(long.await.unwrap_err().is_cancelled());
     }
 
-    #[tokio::test]
-    async fn a_waker_that_panics_ends_no_other_wait() {
-        struct Panics;
-        impl std::task::Wake for Panics {
-            fn wake(self: std::sync::Arc<Self>) {
-                panic!("on purpose");
-            }
-        }
-        let deadline = Clock::Boot.now() + Duration::from_millis(30);
-        let mut bad = Box::pin(Clock::Boot.sleep_until(deadline));
-        let waker = std::sync::Arc::new(Panics).into();
-        assert!(bad.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
-        Clock::Boot.sleep_until(deadline + Duration::from_millis(1)).await;
-        Clock::Boot.sleep_until(Clock::Boot.now() + Duration::from_millis(1)).await;
-    }
-
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn many_waits_open_one_descriptor() {

@@ -160,3 +160,29 @@ impl Drop for Sleep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Clock;
+
+    #[tokio::test]
+    async fn a_waker_that_panics_ends_no_other_wait() {
+        struct Panics;
+        impl std::task::Wake for Panics {
+            fn wake(self: std::sync::Arc<Self>) {
+                panic!("on purpose");
+            }
+        }
+        // Waits that come while another test starts the timer are tokio's.
+        while Timer::get().is_none() {
+            tokio::task::yield_now().await;
+        }
+        let deadline = Clock::Boot.now() + Duration::from_millis(30);
+        let mut bad = Box::pin(Clock::Boot.sleep_until(deadline));
+        let waker = std::sync::Arc::new(Panics).into();
+        assert!(bad.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        Clock::Boot.sleep_until(deadline + Duration::from_millis(1)).await;
+        Clock::Boot.sleep_until(Clock::Boot.now() + Duration::from_millis(1)).await;
+    }
+}
