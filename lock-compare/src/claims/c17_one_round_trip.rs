@@ -6,7 +6,8 @@ use lock_lab::Proxy;
 
 use crate::{
     Claim, Contestant, Distlock, Failure, Figure, Give, Ground, Nature, Outcome, Printed,
-    PrintedQueue, Side, Stage, Store, Take, keys,
+    PrintedQueue, Side, Stage, Store, Take,
+    keys::{self, Keys},
     scenario::{counters, counting, requests},
     time::Time,
 };
@@ -20,7 +21,8 @@ pub(super) const CLAIM: Claim = Claim {
            direction. Beside it a lock that sets the key and its expiry in two steps; on ZooKeeper, \
            whose nodes are born with their end, a queue of keys that takes a number first.",
     measured: "The shortest time of an acquire in round trips of 80 ms; requests of an acquire and \
-               release, counted by the server (in databases statements).",
+               release, counted by the server (in databases statements). A round trip is the shortest \
+               read of a key over the same line, in turns with the acquires.",
     threshold: "Holds if distlock needs fewer than 1.5 round trips.",
 };
 
@@ -40,14 +42,15 @@ pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
     let proxy = Proxy::start(server.addr()).await?;
     let far = Ground::InUse { url: server.url_via(&proxy) };
     let space = keys::of(stage.store, &far.url()).await?;
+    let line = space.connect().await?;
     let steps: Arc<dyn Contestant> = match stage.store {
         Store::ZooKeeper => Arc::new(PrintedQueue::new(space)),
         _ => Arc::new(Printed::new(space, Take::TwoSteps, Give::CompareAndDel)),
     };
     let distlock: Arc<dyn Contestant> = Arc::new(Distlock::new(far.url()));
     let (first, second) = stage.pick((&distlock, &steps), (&steps, &distlock));
-    let first = Trips::of(&**first, stage, &ground, &proxy, "first").await?;
-    let second = Trips::of(&**second, stage, &ground, &proxy, "second").await?;
+    let first = Trips::of(&**first, stage, &ground, (&proxy, &*line), "first").await?;
+    let second = Trips::of(&**second, stage, &ground, (&proxy, &*line), "second").await?;
     let sentence = format!("{}; {}", first.words(), second.words());
     Ok(Outcome::holds_if(first.is_one(), sentence)
         .figures(first.figures())
@@ -72,7 +75,7 @@ impl Trips {
         lock: &dyn Contestant,
         stage: &Stage,
         ground: &Ground,
-        proxy: &Proxy,
+        (proxy, line): (&Proxy, &dyn Keys),
         what: &str,
     ) -> Result<Self, Failure> {
         let (client, name) = (lock.client().await?, stage.name(what));
@@ -85,22 +88,26 @@ impl Trips {
         };
         // Sets up the session, the statements and the scripts.
         pair().await?;
+        line.get("line").await?;
         let before = counters(ground).await?;
         for _ in 0..PAIRS {
             pair().await?;
         }
         let since = counters(ground).await?.since(&before);
         proxy.delay(DELAY);
-        let mut times = Vec::new();
+        let (mut times, mut round_trips) = (Vec::new(), Vec::new());
         for _ in 0..stage.quick_or_full(8, 12) {
             times.push(pair().await?);
+            let time = Time::start();
+            line.get("line").await?;
+            round_trips.push(time.since());
         }
         proxy.delay(Duration::ZERO);
-        let least = times.iter().min().copied().unwrap_or_default();
+        let least = |times: &[Duration]| times.iter().min().map_or(0.0, Duration::as_secs_f64);
         Ok(Self {
             label: lock.label(),
             nature: lock.nature(),
-            trips: least.as_secs_f64() / (DELAY * 2).as_secs_f64(),
+            trips: least(&times) / least(&round_trips),
             requests: requests(stage.store, lock.nature(), &since) as f64 / f64::from(PAIRS),
             times: times.iter().map(|time| time.as_millis().to_string()).collect(),
         })
