@@ -33,7 +33,7 @@ pub(crate) struct Client {
     pub(crate) home: Arc<HomeRuntime>,
     pub(crate) ended_waits: EndedWaits,
     pub(crate) heard: Arc<Heard>,
-    pub(crate) drain: Arc<Drain>,
+    pub(crate) drain: Drain,
     pub(super) reach: Reach,
     pub(crate) closed: CancellationToken,
     /// Cancelled when the close has ended.
@@ -91,7 +91,7 @@ impl Client {
             home,
             ended_waits: EndedWaits::default(),
             heard: Arc::new(Heard::new(clock)),
-            drain: Arc::default(),
+            drain: Drain::default(),
             reach,
             closed: CancellationToken::new(),
             close_ended: CancellationToken::new(),
@@ -203,9 +203,11 @@ impl Client {
     /// Refuses new acquires, and waits for the existing guards. Returns how many are left after
     /// `limit`, or when the connection is closed or its runtime ends.
     pub(crate) async fn drained(&self, limit: Duration) -> usize {
-        self.drain.begin();
-        self.pause(limit, self.drain.empty()).await;
-        self.drain.guards()
+        tokio::select! {
+            biased;
+            () = self.drain.run() => 0,
+            () = self.pause(limit, std::future::pending()) => self.drain.guards(),
+        }
     }
 
     /// Waits for this time, but not longer than until `event`, a close, or the end of the runtime.
