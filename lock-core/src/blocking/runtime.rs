@@ -26,7 +26,18 @@ pub(super) struct Connected {
     runtime: Option<Arc<Runtime>>,
 }
 
+/// A part of the async API, and the connection in whose runtime its calls are waited for.
+#[derive(Clone, Debug)]
+pub(super) struct On<T> {
+    pub(super) connected: Arc<Connected>,
+    pub(super) it: T,
+}
+
 impl Connected {
+    pub(super) fn on<T>(self: &Arc<Self>, it: T) -> On<T> {
+        On { connected: self.clone(), it }
+    }
+
     /// Connects in a runtime of its own.
     pub(super) fn open(connect: impl IntoFuture<Output = Result<Locks>>) -> Result<Self> {
         refuse_inside_async("connect")?;
@@ -64,6 +75,15 @@ impl Connected {
                     .to_owned(),
             }),
         }
+    }
+
+    /// Waits for a part of the async API that has an end of its own.
+    pub(super) fn get<T>(
+        self: &Arc<Self>,
+        what: &'static str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<On<Option<T>>> {
+        Ok(self.on(Some(self.wait(what, work)?)))
     }
 
     /// Waits for a call to the locks.
