@@ -5,8 +5,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use tracing::{Instrument, Span};
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Instant, Kind, Lease, Lock, LockGuard, Request, Result,
-    Wait,
+    Attempt, DistributedLock, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{duration::shown, trace},
     keep::backoff::Backoff,
@@ -154,11 +153,11 @@ impl Lock {
 
 /// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
 /// waiter asks again and again until they are gone: the store has no line of both.
-async fn ask(client: &Client, request: Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
-    let waits = request.wait == Wait::Queue && matches!(request.kind, Kind::Permit { .. });
-    let again = waits.then(|| request.clone());
-    let mut answer = client.driver.acquire(request, attempt.clone()).await;
-    let Some(request) = again else { return answer };
+async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
+    let mut answer = client.driver.acquire(request.clone(), attempt.clone()).await;
+    if request.wait == Wait::Try {
+        return answer;
+    }
     if let Some(error) = differing(&answer) {
         trace::permits_differ(&request.name, error);
     }
@@ -190,24 +189,21 @@ async fn grant(
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
     let started = client.clock.now();
-    let (name, kind) = (request.name.clone(), request.kind);
-    let (ttl, term) = (request.ttl, request.term);
-    let answer = ask(&client, request, &mut attempt).await;
+    let answer = ask(&client, &request, &mut attempt).await;
     // A cancelled attempt ends without an answer of the store.
     if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
         client.heard.hear();
     }
     match answer {
         Ok(lease) => {
-            let now = client.clock.now();
-            trace::granted(&name, attempt.id(), lease.token(), now.since(started));
-            let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
+            let waited = client.clock.now().since(started);
+            trace::granted(&request.name, attempt.id(), lease.token(), waited);
             // If the caller has left, the guard is dropped with the result: the lock is released at
             // once.
-            LockGuard::of_grant(Held::begin(client, name, kind, lease, ttl, term, cap)).await
+            LockGuard::of_grant(Held::begin(client, &request, lease, max_hold)).await
         }
         Err(error) => {
-            trace::refused(&name, attempt.id(), &error);
+            trace::refused(&request.name, attempt.id(), &error);
             client.after_close().await;
             Err(error)
         }

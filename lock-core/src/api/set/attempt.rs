@@ -157,11 +157,9 @@ async fn grant_all(
         }
     };
     let now = client.clock.now();
-    let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
-        let Request { name, kind, ttl, term, .. } = request;
-        trace::granted(&name, attempt.id(), lease.token(), now.since(started));
-        LockGuard::of_grant(Held::begin(client.clone(), name, kind, lease, ttl, term, cap))
+        trace::granted(&request.name, attempt.id(), lease.token(), now.since(started));
+        LockGuard::of_grant(Held::begin(client.clone(), &request, lease, max_hold))
     };
     // If the caller has left, the guards are dropped with the result: released at once. All guards
     // are made before one of them is checked: a lease without a guard would not be given back.
