@@ -1,6 +1,7 @@
 //! The state that all locks of one connection share, and one grant.
 
 use std::{
+    fmt,
     panic::Location,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
@@ -219,6 +220,17 @@ impl Client {
             () = self.home.ended().cancelled_owned() => {}
             () = self.clock.sleep(limit) => {}
         }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Client");
+        debug.field("store", &self.driver.guarantees().store);
+        if let Some(servers) = &self.servers {
+            debug.field("at", servers);
+        }
+        debug.finish_non_exhaustive()
     }
 }
 
