@@ -14,6 +14,7 @@ use crate::{
     Attempt, Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason,
     Reach, Result, Term,
     driver::request::Heard,
+    keep::errors::{unavailable, unsupported},
     machine::{
         alarm::{Alarm, Slot},
         conversion::HeldAs,
@@ -115,8 +116,12 @@ impl Client {
 
     /// [`Error::Unavailable`] with an unknown effect.
     pub(crate) fn unavailable(&self, op: &'static str, why: String) -> Error {
-        let store = self.driver.guarantees().store;
-        Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
+        unavailable(self.driver.guarantees().store, op, Effect::Unknown, why)
+    }
+
+    /// The error of a call that this store, or this lock, is not made for.
+    pub(crate) fn unsupported(&self, what: impl Into<String>) -> Error {
+        unsupported(self.driver.guarantees().store, what)
     }
 
     /// The same error with the servers' addresses.

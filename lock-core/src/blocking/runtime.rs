@@ -15,7 +15,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Clock, Effect, Error, Locks, Result};
+use crate::{
+    Clock, Effect, Error, Locks, Result,
+    keep::errors::{unavailable, unsupported},
+};
 
 /// How long a drop waits for the store.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
@@ -46,12 +49,7 @@ impl Connected {
             .thread_name("distlock")
             .enable_all()
             .build()
-            .map_err(|error| Error::Unavailable {
-                store: "distlock",
-                op: "start a thread",
-                effect: Effect::None,
-                source: error.into(),
-            })?;
+            .map_err(|why| unavailable("distlock", "start a thread", Effect::None, why))?;
         Self::open_in(runtime.into(), connect)
     }
 
@@ -68,12 +66,11 @@ impl Connected {
         let connected = Self { locks, runtime: Some(runtime) };
         match unattended {
             false => Ok(connected),
-            true => Err(Error::Unsupported {
+            true => Err(unsupported(
                 store,
-                what: "renew anything on a current-thread runtime, which stands still between two \
-                       calls; use a multi-thread one"
-                    .to_owned(),
-            }),
+                "renew anything on a current-thread runtime, which stands still between two calls; \
+                 use a multi-thread one",
+            )),
         }
     }
 
@@ -124,10 +121,10 @@ fn stops_between_calls(runtime: &Runtime) -> bool {
 fn refuse_inside_async(what: &str) -> Result<()> {
     match is_polled() {
         false => Ok(()),
-        true => Err(Error::Unsupported {
-            store: "the blocking API",
-            what: format!("{what} inside an async runtime; use the async API there"),
-        }),
+        true => {
+            let what = format!("{what} inside an async runtime; use the async API there");
+            Err(unsupported("the blocking API", what))
+        }
     }
 }
 

@@ -5,7 +5,10 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 use crate::{
     Error, FencingToken, LockKind, Overlap, Requirement, Result,
     driver::duration::shown,
-    keep::{errors::invalid, limits},
+    keep::{
+        errors::{invalid, unsupported},
+        limits,
+    },
 };
 
 /// The promises of a store about its locks, as it is deployed and configured. A driver asks the
@@ -118,7 +121,7 @@ impl Guarantees {
                     Some(why) => format!("keep {kind}: {why}"),
                     None => format!("keep {kind}"),
                 };
-                Err(Error::Unsupported { store: self.store, what })
+                Err(unsupported(self.store, what))
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Error, Held, Instant, Lock, LockGuard, Owner, Result,
+    Held, Instant, Lock, LockGuard, Owner, Result,
     api::owner::Seat,
     machine::{conversion::Entering, ended_waits::Found},
 };
@@ -72,13 +72,10 @@ impl Lock {
                 Ok(Some(guard))
             }
             Entering::Over => Ok(None),
-            Entering::Shared => Err(Error::Unsupported {
-                store: self.client.driver.guarantees().store,
-                what: format!(
-                    "wait for {} until its own shared holder releases it; use try_upgrade",
-                    hold.name
-                ),
-            }),
+            Entering::Shared => Err(self.client.unsupported(format!(
+                "wait for {} until its own shared holder releases it; use try_upgrade",
+                hold.name
+            ))),
         }
     }
 }
