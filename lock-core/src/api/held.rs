@@ -47,7 +47,7 @@ impl Held {
             granted,
             least: OnceLock::new(),
             cap: longest.map_or(Instant::NEVER, |longest| granted + longest),
-            slot: Slot::new(),
+            slot: Slot::default(),
             later: Mutex::default(),
         });
         // First: the alarm is set to a deadline that no shortening passes by.

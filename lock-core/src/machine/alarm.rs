@@ -43,14 +43,8 @@ struct Due<W: ?Sized> {
 }
 
 /// An entry's place in the alarm; needed to remove it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Slot(Mutex<Option<(Instant, u64)>>);
-
-impl Slot {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(None))
-    }
-}
 
 impl<W: Watched + ?Sized> Alarm<W> {
     /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before,
