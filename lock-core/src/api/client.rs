@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Attempt, Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason,
     Reach, Result, Term,
-    driver::request::Heard,
+    driver::{duration::shown, request::Heard},
     keep::errors::{unavailable, unsupported},
     machine::{
         alarm::{Alarm, Slot},
@@ -117,6 +117,21 @@ impl Client {
     /// [`Error::Unavailable`] with an unknown effect.
     pub(crate) fn unavailable(&self, op: &'static str, why: String) -> Error {
         unavailable(self.driver.guarantees().store, op, Effect::Unknown, why)
+    }
+
+    /// The answer of the store to a call, which may take this long.
+    pub(crate) async fn answer<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T>>,
+        op: &'static str,
+    ) -> Result<T> {
+        let answer = tokio::time::timeout(limit, call).await;
+        answer.unwrap_or_else(|_| Err(self.unanswered(limit, op)))
+    }
+
+    pub(crate) fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
+        self.unavailable(op, format!("no answer within {}", shown(limit)))
     }
 
     /// The error of a call that this store, or this lock, is not made for.

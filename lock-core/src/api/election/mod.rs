@@ -117,7 +117,7 @@ impl Election {
         Box::pin(async move {
             let first =
                 async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
-            let leader = self.lock.answer(LEADER_LIMIT, first, "leader").await;
+            let leader = self.lock.client.answer(LEADER_LIMIT, first, "leader").await;
             let told =
                 |error| self.lock.client.told("leader", error).about(&self.lock.request.name);
             leader.map_err(told)

@@ -1,13 +1,13 @@
 //! One attempt, from the request to the guard.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tracing::{Instrument, Span};
 
 use crate::{
     Attempt, DistributedLock, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
-    driver::{duration::shown, trace},
+    driver::trace,
     keep::backoff::Backoff,
     machine::{ended_waits::Found, finish::Finishing},
 };
@@ -31,7 +31,7 @@ impl Lock {
     /// [`try_acquire`](Self::try_acquire) without an owner.
     pub(crate) async fn try_alone(&self) -> Result<Option<LockGuard>> {
         let attempt = self.attempt(Wait::Try, self.new_attempt());
-        match self.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
+        match self.client.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
             Ok(guard) => Ok(Some(guard)),
             Err(Error::Contended { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -82,7 +82,7 @@ impl Lock {
             Err(_) if self.client.heard.since(started) => {
                 Err(self.in_vain(ANSWER_LIMIT, Found::default()))
             }
-            Err(_) => Err(self.unanswered(ANSWER_LIMIT, "acquire")),
+            Err(_) => Err(self.client.unanswered(ANSWER_LIMIT, "acquire")),
         }
     }
 
@@ -112,7 +112,7 @@ impl Lock {
             None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
             None => Err(match attempt.refusal().take() {
                 Some(why) => self.client.unavailable("acquire", why),
-                None => self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire"),
+                None => self.client.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire"),
             }),
         }
     }
@@ -134,20 +134,6 @@ impl Lock {
             holder: found.holder.map(Box::new),
             position: found.place,
         }
-    }
-
-    pub(crate) async fn answer<T>(
-        &self,
-        limit: Duration,
-        call: impl Future<Output = Result<T>>,
-        op: &'static str,
-    ) -> Result<T> {
-        let answer = tokio::time::timeout(limit, call).await;
-        answer.unwrap_or_else(|_| Err(self.unanswered(limit, op)))
-    }
-
-    fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
-        self.client.unavailable(op, format!("no answer within {}", shown(limit)))
     }
 }
 

@@ -48,14 +48,12 @@ impl LockSet {
     /// Like [`at_once`](Self::at_once), within the limit of the wait. A grant of the last moment is
     /// still better than a timeout.
     pub(super) async fn at_once_in_time(&self) -> Result<Step> {
-        match self.lock.wait {
-            None => self.at_once().await,
-            Some(Duration::ZERO) => self.lock.answer(ANSWER_LIMIT, self.at_once(), "acquire").await,
-            Some(limit) => {
-                let limit = limit.saturating_add(DIAGNOSIS_LIMIT);
-                self.lock.answer(limit, self.at_once(), "acquire").await
-            }
-        }
+        let limit = match self.lock.wait {
+            None => return self.at_once().await,
+            Some(Duration::ZERO) => ANSWER_LIMIT,
+            Some(limit) => limit.saturating_add(DIAGNOSIS_LIMIT),
+        };
+        self.lock.client.answer(limit, self.at_once(), "acquire").await
     }
 
     /// Takes all of the locks by one request, or none. Dropping it leaves nothing behind.
