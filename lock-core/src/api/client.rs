@@ -76,7 +76,7 @@ pub(crate) struct Later {
 impl Client {
     /// A client of a driver that `caller` connected, with the addresses of its servers.
     pub(super) fn new(
-        driver: impl DistributedLock,
+        driver: Arc<dyn DistributedLock>,
         caller: &'static Location<'static>,
         servers: Option<String>,
     ) -> Self {
@@ -87,7 +87,7 @@ impl Client {
             reach.place(servers);
         }
         Self {
-            driver: Arc::new(driver),
+            driver,
             clock,
             alarm: home.another_alarm(),
             home,

@@ -41,12 +41,12 @@ impl Locks {
     /// If it is called outside a tokio runtime.
     #[track_caller]
     pub fn new(driver: impl DistributedLock) -> Self {
-        Self::connected(driver, Location::caller(), None)
+        Self::connected(Arc::new(driver), Location::caller(), None)
     }
 
     /// Locks of a driver that `caller` connected, with the addresses of its servers.
     pub(crate) fn connected(
-        driver: impl DistributedLock,
+        driver: Arc<dyn DistributedLock>,
         caller: &'static Location<'static>,
         servers: Option<String>,
     ) -> Self {
