@@ -140,7 +140,9 @@ impl Lock {
 /// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
 /// waiter asks again and again until they are gone: the store has no line of both.
 async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
-    let mut answer = client.driver.acquire(request.clone(), attempt.clone()).await;
+    // The pointer is a driver, too: called itself, it would box the future once more.
+    let driver = &*client.driver;
+    let mut answer = driver.acquire(request.clone(), attempt.clone()).await;
     if request.wait == Wait::Try {
         return answer;
     }
@@ -157,7 +159,7 @@ async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Resul
             () = pause.wait() => {}
         }
         *attempt = attempt.another();
-        answer = client.driver.acquire(request.clone(), attempt.clone()).await;
+        answer = driver.acquire(request.clone(), attempt.clone()).await;
     }
     answer
 }
