@@ -110,7 +110,7 @@ impl Client {
             Error::Closed { by: ClosedBy::Program, .. } if !self.closed.is_cancelled() => {
                 self.home.check().err().unwrap_or(error)
             }
-            error => self.placed(error.of(op)),
+            error => error.of(op).at(self.servers.as_deref()),
         }
     }
 
@@ -137,11 +137,6 @@ impl Client {
     /// The error of a call that this store, or this lock, is not made for.
     pub(crate) fn unsupported(&self, what: impl Into<String>) -> Error {
         unsupported(self.driver.guarantees().store, what)
-    }
-
-    /// The same error with the servers' addresses.
-    pub(crate) fn placed(&self, error: Error) -> Error {
-        error.at(self.servers.as_deref())
     }
 
     /// Runs an acquire until the connection is being drained: then an acquire that still waits is

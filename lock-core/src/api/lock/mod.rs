@@ -7,7 +7,7 @@ mod reenter;
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    Clock, Kind, LockName, Owner, Request, Result, Term,
+    Kind, LockName, Owner, Request, Result, Term,
     api::{client::Client, options::options},
     deadline,
     driver::duration::shown,
@@ -58,10 +58,6 @@ impl Lock {
         self.client.driver.guarantees().check_kind(kind.into())?;
         self.request.kind = kind;
         Ok(self)
-    }
-
-    pub(crate) fn clock(&self) -> Clock {
-        self.client.clock
     }
 
     options!(|self| self);

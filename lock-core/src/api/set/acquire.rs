@@ -26,7 +26,7 @@ impl LockSet {
             set.lock.check()?;
             let work = set.clone();
             set.finished(async move {
-                let started = work.lock.clock().now();
+                let started = work.lock.client.clock.now();
                 match work.at_once_in_time().await? {
                     Step::Taken(held) => Ok(Some(held)),
                     Step::Busy | Step::Impossible => work.in_order(started).await.map(Some),

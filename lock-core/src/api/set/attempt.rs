@@ -79,7 +79,7 @@ impl LockSet {
     }
 
     pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
-        let clock = self.lock.clock();
+        let clock = self.lock.client.clock;
         let mut held = LockSetGuard::new(Vec::new());
         for mut lock in self.each() {
             if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
