@@ -2,8 +2,8 @@
 //! guarantees. `lost` and `next` of an observer take a limit here: [`LockGuard::lost_within`],
 //! [`Observer::next_within`]. There is no `run`, `try_run`, `keep_running` or `close_on_signal`:
 //! they stop work from outside, and a thread cannot be stopped. So work under a lock checks
-//! [`LockGuard::is_valid`] itself. There is no stream `connections`: [`Locks::connection`] returns
-//! the state.
+//! [`Held::is_valid`](crate::Held::is_valid) itself. There is no stream `connections`:
+//! [`Locks::connection`] returns the state.
 //!
 //! ```
 //! let locks = distlock::blocking::connect("memory:")?; // or etcd://.., redis://.., zookeeper://..

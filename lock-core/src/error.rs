@@ -263,7 +263,7 @@ impl Error {
     }
 
     /// Wraps the client library's error, if there is one.
-    pub(crate) fn map_source(mut self, wrap: impl FnOnce(BoxError) -> BoxError) -> Self {
+    fn map_source(mut self, wrap: impl FnOnce(BoxError) -> BoxError) -> Self {
         if let Self::Unavailable { source, .. }
         | Self::Denied { source, .. }
         | Self::Misconfigured { source, .. }
@@ -284,7 +284,7 @@ impl Error {
         })
     }
 
-    /// Adds an explanation at the end of a failed connect.
+    /// Adds an explanation at the end.
     pub(crate) fn hinted(self, hint: String) -> Self {
         self.map_source(|source| Placed { hint: Some(hint), ..Placed::of(source) }.into())
     }

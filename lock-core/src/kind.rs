@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::driver::worded::worded;
+
 /// The kind that an entry asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -32,26 +34,18 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The kinds that a caller can ask for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum LockKind {
-    /// One holder at a time.
-    Exclusive,
-    /// Many readers, or one writer.
-    Shared,
-    /// A limited number of permits.
-    Permits,
-    /// An exclusive lock whose holder publishes a value to all observers.
-    Election,
-}
-
-impl LockKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] =
-        &[Self::Exclusive, Self::Shared, Self::Permits, Self::Election];
+worded! {
+    /// The kinds that a caller can ask for.
+    pub enum LockKind {
+        /// One holder at a time.
+        Exclusive => "exclusive locks",
+        /// Many readers, or one writer.
+        Shared => "shared locks",
+        /// A limited number of permits.
+        Permits => "semaphores",
+        /// An exclusive lock whose holder publishes a value to all observers.
+        Election => "elections",
+    }
 }
 
 impl From<Kind> for LockKind {
@@ -61,16 +55,5 @@ impl From<Kind> for LockKind {
             Kind::Shared => Self::Shared,
             Kind::Permit { .. } => Self::Permits,
         }
-    }
-}
-
-impl fmt::Display for LockKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exclusive => "exclusive locks",
-            Self::Shared => "shared locks",
-            Self::Permits => "semaphores",
-            Self::Election => "elections",
-        })
     }
 }

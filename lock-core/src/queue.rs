@@ -58,11 +58,7 @@ pub fn judge(before: &[Kind], mine: Kind) -> Verdict {
 pub fn admitted(queue: impl IntoIterator<Item = Kind>) -> usize {
     let mut queue = queue.into_iter();
     let Some(first) = queue.next() else { return 0 };
-    let weight = |kind| match kind {
-        Kind::Permit { weight, .. } => u64::from(weight),
-        _ => 0,
-    };
-    let mut taken = weight(first);
+    let mut taken = weight(&first);
     let fits = |next: &Kind| match (first, *next) {
         (Kind::Shared, Kind::Shared) => true,
         (Kind::Permit { limit: theirs, .. }, Kind::Permit { weight, limit }) => {
@@ -87,13 +83,14 @@ pub fn other_limit(before: impl IntoIterator<Item = Kind>, mine: Kind) -> Option
 }
 
 fn taken(before: &[Kind]) -> u64 {
-    before
-        .iter()
-        .map(|kind| match kind {
-            Kind::Permit { weight, .. } => u64::from(*weight),
-            _ => 0,
-        })
-        .sum()
+    before.iter().map(weight).sum()
+}
+
+fn weight(kind: &Kind) -> u64 {
+    match kind {
+        Kind::Permit { weight, .. } => u64::from(*weight),
+        _ => 0,
+    }
 }
 
 #[cfg(test)]

@@ -53,12 +53,12 @@ impl Faults {
     /// Cuts the network: no request, reply or push arrives any more. Everything sent meanwhile is
     /// delivered after [`heal`](Self::heal), as with TCP.
     pub fn partition(&self) {
-        self.network.change(|t| (t.requests_cut, t.replies_cut) = (true, true));
+        self.network.change(|t| (t.there.cut, t.back.cut) = (true, true));
     }
 
     /// Cuts half of the network: requests arrive, replies and pushes do not.
     pub fn cut_replies(&self) {
-        self.network.change(|t| t.replies_cut = true);
+        self.network.change(|t| t.back.cut = true);
     }
 
     /// Makes the network slow: from now on requests, replies and pushes take this long to arrive,
@@ -67,31 +67,31 @@ impl Faults {
     /// A renewal without an answer within a third of the TTL has failed. So keep twice this time
     /// below that, unless the locks are to be lost.
     pub fn delay(&self, time: Duration) {
-        self.network.change(|t| (t.requests_take, t.replies_take) = (time, time));
+        self.network.change(|t| (t.there.takes, t.back.takes) = (time, time));
     }
 
     /// Makes half of the network slow: requests take this long to arrive, replies and pushes as
     /// before.
     pub fn delay_requests(&self, time: Duration) {
-        self.network.change(|t| t.requests_take = time);
+        self.network.change(|t| t.there.takes = time);
     }
 
     /// Makes half of the network slow: replies and pushes take this long to arrive, requests as
     /// before. The store has acted by then.
     pub fn delay_replies(&self, time: Duration) {
-        self.network.change(|t| t.replies_take = time);
+        self.network.change(|t| t.back.takes = time);
     }
 
     /// Loses the next request on its way. It has no effect, and the client sends it again at the
     /// time at which it would have had the reply. Each call loses one more.
     pub fn lose_request(&self) {
-        self.network.change(|t| t.requests_to_lose += 1);
+        self.network.change(|t| t.there.to_lose += 1);
     }
 
     /// Loses the reply to the next request, or to one that is under way. The request takes effect
     /// all the same, and the client sends it again. Each call loses one more.
     pub fn lose_reply(&self) {
-        self.network.change(|t| t.replies_to_lose += 1);
+        self.network.change(|t| t.back.to_lose += 1);
     }
 
     /// Revokes all grants of this client under a name, as an operator's

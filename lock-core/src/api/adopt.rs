@@ -5,8 +5,7 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use crate::{
-    Attempt, BoxFuture, Error, Held, Instant, Kind, LockGuard, Locks, LossReason, Request, Result,
-    Ticket,
+    Attempt, BoxFuture, Error, Held, LockGuard, Locks, LossReason, Request, Result, Ticket,
     api::client::Client,
     driver::trace,
     keep::errors::invalid,
@@ -87,18 +86,18 @@ async fn take_up(
     attempt: Attempt,
     stay: Stay,
 ) -> Result<LockGuard> {
-    let (name, ttl, term) = (ticket.name().clone(), ticket.ttl(), ticket.term());
     let (id, hold_left) = (attempt.id(), ticket.hold_left());
-    let mut request = Request::new(name.clone(), ttl);
-    request.term = term;
-    match client.driver.adopt(request, attempt, ticket).await {
+    let mut request = Request::new(ticket.name().clone(), ticket.ttl());
+    request.term = ticket.term();
+    let adopted = client.driver.adopt(request.clone(), attempt, ticket).await;
+    let name = &request.name;
+    match adopted {
         Ok(lease) => {
             client.heard.hear();
-            trace::adopted(&name, id, lease.token());
-            let cap = hold_left.map_or(Instant::NEVER, |left| client.clock.now() + left);
+            trace::adopted(name, id, lease.token());
             // If the caller has left, the guard is dropped with the result: the lock is released at
             // once.
-            let held = Held::begin(client, name, Kind::Exclusive, lease, ttl, term, cap);
+            let held = Held::begin(client, &request, lease, hold_left);
             Ok(LockGuard::counted(held, stay))
         }
         Err(error) => {
@@ -109,7 +108,7 @@ async fn take_up(
                 }
                 error => error,
             };
-            trace::refused(&name, id, &error);
+            trace::refused(name, id, &error);
             client.after_close().await;
             Err(error)
         }

@@ -1,6 +1,7 @@
 //! The state that all locks of one connection share, and one grant.
 
 use std::{
+    fmt,
     panic::Location,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
@@ -12,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Attempt, Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason,
     Reach, Result, Term,
-    driver::request::Heard,
+    driver::{duration::shown, request::Heard},
+    keep::errors::{unavailable, unsupported},
     machine::{
         alarm::{Alarm, Slot},
         conversion::HeldAs,
@@ -33,7 +35,7 @@ pub(crate) struct Client {
     pub(crate) home: Arc<HomeRuntime>,
     pub(crate) ended_waits: EndedWaits,
     pub(crate) heard: Arc<Heard>,
-    pub(crate) drain: Arc<Drain>,
+    pub(crate) drain: Drain,
     pub(super) reach: Reach,
     pub(crate) closed: CancellationToken,
     /// Cancelled when the close has ended.
@@ -74,7 +76,7 @@ pub(crate) struct Later {
 impl Client {
     /// A client of a driver that `caller` connected, with the addresses of its servers.
     pub(super) fn new(
-        driver: impl DistributedLock,
+        driver: Arc<dyn DistributedLock>,
         caller: &'static Location<'static>,
         servers: Option<String>,
     ) -> Self {
@@ -85,13 +87,13 @@ impl Client {
             reach.place(servers);
         }
         Self {
-            driver: Arc::new(driver),
+            driver,
             clock,
             alarm: home.another_alarm(),
             home,
             ended_waits: EndedWaits::default(),
             heard: Arc::new(Heard::new(clock)),
-            drain: Arc::default(),
+            drain: Drain::default(),
             reach,
             closed: CancellationToken::new(),
             close_ended: CancellationToken::new(),
@@ -108,19 +110,33 @@ impl Client {
             Error::Closed { by: ClosedBy::Program, .. } if !self.closed.is_cancelled() => {
                 self.home.check().err().unwrap_or(error)
             }
-            error => self.placed(error.of(op)),
+            error => error.of(op).at(self.servers.as_deref()),
         }
     }
 
     /// [`Error::Unavailable`] with an unknown effect.
     pub(crate) fn unavailable(&self, op: &'static str, why: String) -> Error {
-        let store = self.driver.guarantees().store;
-        Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
+        unavailable(self.driver.guarantees().store, op, Effect::Unknown, why)
     }
 
-    /// The same error with the servers' addresses.
-    pub(crate) fn placed(&self, error: Error) -> Error {
-        error.at(self.servers.as_deref())
+    /// The answer of the store to a call, which may take this long.
+    pub(crate) async fn answer<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T>>,
+        op: &'static str,
+    ) -> Result<T> {
+        let answer = tokio::time::timeout(limit, call).await;
+        answer.unwrap_or_else(|_| Err(self.unanswered(limit, op)))
+    }
+
+    pub(crate) fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
+        self.unavailable(op, format!("no answer within {}", shown(limit)))
+    }
+
+    /// The error of a call that this store, or this lock, is not made for.
+    pub(crate) fn unsupported(&self, what: impl Into<String>) -> Error {
+        unsupported(self.driver.guarantees().store, what)
     }
 
     /// Runs an acquire until the connection is being drained: then an acquire that still waits is
@@ -203,9 +219,11 @@ impl Client {
     /// Refuses new acquires, and waits for the existing guards. Returns how many are left after
     /// `limit`, or when the connection is closed or its runtime ends.
     pub(crate) async fn drained(&self, limit: Duration) -> usize {
-        self.drain.begin();
-        self.pause(limit, self.drain.empty()).await;
-        self.drain.guards()
+        tokio::select! {
+            biased;
+            () = self.drain.run() => 0,
+            () = self.pause(limit, std::future::pending()) => self.drain.guards(),
+        }
     }
 
     /// Waits for this time, but not longer than until `event`, a close, or the end of the runtime.
@@ -217,6 +235,17 @@ impl Client {
             () = self.home.ended().cancelled_owned() => {}
             () = self.clock.sleep(limit) => {}
         }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Client");
+        debug.field("store", &self.driver.guarantees().store);
+        if let Some(servers) = &self.servers {
+            debug.field("at", servers);
+        }
+        debug.finish_non_exhaustive()
     }
 }
 

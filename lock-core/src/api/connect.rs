@@ -6,7 +6,10 @@ use crate::{
     BoxFuture, Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl,
     deadline::jitter,
     driver::{duration::shown, trace},
-    keep::{backoff::Backoff, errors::invalid},
+    keep::{
+        backoff::Backoff,
+        errors::{invalid, unavailable},
+    },
 };
 
 /// The pause between tries.
@@ -188,12 +191,8 @@ impl Connect {
         let Some(limit) = self.timeout else { return (self.open)(url).await };
         let told = url.to_string();
         let unanswered = |_| {
-            Err(Error::Unavailable {
-                store: "the store",
-                op: "connect",
-                effect: Effect::None,
-                source: format!("no answer from {told} within {}", shown(limit)).into(),
-            })
+            let silent = format!("no answer from {told} within {}", shown(limit));
+            Err(unavailable("the store", "connect", Effect::None, silent))
         };
         tokio::time::timeout(limit, (self.open)(url)).await.unwrap_or_else(unanswered)
     }

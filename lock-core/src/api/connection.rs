@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use futures_util::Stream;
 
-use crate::{
-    BoxFuture, ConnectionState, LockName, Locks, Result, api::client::Client,
-    driver::duration::shown,
-};
+use crate::{BoxFuture, ConnectionState, LockName, Locks, Result, api::client::Client};
 
 /// The longest time that [`Locks::ping`] takes.
 const PING_LIMIT: Duration = Duration::from_secs(5);
@@ -56,14 +53,9 @@ impl Locks {
             let started = self.client.clock.now();
             let (driver, name) = (self.client.driver.clone(), LockName::new(PING_NAME)?);
             let ping = self.client.home.clone().ask(async move { driver.ping(&name).await });
-            match tokio::time::timeout(PING_LIMIT, ping).await {
-                Ok(Ok(())) => Ok(self.client.clock.now().since(started)),
-                Ok(Err(error)) => Err(self.client.told("ping", error)),
-                Err(_) => {
-                    let silent = format!("no answer within {}", shown(PING_LIMIT));
-                    Err(self.client.told("ping", self.client.unavailable("ping", silent)))
-                }
-            }
+            let answer = self.client.answer(PING_LIMIT, ping, "ping").await;
+            answer.map_err(|error| self.client.told("ping", error))?;
+            Ok(self.client.clock.now().since(started))
         })
     }
 

@@ -6,7 +6,7 @@ use crate::{
     BoxFuture, Error, Held, Instant, Kind, LockKind, LossReason, Result, Ticket,
     api::{client::Hold, hold::Ending},
     driver::{trace, validity::Why},
-    machine::{conversion::Beginning, drain::Stay, finish::Finishing},
+    machine::{drain::Stay, finish::Finishing},
 };
 
 /// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].
@@ -114,20 +114,14 @@ impl LockGuard {
         let conversion = async move {
             let _turn = hold.held_as.turn.lock().await;
             hold.held_as.settle(&*hold.lease).await?;
-            let store = hold.client.driver.guarantees().store;
-            let refused = |what: &str| Err(Error::Unsupported { store, what: what.to_owned() });
-            match hold.held_as.begin(to) {
-                Beginning::Go => {
-                    let done = hold.held_as.ask(&*hold.lease, to).await?;
-                    if done {
-                        trace::converted(&hold.name, hold.lease.token(), to);
-                    }
-                    Ok(done)
-                }
-                Beginning::Done => Ok(true),
-                Beginning::Permits => refused("turn a semaphore's permits into a lock"),
-                Beginning::Others => refused("convert a lock that its owner holds more than once"),
+            if !hold.held_as.begin(to).map_err(|what| hold.client.unsupported(what))? {
+                return Ok(true);
             }
+            let done = hold.held_as.ask(&*hold.lease, to).await?;
+            if done {
+                trace::converted(&hold.name, hold.lease.token(), to);
+            }
+            Ok(done)
         };
         Finishing::new(&self.held.0.client.home, conversion).await
     }
@@ -218,10 +212,7 @@ impl LockGuard {
     async fn leave_to_another(mut self) -> Result<Ticket> {
         let hold = self.held.0.clone();
         hold.check_all()?;
-        let refused = |what: &str| {
-            let store = hold.client.driver.guarantees().store;
-            Err(Error::Unsupported { store, what: what.to_owned() })
-        };
+        let refused = |what: &str| Err(hold.client.unsupported(what));
         if hold.held_as.kind() != Kind::Exclusive {
             return refused("leave a shared lock, or a semaphore's permits, to another process");
         }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use crate::{
-    Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Validity,
+    Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Request, Result, Term,
+    Validity,
     api::client::{Client, Hold},
     deadline,
     driver::validity::Watcher,
@@ -28,22 +29,27 @@ use crate::Error;
 pub struct Held(pub(crate) Arc<Hold>);
 
 impl Held {
-    /// A new grant, whose deadline is watched from now on.
+    /// A new grant of a request, whose deadline is watched from now on. It ends after `longest`.
     pub(crate) fn begin(
         client: Arc<Client>,
-        name: LockName,
-        kind: Kind,
+        request: &Request,
         lease: Box<dyn Lease>,
-        ttl: Duration,
-        term: Term,
-        cap: Instant,
+        longest: Option<Duration>,
     ) -> Self {
-        let (held_as, slot) = (HeldAs::new(kind), Slot::new());
         let granted = client.clock.now();
-        let (least, later) = (OnceLock::new(), Mutex::default());
-        let hold =
-            Hold { client, name, held_as, lease, ttl, term, granted, least, cap, slot, later };
-        let hold = Arc::new(hold);
+        let hold = Arc::new(Hold {
+            client,
+            name: request.name.clone(),
+            held_as: HeldAs::new(request.kind),
+            lease,
+            ttl: request.ttl,
+            term: request.term,
+            granted,
+            least: OnceLock::new(),
+            cap: longest.map_or(Instant::NEVER, |longest| granted + longest),
+            slot: Slot::default(),
+            later: Mutex::default(),
+        });
         // First: the alarm is set to a deadline that no shortening passes by.
         let watcher: Arc<dyn Watcher> = hold.clone();
         hold.lease.validity().watch(Arc::downgrade(&watcher));

@@ -242,19 +242,13 @@ impl Client {
             let closed = self.give_all_back().await;
             let outcome = closed.as_ref().copied().map_err(ToString::to_string);
             self.close_ended.cancel();
-            own = Some(closed.map_err(|error| self.told("close", error)));
+            own = Some(closed);
             outcome
         });
-        let unconfirmed = closed.await.as_ref().err();
-        match (own, unconfirmed) {
-            (Some(own), _) => own,
-            (None, None) => Ok(()),
-            (None, Some(why)) => {
-                let error =
-                    self.unavailable("close", format!("the first close was not confirmed: {why}"));
-                Err(self.told("close", error))
-            }
-        }
+        let first = closed.await.clone().map_err(|why| {
+            self.unavailable("close", format!("the first close was not confirmed: {why}"))
+        });
+        own.unwrap_or(first).map_err(|error| self.told("close", error))
     }
 
     async fn give_all_back(&self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! A connected store.
 
-use std::{fmt, panic::Location, sync::Arc};
+use std::{panic::Location, sync::Arc};
 
 use crate::{
     DistributedLock, Election, Guarantees, Kind, Lock, LockName, LockSet, Result, Semaphore,
@@ -27,7 +27,7 @@ use crate::Error;
 /// in a `static` is for a program with one runtime. Each `#[tokio::test]` has its own runtime and
 /// connects for itself. Where runtimes come and go, connect in a runtime that lives as long as the
 /// connection, or use [`blocking`](crate::blocking), which has a runtime of its own.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Locks {
     pub(super) client: Arc<Client>,
 }
@@ -41,12 +41,12 @@ impl Locks {
     /// If it is called outside a tokio runtime.
     #[track_caller]
     pub fn new(driver: impl DistributedLock) -> Self {
-        Self::connected(driver, Location::caller(), None)
+        Self::connected(Arc::new(driver), Location::caller(), None)
     }
 
     /// Locks of a driver that `caller` connected, with the addresses of its servers.
     pub(crate) fn connected(
-        driver: impl DistributedLock,
+        driver: Arc<dyn DistributedLock>,
         caller: &'static Location<'static>,
         servers: Option<String>,
     ) -> Self {
@@ -117,16 +117,5 @@ impl Locks {
     /// The driver itself, for tests of drivers.
     pub fn driver(&self) -> &Arc<dyn DistributedLock> {
         &self.client.driver
-    }
-}
-
-impl fmt::Debug for Locks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Locks");
-        debug.field("store", &self.guarantees().store);
-        if let Some(servers) = &self.client.servers {
-            debug.field("at", servers);
-        }
-        debug.finish_non_exhaustive()
     }
 }

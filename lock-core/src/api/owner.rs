@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
@@ -45,14 +44,14 @@ use crate::{
 /// an acquire that only counts (its TTL, its maximum hold time) have no effect.
 /// [`Held`](crate::Held) describes the grant, also after one of several guards was released. A
 /// leader that campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);
 
 /// Seats by connection and name.
 type Seats = HashMap<(usize, LockName), Arc<Seat>>;
 
 /// An owner's hold of one name.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Seat {
     held: Mutex<Weak<Hold>>,
     /// Locked by the task that asks the store, so that tasks of one owner do not queue up behind
@@ -84,11 +83,5 @@ impl Seat {
 
     fn is_taken(&self) -> bool {
         self.held().strong_count() > 0
-    }
-}
-
-impl fmt::Debug for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Owner").finish_non_exhaustive()
     }
 }

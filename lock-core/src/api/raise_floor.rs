@@ -2,16 +2,18 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    fmt,
     time::Duration,
 };
 
 use uuid::Uuid;
 
 use crate::{
-    BoxError, DistributedLock, Effect, Error, FencingToken, LockName, Result, TokenFloor,
+    DistributedLock, Effect, Error, FencingToken, LockName, Result, TokenFloor,
     driver::duration::shown,
-    keep::{backoff::Backoff, errors::invalid},
+    keep::{
+        backoff::Backoff,
+        errors::{invalid, unavailable},
+    },
 };
 
 /// How long a raise looks for attempts below the floor after its first pass.
@@ -75,50 +77,25 @@ async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()
 
 /// One of the refusals, if there are any, with the names of all.
 fn refused_to_end(refused: HashMap<Below, Error>) -> Result<()> {
-    let names = listed(refused.keys().map(|(name, _)| name));
-    match refused.into_values().next() {
-        None => Ok(()),
-        Some(error) => Err(error.map_source(|source| Unended { names, source }.into())),
-    }
+    let left = still_below(refused.keys().map(|(name, _)| name));
+    refused.into_values().next().map_or(Ok(()), |error| Err(error.hinted(left)))
 }
 
 fn still_there(driver: &dyn DistributedLock, left: Vec<Below>) -> Error {
-    let names = listed(left.iter().map(|(name, _)| name));
-    let source = format!("{} after each was ended again and again", shown(LIMIT)).into();
-    Error::Unavailable {
-        store: driver.guarantees().store,
-        op: "raise the token floor",
-        effect: Effect::Unknown,
-        source: Unended { names, source }.into(),
-    }
+    let (store, op) = (driver.guarantees().store, "raise the token floor");
+    let why = format!("{} after each was ended again and again", shown(LIMIT));
+    let left = still_below(left.iter().map(|(name, _)| name));
+    unavailable(store, op, Effect::Unknown, why).hinted(left)
 }
 
-/// The first names, each once, and how many more there are.
-fn listed<'a>(names: impl Iterator<Item = &'a LockName>) -> String {
+/// Names that still have attempts below the raised floor: the first ones, each once, and how many
+/// more there are.
+fn still_below<'a>(names: impl Iterator<Item = &'a LockName>) -> String {
     let names: BTreeSet<_> = names.map(LockName::as_str).collect();
-    let first: Vec<_> = names.iter().take(NAMED).copied().collect();
-    match names.len().saturating_sub(NAMED) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
-}
-
-/// The names that still have attempts below a raised floor.
-#[derive(Debug)]
-struct Unended {
-    names: String,
-    source: BoxError,
-}
-
-impl fmt::Display for Unended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { names, source } = self;
-        write!(f, "the floor is raised, and these have still a place below it: {names}: {source}")
-    }
-}
-
-impl std::error::Error for Unended {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.source)
-    }
+    let first = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("the floor is raised, and these have still a place below it: {first}{more}")
 }

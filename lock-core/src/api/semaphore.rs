@@ -1,6 +1,6 @@
 //! Permits.
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 use crate::{
     Error, Held, Kind, Lock, LockGuard, LockName, Result,
@@ -25,7 +25,7 @@ use crate::{
 /// # Cancel safety
 ///
 /// Same as the calls of [`Lock`] with these names.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "a semaphore does nothing until it is acquired"]
 pub struct Semaphore {
     pub(crate) lock: Lock,
@@ -161,11 +161,5 @@ impl Semaphore {
         let mut lock = self.lock.clone();
         lock.request.kind = Kind::Permit { weight: n, limit: self.permits };
         Ok(lock)
-    }
-}
-
-impl fmt::Debug for Semaphore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Semaphore").field(&self.lock).finish()
     }
 }

@@ -100,33 +100,32 @@ impl Locks {
 
     /// Like [`crate::Locks::lock`].
     pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
-        Ok(Lock::new(&self.0, self.0.locks.lock(name)?))
+        Ok(Lock(self.0.on(self.0.locks.lock(name)?)))
     }
 
     /// Like [`crate::Locks::shared`].
     pub fn shared(&self, name: impl AsRef<str>) -> Result<Lock> {
-        Ok(Lock::new(&self.0, self.0.locks.shared(name)?))
+        Ok(Lock(self.0.on(self.0.locks.shared(name)?)))
     }
 
     /// Like [`crate::Locks::semaphore`].
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore> {
-        Ok(Semaphore::new(&self.0, self.0.locks.semaphore(name, permits)?))
+        Ok(Semaphore(self.0.on(self.0.locks.semaphore(name, permits)?)))
     }
 
     /// Like [`crate::Locks::all`].
     pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
-        Ok(LockSet::new(&self.0, self.0.locks.all(names)?))
+        Ok(LockSet(self.0.on(self.0.locks.all(names)?)))
     }
 
     /// Like [`crate::Locks::election`].
     pub fn election(&self, name: impl AsRef<str>) -> Result<Election> {
-        Ok(Election::new(&self.0, self.0.locks.election(name)?))
+        Ok(Election(self.0.on(self.0.locks.election(name)?)))
     }
 
     /// Like [`crate::Locks::adopt`].
     pub fn adopt(&self, ticket: &Ticket) -> Result<LockGuard> {
-        let guard = self.0.wait("adopt", self.0.locks.adopt(ticket))?;
-        Ok(LockGuard::new(&self.0, guard))
+        self.0.get("adopt", self.0.locks.adopt(ticket)).map(LockGuard)
     }
 
     /// Like [`crate::Locks::inspect`].
@@ -164,7 +163,7 @@ impl Locks {
     /// in its argument. From the signal on, new acquires and waits fail with [`Error::Closed`], and
     /// what is held stays held and renewed until the work has returned, or for `limit` at most.
     /// Then everything is given back: guards that are left are lost, and
-    /// [`is_valid`](super::LockGuard::is_valid) is false. Without a signal it closes as well when
+    /// [`is_valid`](crate::Held::is_valid) is false. Without a signal it closes as well when
     /// the work has returned. It returns the work's result when everything is given back; a failed
     /// close is traced, and held locks are free after their TTL.
     ///

@@ -19,9 +19,10 @@
 //! a deadlock. Otherwise a call has the errors of the async one of its name.
 //!
 //! One difference: no thread can be stopped. So work under a lock must check
-//! [`LockGuard::is_valid`], and there is no `run`, `keep_running` or `close_on_signal`.
-//! [`Locks::drain_on_signal`] ends a program in order. Waits that have no end elsewhere take a limit:
-//! [`LockGuard::lost_within`], [`Observer::next_within`].
+//! [`Held::is_valid`], and there is no `run`, `keep_running` or `close_on_signal`.
+//! [`Locks::drain_on_signal`] ends a program in order. Waits that have no end elsewhere take a
+//! limit: [`LockGuard::lost_within`], [`Observer::next_within`]. A guard derefs to [`Held`] or
+//! [`HeldSet`], like the async one; the waits there are for async code.
 
 mod election;
 mod guard;
@@ -41,4 +42,4 @@ pub use self::{
 };
 
 #[allow(unused_imports, reason = "for the documentation")]
-use crate::Error;
+use crate::{Error, Held, HeldSet};

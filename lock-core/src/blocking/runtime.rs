@@ -15,7 +15,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Clock, Effect, Error, Locks, Result};
+use crate::{
+    Clock, Effect, Error, Locks, Result,
+    keep::errors::{unavailable, unsupported},
+};
 
 /// How long a drop waits for the store.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
@@ -26,7 +29,18 @@ pub(super) struct Connected {
     runtime: Option<Arc<Runtime>>,
 }
 
+/// A part of the async API, and the connection in whose runtime its calls are waited for.
+#[derive(Clone, Debug)]
+pub(super) struct On<T> {
+    pub(super) connected: Arc<Connected>,
+    pub(super) it: T,
+}
+
 impl Connected {
+    pub(super) fn on<T>(self: &Arc<Self>, it: T) -> On<T> {
+        On { connected: self.clone(), it }
+    }
+
     /// Connects in a runtime of its own.
     pub(super) fn open(connect: impl IntoFuture<Output = Result<Locks>>) -> Result<Self> {
         refuse_inside_async("connect")?;
@@ -35,12 +49,7 @@ impl Connected {
             .thread_name("distlock")
             .enable_all()
             .build()
-            .map_err(|error| Error::Unavailable {
-                store: "distlock",
-                op: "start a thread",
-                effect: Effect::None,
-                source: error.into(),
-            })?;
+            .map_err(|why| unavailable("distlock", "start a thread", Effect::None, why))?;
         Self::open_in(runtime.into(), connect)
     }
 
@@ -57,13 +66,21 @@ impl Connected {
         let connected = Self { locks, runtime: Some(runtime) };
         match unattended {
             false => Ok(connected),
-            true => Err(Error::Unsupported {
+            true => Err(unsupported(
                 store,
-                what: "renew anything on a current-thread runtime, which stands still between two \
-                       calls; use a multi-thread one"
-                    .to_owned(),
-            }),
+                "renew anything on a current-thread runtime, which stands still between two calls; \
+                 use a multi-thread one",
+            )),
         }
+    }
+
+    /// Waits for a part of the async API that has an end of its own.
+    pub(super) fn get<T>(
+        self: &Arc<Self>,
+        what: &'static str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<On<Option<T>>> {
+        Ok(self.on(Some(self.wait(what, work)?)))
     }
 
     /// Waits for a call to the locks.
@@ -104,10 +121,10 @@ fn stops_between_calls(runtime: &Runtime) -> bool {
 fn refuse_inside_async(what: &str) -> Result<()> {
     match is_polled() {
         false => Ok(()),
-        true => Err(Error::Unsupported {
-            store: "the blocking API",
-            what: format!("{what} inside an async runtime; use the async API there"),
-        }),
+        true => {
+            let what = format!("{what} inside an async runtime; use the async API there");
+            Err(unsupported("the blocking API", what))
+        }
     }
 }
 

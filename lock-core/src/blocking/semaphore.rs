@@ -1,24 +1,15 @@
 //! Permits.
 
-use std::sync::Arc;
-
-use super::{LockGuard, runtime::Connected};
+use super::{LockGuard, runtime::On};
 use crate::{Result, api::options::options};
 
 /// A semaphore with its options, like [`crate::Semaphore`]. Cheap to clone.
 #[derive(Clone, Debug)]
 #[must_use = "a semaphore does nothing until it is acquired"]
-pub struct Semaphore {
-    connected: Arc<Connected>,
-    semaphore: crate::Semaphore,
-}
+pub struct Semaphore(pub(super) On<crate::Semaphore>);
 
 impl Semaphore {
-    pub(super) fn new(connected: &Arc<Connected>, semaphore: crate::Semaphore) -> Self {
-        Self { connected: connected.clone(), semaphore }
-    }
-
-    options!(|self| self.semaphore.lock);
+    options!(|self| self.0.it.lock);
 
     /// Waits for one permit, like [`crate::Semaphore::acquire`].
     pub fn acquire(&self) -> Result<LockGuard> {
@@ -27,8 +18,7 @@ impl Semaphore {
 
     /// Waits for `n` permits at once, like [`crate::Semaphore::acquire_many`].
     pub fn acquire_many(&self, n: u32) -> Result<LockGuard> {
-        let guard = self.connected.wait("acquire", self.semaphore.acquire_many(n))?;
-        Ok(LockGuard::new(&self.connected, guard))
+        self.0.connected.get("acquire", self.0.it.acquire_many(n)).map(LockGuard)
     }
 
     /// Takes one permit if there is one, like [`crate::Semaphore::try_acquire`].
@@ -38,7 +28,7 @@ impl Semaphore {
 
     /// Takes `n` permits at once if there are so many, like [`crate::Semaphore::try_acquire_many`].
     pub fn try_acquire_many(&self, n: u32) -> Result<Option<LockGuard>> {
-        let guard = self.connected.wait("try_acquire", self.semaphore.try_acquire_many(n))?;
-        Ok(guard.map(|guard| LockGuard::new(&self.connected, guard)))
+        let guard = self.0.connected.wait("try_acquire", self.0.it.try_acquire_many(n))?;
+        Ok(guard.map(|guard| LockGuard(self.0.connected.on(Some(guard)))))
     }
 }

@@ -4,8 +4,11 @@ use std::{fmt, ops::RangeInclusive, time::Duration};
 
 use crate::{
     Error, FencingToken, LockKind, Overlap, Requirement, Result,
-    driver::duration::shown,
-    keep::{errors::invalid, limits},
+    driver::{duration::shown, worded::worded},
+    keep::{
+        errors::{invalid, unsupported},
+        limits,
+    },
 };
 
 /// The promises of a store about its locks, as it is deployed and configured. A driver asks the
@@ -118,7 +121,7 @@ impl Guarantees {
                     Some(why) => format!("keep {kind}: {why}"),
                     None => format!("keep {kind}"),
                 };
-                Err(Error::Unsupported { store: self.store, what })
+                Err(unsupported(self.store, what))
             }
         }
     }
@@ -168,24 +171,17 @@ impl fmt::Display for Guarantees {
             (false, true) => "a failover",
             (false, false) => "no fault of the store",
         };
-        let order = match self.fairness {
-            Fairness::Fifo => "first come, first served",
-            Fairness::None => "in no order",
-        };
-        let wake = match self.wake {
-            Wake::Push => "woken by a push",
-            Wake::Poll => "by polling",
-        };
         let fencing = match self.fencing {
             Fencing::Strict(_) => "tokens that always rise",
             Fencing::BestEffort(_) => "tokens that rise as a best effort",
             Fencing::None => "no tokens",
         };
-        let (store, kinds, ttl) = (self.store, kinds.join(", "), &self.ttl);
+        let Self { store, fairness, wake, ttl, .. } = self;
+        let kinds = kinds.join(", ");
         let (least, most) = (shown(*ttl.start()), shown(*ttl.end()));
         write!(
             f,
-            "{store}: {kinds}; {order}, {wake}; {fencing}; a held lock survives {survives}; \
+            "{store}: {kinds}; {fairness}, {wake}; {fencing}; a held lock survives {survives}; \
              TTL {least} to {most}"
         )?;
         match self.clock_jumps {
@@ -252,28 +248,24 @@ impl fmt::Display for ClockJumps {
     }
 }
 
-/// In which order waiters are served.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Fairness {
-    /// First come, first served.
-    Fifo,
-    /// The next grant goes to any waiter that asks at the right moment.
-    None,
+worded! {
+    /// In which order waiters are served.
+    pub enum Fairness {
+        /// First come, first served.
+        Fifo => "first come, first served",
+        /// The next grant goes to any waiter that asks at the right moment.
+        None => "in no order",
+    }
 }
 
-/// How a waiter learns that it is its turn.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Wake {
-    /// The store notifies exactly one waiter per release.
-    Push,
-    /// Every waiter asks from time to time.
-    Poll,
+worded! {
+    /// How a waiter learns that it is its turn.
+    pub enum Wake {
+        /// The store notifies exactly one waiter per release.
+        Push => "woken by a push",
+        /// Every waiter asks from time to time.
+        Poll => "by polling",
+    }
 }
 
 /// How strictly fencing tokens rise, and where they come from.

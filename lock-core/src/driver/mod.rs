@@ -23,3 +23,4 @@ pub(crate) mod token;
 pub mod trace;
 pub(crate) mod traits;
 pub(crate) mod validity;
+pub(crate) mod worded;

@@ -1,6 +1,9 @@
 //! The errors that drivers have in common.
 
-use crate::{Error, Kind, Request, Result, Wish, keep::errors::invalid};
+use crate::{
+    Error, Kind, Request, Result, Wish,
+    keep::errors::{invalid, unsupported},
+};
 
 /// The error for a request on a name that others use with `found` permits.
 pub fn limit_conflict(request: &Request, found: u32) -> Error {
@@ -25,13 +28,11 @@ pub fn limit_conflict(request: &Request, found: u32) -> Error {
 pub fn only_exclusive(store: &'static str, wishes: &[Wish]) -> Result<()> {
     match wishes.iter().all(|(request, _)| request.kind == Kind::Exclusive) {
         true => Ok(()),
-        false => {
-            Err(Error::Unsupported { store, what: "take shared locks in one step".to_owned() })
-        }
+        false => Err(unsupported(store, "take shared locks in one step")),
     }
 }
 
 /// The error of a method that a driver does not implement.
-pub(super) fn unsupported(what: &str) -> Error {
-    Error::Unsupported { store: "this store", what: what.to_owned() }
+pub(super) fn not_implemented(what: &str) -> Error {
+    unsupported("this store", what)
 }

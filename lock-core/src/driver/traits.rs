@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::refusals::unsupported;
+use super::refusals::not_implemented;
 use crate::{
     Attempt, Clock, Diagnosis, Entry, Facts, FencingToken, Guarantees, LockName, Observed, Reach,
     Request, Result, Ticket, TokenFloor, Validity, Wish,
@@ -125,7 +125,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// taken one after the other.
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let _ = wishes;
-        Err(unsupported("take several locks at once"))
+        Err(not_implemented("take several locks at once"))
     }
 
     /// Takes up a lock that [`Lease::detach`] has detached: gives its entry to this attempt, with a
@@ -152,7 +152,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         let _ = (request, attempt, ticket);
-        Err(unsupported("take up a lock that another process has left"))
+        Err(not_implemented("take up a lock that another process has left"))
     }
 
     /// Returns the holders of a name, then its waiters, in order; empty if the lock is free.
@@ -189,7 +189,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// called if [`Guarantees::kinds`] has elections.
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
         let _ = name;
-        Err(unsupported("observe an election"))
+        Err(not_implemented("observe an election"))
     }
 
     /// Returns the names that have a holder or a waiter and that start with `prefix`, in order. A
@@ -212,7 +212,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// [`Error::Unsupported`](crate::Error::Unsupported) if the store keeps none.
     async fn token_floor(&self) -> Result<TokenFloor> {
-        Err(unsupported("keep a token floor"))
+        Err(not_implemented("keep a token floor"))
     }
 
     /// Raises the token floor in one atomic step of the store, unless it is as high. Every later
@@ -225,7 +225,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// Same as [`token_floor`](Self::token_floor); calling it again is safe.
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let _ = above;
-        Err(unsupported("keep a token floor"))
+        Err(not_implemented("keep a token floor"))
     }
 
     /// Returns the attempts, of all clients, that hold with a token at or below the floor, or that
@@ -291,21 +291,21 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// nothing.
     /// Only called where [`Guarantees::kinds`] has shared locks.
     async fn downgrade(&self) -> Result<()> {
-        Err(unsupported("downgrade a lock"))
+        Err(not_implemented("downgrade a lock"))
     }
 
     /// Turns a shared grant into an exclusive one, with a new, greater token, if no other attempt
     /// holds the lock or waits for it. Otherwise changes nothing and returns `false`. Never waits,
     /// so two holders that try it cannot block each other.
     async fn try_upgrade(&self) -> Result<bool> {
-        Err(unsupported("upgrade a lock"))
+        Err(not_implemented("upgrade a lock"))
     }
 
     /// Publishes a new value to all observers of the election that the holder leads.
     /// Only called if [`Guarantees::kinds`] has elections.
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let _ = value;
-        Err(unsupported("publish a value"))
+        Err(not_implemented("publish a value"))
     }
 
     /// Detaches an exclusive grant, for another attempt to [adopt](DistributedLock::adopt) it:
@@ -323,7 +323,7 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// [`Error::Lost`](crate::Error::Lost) also if the token is at or below the
     /// [floor](DistributedLock::token_floor).
     async fn detach(&self) -> Result<String> {
-        Err(unsupported("leave a lock to another process"))
+        Err(not_implemented("leave a lock to another process"))
     }
 
     /// Renews the grant for one TTL now, whatever its term.

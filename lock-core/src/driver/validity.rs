@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use tokio::sync::Notify;
+use tokio::sync::SetOnce;
 
 use crate::{Instant, LockName, LossReason, driver::trace};
 
@@ -24,8 +24,7 @@ pub struct Validity(Arc<State>);
 struct State {
     name: LockName,
     until: AtomicU64,
-    end: OnceLock<Why>,
-    ended: Notify,
+    end: SetOnce<Why>,
     watcher: OnceLock<Weak<dyn Watcher>>,
 }
 
@@ -49,8 +48,7 @@ impl Validity {
         Self(Arc::new(State {
             name: name.clone(),
             until: AtomicU64::new(until.nanos()),
-            end: OnceLock::new(),
-            ended: Notify::new(),
+            end: SetOnce::new(),
             watcher: OnceLock::new(),
         }))
     }
@@ -86,9 +84,6 @@ impl Validity {
     /// Ends the grant. Returns whether it was the first end.
     pub(crate) fn end(&self, why: Why) -> bool {
         let first = self.0.end.set(why).is_ok();
-        if first {
-            self.0.ended.notify_waiters();
-        }
         match why {
             // A close is a release, and traced as one.
             Why::Lost(reason) if first && reason != LossReason::Closed => {
@@ -106,7 +101,7 @@ impl Validity {
 
     /// Whether the grant ended, by loss or by release. A driver stops renewing it then.
     pub fn has_ended(&self) -> bool {
-        self.0.end.get().is_some()
+        self.0.end.initialized()
     }
 
     /// How the grant was lost, if it was.
@@ -123,16 +118,9 @@ impl Validity {
     ///
     /// Dropping the future ends the wait and nothing else.
     pub async fn lost(&self) -> LossReason {
-        loop {
-            let ended = self.0.ended.notified();
-            tokio::pin!(ended);
-            // Registered before the look, so that an end in between is not missed.
-            ended.as_mut().enable();
-            match self.0.end.get() {
-                Some(Why::Lost(reason)) => return *reason,
-                Some(Why::Released) => std::future::pending().await,
-                None => ended.await,
-            }
+        match self.0.end.wait().await {
+            Why::Lost(reason) => *reason,
+            Why::Released => std::future::pending().await,
         }
     }
 }

@@ -13,30 +13,6 @@ use uuid::Uuid;
 
 use crate::{Instant, keep::attempt::Progress};
 
-/// The data of an attempt that a book reads. Any type that dereferences to a [`Progress`] has it.
-pub trait Renewed {
-    /// The attempt's identity.
-    fn id(&self) -> Uuid;
-    /// How long the store keeps it without a renewal.
-    fn ttl(&self) -> Duration;
-    /// How often it is renewed.
-    fn period(&self) -> Duration;
-}
-
-impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Renewed for T {
-    fn id(&self) -> Uuid {
-        self.id
-    }
-
-    fn ttl(&self) -> Duration {
-        self.ttl
-    }
-
-    fn period(&self) -> Duration {
-        self.period
-    }
-}
-
 /// The attempts of a client that hold or wait.
 #[derive(Debug)]
 pub struct Book<T> {
@@ -52,26 +28,26 @@ impl<T> Default for Book<T> {
     }
 }
 
-impl<T: Renewed> Book<T> {
+impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Book<T> {
     /// Adds an attempt at `now`. Returns whether a renewal is due earlier than before; `None` if
     /// the book is closed.
     pub fn enter(&mut self, attempt: &Arc<T>, now: Instant) -> Option<bool> {
         if self.closed {
             return None;
         }
-        self.attempts.insert(attempt.id(), attempt.clone());
+        self.attempts.insert(attempt.id, attempt.clone());
         // A group outlives its attempts until it is due, so that short holds do not set it up anew.
         let mut earlier = false;
-        self.groups.entry(attempt.ttl()).or_insert_with(|| {
+        self.groups.entry(attempt.ttl).or_insert_with(|| {
             earlier = true;
-            now + attempt.period()
+            now + attempt.period
         });
         Some(earlier)
     }
 
     /// Removes an attempt.
     pub fn forget(&mut self, attempt: &T) {
-        self.attempts.remove(&attempt.id());
+        self.attempts.remove(&attempt.id);
     }
 
     /// The attempt with this identity, if the book has it.
@@ -129,11 +105,11 @@ impl<T: Renewed> Book<T> {
         if due.is_empty() {
             return Vec::new();
         }
-        let of_group = |attempt: &&Arc<T>| due.contains(&attempt.ttl());
+        let of_group = |attempt: &&Arc<T>| due.contains(&attempt.ttl);
         let taken: Vec<_> = self.attempts.values().filter(of_group).cloned().collect();
         for ttl in due {
-            match taken.iter().find(|attempt| attempt.ttl() == *ttl) {
-                Some(attempt) => self.groups.insert(*ttl, now + attempt.period()),
+            match taken.iter().find(|attempt| attempt.ttl == *ttl) {
+                Some(attempt) => self.groups.insert(*ttl, now + attempt.period),
                 None => self.groups.remove(ttl),
             };
         }

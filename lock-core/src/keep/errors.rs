@@ -10,6 +10,11 @@ pub fn invalid(option: &str, value: impl Display, allowed: impl Into<String>) ->
     Error::InvalidOption { option, value, allowed }
 }
 
+/// The store cannot do what is asked.
+pub fn unsupported(store: &'static str, what: impl Into<String>) -> Error {
+    Error::Unsupported { store, what: what.into() }
+}
+
 /// The store cannot be reached, or has not answered.
 pub fn unavailable(
     store: &'static str,

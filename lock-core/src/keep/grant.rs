@@ -34,14 +34,11 @@ pub trait Grants: Waits {
 /// Makes an attempt's lease when it is granted. A grant is the time from which validity counts, and
 /// a token. If it fails, the session forgets the attempt. The caller cancels by its
 /// [`Attempt`](crate::Attempt), and the future runs to its end.
-pub async fn lease<S: Grants, A, W, H>(
+pub async fn lease<S: Grants<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
     granted: impl Future<Output = Result<(Instant, u64)>>,
-) -> Result<Box<dyn Lease>>
-where
-    S::Attempt: Deref<Target = Progress<A, W, H>>,
-{
+) -> Result<Box<dyn Lease>> {
     session.enter(attempt)?;
     let held = granted.await.and_then(|granted| {
         // An attempt that was closed or revoked meanwhile leaves nothing.
@@ -52,14 +49,11 @@ where
 
 /// Makes the leases of attempts that are granted together; `None` if they are not granted.
 /// Otherwise as [`lease`].
-pub async fn leases<S: Grants, A, W, H>(
+pub async fn leases<S: Grants<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
     session: &Arc<S>,
     attempts: &[Arc<S::Attempt>],
     granted: impl Future<Output = Result<Option<Vec<(Instant, u64)>>>>,
-) -> Result<Option<Vec<Box<dyn Lease>>>>
-where
-    S::Attempt: Deref<Target = Progress<A, W, H>>,
-{
+) -> Result<Option<Vec<Box<dyn Lease>>>> {
     let granted = match attempts.iter().try_for_each(|attempt| session.enter(attempt)) {
         Ok(()) => granted.await,
         Err(closed) => Err(closed),
@@ -76,13 +70,10 @@ where
     held
 }
 
-fn hold<S: Grants, A, W, H>(
+fn hold<S: Grants<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
     (sent, token): (Instant, u64),
-) -> Result<Box<dyn Lease>>
-where
-    S::Attempt: Deref<Target = Progress<A, W, H>>,
-{
+) -> Result<Box<dyn Lease>> {
     session.hold(attempt, sent, token).map_err(|end| ended(&**session, attempt.ttl, end))
 }

@@ -7,15 +7,18 @@ use std::{sync::Mutex, time::Duration};
 
 use tokio::sync::Notify;
 
-use crate::{Clock, Instant, keep::poison::lock};
+use crate::{
+    Clock, Instant,
+    keep::{backoff::Backoff, poison::lock},
+};
 
 /// The entries that are left to remove in one session.
 #[derive(Debug)]
 pub struct Leftovers<T> {
     state: Mutex<State<T>>,
     more: Notify,
-    first: Duration,
-    longest: Duration,
+    /// From the first one.
+    pauses: Backoff,
 }
 
 #[derive(Debug)]
@@ -24,7 +27,7 @@ struct State<T> {
     refused: Vec<T>,
     /// When to try the refused entries again.
     again: Instant,
-    pause: Duration,
+    pause: Backoff,
     /// Whether a janitor is at work.
     working: bool,
 }
@@ -42,9 +45,9 @@ impl<T> Leftovers<T> {
     /// No entries. Refused entries are tried again after the first pause, which is doubled up to
     /// the longest.
     pub fn new(first: Duration, longest: Duration) -> Self {
-        let (new, refused) = (Vec::new(), Vec::new());
-        let state = State { new, refused, again: Instant::NEVER, pause: first, working: false };
-        Self { state: Mutex::new(state), more: Notify::new(), first, longest }
+        let (new, refused, pauses) = (Vec::new(), Vec::new(), Backoff::new(first, longest));
+        let state = State { new, refused, again: Instant::NEVER, pause: pauses, working: false };
+        Self { state: Mutex::new(state), more: Notify::new(), pauses }
     }
 
     /// Leaves an entry to the janitor.
@@ -111,10 +114,9 @@ impl<T> Leftovers<T> {
         let mut state = lock(&self.state);
         state.refused.extend(leftovers);
         if state.refused.is_empty() {
-            (state.again, state.pause) = (Instant::NEVER, self.first);
+            (state.again, state.pause) = (Instant::NEVER, self.pauses);
         } else if state.again == Instant::NEVER {
-            state.again = now + state.pause;
-            state.pause = (state.pause * 2).min(self.longest);
+            state.again = now + state.pause.take();
         }
     }
 }

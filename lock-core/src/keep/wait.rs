@@ -44,14 +44,11 @@ pub trait Waits: Sized {
 /// Waits for the grant of an attempt that is in the queue. Returns the send time of the request
 /// that confirmed it last, and its token. If it fails, the attempt's traces in the store are
 /// removed. The caller cancels by its [`Attempt`], and the future runs to its end.
-pub async fn wait<S: Waits, A, W, H>(
+pub async fn wait<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
     caller: &Attempt,
-) -> Result<(Instant, u64)>
-where
-    S::Attempt: Deref<Target = Progress<A, W, H>>,
-{
+) -> Result<(Instant, u64)> {
     loop {
         let decided = tokio::select! {
             biased;
@@ -95,14 +92,11 @@ pub fn ended<S: Waits>(session: &S, ttl: Duration, end: End) -> Error {
 
 /// Renews a grant before it is given out, if a third of its term has passed or it is not renewed
 /// later. Returns the send time of the request that confirmed it last; `None` if it waits again.
-async fn confirm<S: Waits, A, W, H>(
+async fn confirm<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
     sent: Instant,
-) -> Result<Option<Instant>>
-where
-    S::Attempt: Deref<Target = Progress<A, W, H>>,
-{
+) -> Result<Option<Instant>> {
     let fresh = S::CLOCK.now().since(sent) < attempt.ttl / 3;
     if fresh && attempt.term == Term::Renewed {
         return Ok(Some(sent));

@@ -2,10 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, Weak},
 };
 
 use tokio::{runtime::Handle, sync::Notify};
@@ -32,8 +29,6 @@ pub(crate) trait Watched: Send + Sync + 'static {
 pub(crate) struct Alarm<W: Watched + ?Sized> {
     clock: Clock,
     due: Mutex<Due<W>>,
-    /// When the task wakes next; an entry that is due earlier must wake it.
-    armed: AtomicU64,
     /// Separate, so that the task can wait for it without keeping the alarm alive.
     earlier: Arc<Notify>,
 }
@@ -43,28 +38,21 @@ struct Due<W: ?Sized> {
     entries: BTreeMap<(Instant, u64), Weak<W>>,
     /// The entry that is ringing now; it may be added again.
     ringing: Option<Weak<W>>,
+    /// When the task wakes next; an entry that is due earlier must wake it.
+    armed: Instant,
 }
 
 /// An entry's place in the alarm; needed to remove it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Slot(Mutex<Option<(Instant, u64)>>);
-
-impl Slot {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(None))
-    }
-}
 
 impl<W: Watched + ?Sized> Alarm<W> {
     /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before,
     /// `end` has come, and then all entries in the alarm are silenced.
     pub(crate) fn start(clock: Clock, runtime: &Handle, end: &Arc<End>) -> Arc<Self> {
-        let alarm = Arc::new(Self {
-            clock,
-            due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new(), ringing: None }),
-            armed: AtomicU64::new(Instant::NEVER.nanos()),
-            earlier: Arc::new(Notify::new()),
-        });
+        let (entries, armed) = (BTreeMap::new(), Instant::NEVER);
+        let due = Mutex::new(Due { next_id: 0, entries, ringing: None, armed });
+        let alarm = Arc::new(Self { clock, due, earlier: Arc::new(Notify::new()) });
         let task = Task { alarm: Arc::downgrade(&alarm), end: Some(end.clone()) };
         runtime.spawn(watch(task, clock, alarm.earlier.clone()));
         alarm
@@ -91,9 +79,9 @@ impl<W: Watched + ?Sized> Alarm<W> {
         if let Some(present) = slot.replace(key) {
             due.entries.remove(&present);
         }
-        drop(slot);
-        let earlier = at.nanos() < self.armed.fetch_min(at.nanos(), Ordering::AcqRel);
-        drop(due);
+        let earlier = at < due.armed;
+        due.armed = due.armed.min(at);
+        drop((slot, due));
         if earlier {
             self.earlier.notify_one();
         }
@@ -123,11 +111,8 @@ impl<W: Watched + ?Sized> Alarm<W> {
             if next > now {
                 // An entry that has come and gone leaves its time: one needless wake-up at that
                 // time is cheaper than one for each short hold.
-                let armed = Instant::from_nanos(self.armed.load(Ordering::Acquire));
-                let next = if armed > now { next.min(armed) } else { next };
-                // Stored under the lock: an entry added later compares with this value.
-                self.armed.store(next.nanos(), Ordering::Release);
-                return next;
+                due.armed = if due.armed > now { next.min(due.armed) } else { next };
+                return due.armed;
             }
             due.ringing = due.entries.pop_first().map(|(_, weak)| weak);
             let rung = due.ringing.as_ref().and_then(Weak::upgrade);

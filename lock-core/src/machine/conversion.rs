@@ -29,17 +29,6 @@ pub(crate) enum Entering {
     Shared,
 }
 
-/// Whether a conversion may begin.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) enum Beginning {
-    Go,
-    Done,
-    /// A semaphore's permits.
-    Permits,
-    /// Other guards hold the grant, too.
-    Others,
-}
-
 impl HeldAs {
     pub(crate) fn new(kind: Kind) -> Self {
         let state = State { kind, guards: 1, doubt: None };
@@ -80,16 +69,17 @@ impl HeldAs {
         alone
     }
 
-    /// Begins to convert the grant. From now on no guard may rely on the exclusive lock.
-    pub(crate) fn begin(&self, to: Kind) -> Beginning {
+    /// Begins to convert the grant. From now on no guard may rely on the exclusive lock. Returns
+    /// whether there is something to do, or what cannot be done.
+    pub(crate) fn begin(&self, to: Kind) -> Result<bool, &'static str> {
         let mut state = lock(&self.state);
         match state.kind {
-            Kind::Permit { .. } => Beginning::Permits,
-            now if now == to => Beginning::Done,
-            _ if state.guards > 1 => Beginning::Others,
+            Kind::Permit { .. } => Err("turn a semaphore's permits into a lock"),
+            now if now == to => Ok(false),
+            _ if state.guards > 1 => Err("convert a lock that its owner holds more than once"),
             _ => {
                 (state.kind, state.doubt) = (Kind::Shared, Some(to));
-                Beginning::Go
+                Ok(true)
             }
         }
     }
@@ -134,11 +124,11 @@ mod tests {
     #[test]
     fn a_lock_counts_as_shared_while_it_is_converted() {
         let held_as = HeldAs::new(Kind::Exclusive);
-        assert_eq!(held_as.begin(Kind::Exclusive), Beginning::Done);
-        assert_eq!(held_as.begin(Kind::Shared), Beginning::Go);
+        assert_eq!(held_as.begin(Kind::Exclusive), Ok(false));
+        assert_eq!(held_as.begin(Kind::Shared), Ok(true));
         assert_eq!(held_as.kind(), Kind::Shared);
         assert!(matches!(held_as.enter(Kind::Exclusive), Entering::Shared));
         assert!(matches!(held_as.enter(Kind::Shared), Entering::Counted));
-        assert_eq!(held_as.begin(Kind::Exclusive), Beginning::Others);
+        assert!(held_as.begin(Kind::Exclusive).unwrap_err().contains("more than once"));
     }
 }

@@ -72,7 +72,7 @@ impl<T: Send + 'static> Finishing<T> {
         within: Duration,
         discard: fn(Result<T>) -> Result<T>,
     ) -> Self {
-        self.collect = Some(Collect { within, discard });
+        self.collect = Some((within, discard));
         self
     }
 

@@ -23,19 +23,8 @@ use crate::{BoxFuture, Instant, keep::poison::lock};
 /// for this time.
 pub(super) const STAY: Duration = Duration::from_millis(50);
 
-/// What to do with an output that its caller does not collect.
-pub(super) struct Collect<T> {
-    pub(super) within: Duration,
-    pub(super) discard: fn(T) -> T,
-}
-
-impl<T> Clone for Collect<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Collect<T> {}
+/// How long an output waits for its caller, and what then becomes of it.
+pub(super) type Collect<T> = (Duration, fn(T) -> T);
 
 /// Work that can move from its caller's task to one of its own.
 pub(super) struct Moving<T> {
@@ -71,7 +60,7 @@ impl<T: Send + 'static> Moving<T> {
         collect: Option<Collect<T>>,
     ) -> Arc<Self> {
         let state = Mutex::new(State::Here(work, caller.clone()));
-        let (slot, home, span) = (Slot::new(), home.clone(), Span::current());
+        let (slot, home, span) = (Slot::default(), home.clone(), Span::current());
         Arc::new(Self { state, slot, home, collect, span })
     }
 
@@ -170,8 +159,8 @@ impl<T: Send + 'static> OwnTask<T> {
         let State::There(caller) = mem::replace(&mut *state, State::Over) else { return };
         *state = State::Done(done);
         drop(state);
-        if let Some(collect) = moving.collect {
-            moving.wake_at(moving.home.clock.now() + collect.within);
+        if let Some((within, _)) = moving.collect {
+            moving.wake_at(moving.home.clock.now() + within);
         }
         caller.wake();
     }
@@ -195,7 +184,7 @@ impl<T: Send + 'static> Watched for Moving<T> {
                 self.home.runtime.spawn(finish);
             }
             (State::Polled, _) => return Some(now + STAY),
-            (State::Done(Ok(done)), Some(Collect { discard, .. })) => {
+            (State::Done(Ok(done)), Some((_, discard))) => {
                 *state = State::Done(Ok(discard(done)));
             }
             (other, _) => *state = other,

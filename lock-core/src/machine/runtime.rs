@@ -1,6 +1,6 @@
 //! The runtime in which a connection lives.
 
-use std::{fmt, panic::Location, sync::Arc, thread};
+use std::{panic::Location, sync::Arc, thread};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,8 @@ pub(crate) struct HomeRuntime {
     pub(crate) alarm: Arc<Alarm<dyn Watched>>,
     pub(super) end: Arc<End>,
     store: &'static str,
-    origin: Origin,
+    /// Itself, described for people.
+    origin: Arc<str>,
     /// The process that connected.
     process: u32,
 }
@@ -38,7 +39,7 @@ impl HomeRuntime {
     ) -> Arc<Self> {
         let (runtime, end) = (Handle::current(), Arc::new(End::default()));
         let alarm = Alarm::start(clock, &runtime, &end);
-        let origin = Origin::here(&runtime, caller);
+        let origin = described(&runtime, caller).into();
         let process = std::process::id();
         Arc::new(Self { runtime, clock, alarm, end, store, origin, process })
     }
@@ -79,8 +80,8 @@ impl HomeRuntime {
 
     /// The error of a call after the end.
     pub(crate) fn closed(&self) -> Error {
-        let (store, runtime) = (self.store, self.origin.to_string());
-        Error::Closed { store, name: None, by: ClosedBy::Runtime(runtime.into()) }
+        let by = ClosedBy::Runtime(self.origin.clone());
+        Error::Closed { store: self.store, name: None, by }
     }
 
     /// A token that is cancelled when the runtime has ended. It keeps nothing alive.
@@ -89,34 +90,16 @@ impl HomeRuntime {
     }
 }
 
-/// The runtime that connected, described for people.
-struct Origin {
-    id: tokio::runtime::Id,
-    flavor: &'static str,
-    caller: &'static Location<'static>,
-    thread: Option<String>,
-}
-
-impl Origin {
-    fn here(runtime: &Handle, caller: &'static Location<'static>) -> Self {
-        let flavor = match runtime.runtime_flavor() {
-            RuntimeFlavor::CurrentThread => "current-thread",
-            _ => "multi-thread",
-        };
-        let thread = thread::current().name().map(ToOwned::to_owned);
-        Self { id: runtime.id(), flavor, caller, thread }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, flavor, caller, thread } = self;
-        write!(f, "{flavor} runtime {id}, in which {}:{} connected", caller.file(), caller.line())?;
-        match thread {
-            Some(thread) => write!(f, " on thread {thread:?}"),
-            None => Ok(()),
-        }
-    }
+/// The runtime that connected, for people.
+fn described(runtime: &Handle, caller: &Location<'_>) -> String {
+    let flavor = match runtime.runtime_flavor() {
+        RuntimeFlavor::CurrentThread => "current-thread",
+        _ => "multi-thread",
+    };
+    let (id, file, line) = (runtime.id(), caller.file(), caller.line());
+    let thread = thread::current().name().map(|name| format!(" on thread {name:?}"));
+    let thread = thread.unwrap_or_default();
+    format!("{flavor} runtime {id}, in which {file}:{line} connected{thread}")
 }
 
 #[cfg(test)]

@@ -30,11 +30,10 @@ impl<'a> Options<'a> {
     ///
     /// [`Error::InvalidOption`] if it is anything else.
     pub fn duration(&mut self, option: &'static str) -> Result<Option<Duration>> {
-        let Some(text) = self.text(option) else { return Ok(None) };
-        match duration::parse(text).filter(|duration| !duration.is_zero()) {
-            Some(duration) => Ok(Some(duration)),
-            None => Err(refused(option, text, duration::FORM)),
-        }
+        self.read(option, |text| {
+            let duration = duration::parse(text).filter(|duration| !duration.is_zero());
+            duration.ok_or_else(|| duration::FORM.to_owned())
+        })
     }
 
     /// A whole number within a range.
@@ -47,15 +46,11 @@ impl<'a> Options<'a> {
         option: &'static str,
         allowed: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>> {
-        let Some(text) = self.text(option) else { return Ok(None) };
-        match text.parse() {
-            Ok(number) if allowed.contains(&number) => Ok(Some(number)),
-            _ => {
-                let expected =
-                    format!("expected a number of {} to {}", allowed.start(), allowed.end());
-                Err(refused(option, text, &expected))
-            }
-        }
+        self.read(option, |text| {
+            let number = text.parse().ok().filter(|number| allowed.contains(number));
+            let (least, most) = (allowed.start(), allowed.end());
+            number.ok_or_else(|| format!("expected a number of {least} to {most}"))
+        })
     }
 
     /// One of several words.
@@ -68,14 +63,21 @@ impl<'a> Options<'a> {
         option: &'static str,
         choices: &[(&str, T)],
     ) -> Result<Option<T>> {
+        self.read(option, |text| {
+            let chosen = choices.iter().find(|(word, _)| *word == text);
+            let words = || choices.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+            chosen.map(|(_, value)| *value).ok_or_else(|| format!("expected one of {}", words()))
+        })
+    }
+
+    /// Reads an option, if it is given. What `read` fails with says what is allowed.
+    fn read<T>(
+        &mut self,
+        option: &'static str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>> {
         let Some(text) = self.text(option) else { return Ok(None) };
-        match choices.iter().find(|(word, _)| *word == text) {
-            Some((_, value)) => Ok(Some(*value)),
-            None => {
-                let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-                Err(refused(option, text, &format!("expected one of {}", words.join(", "))))
-            }
-        }
+        read(text).map(Some).map_err(|allowed| refused(option, text, &allowed))
     }
 
     /// Refuses options that the driver did not ask for.

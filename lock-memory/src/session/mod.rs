@@ -22,7 +22,7 @@ use self::attempt::Attempt;
 use crate::{
     MemoryStore,
     store::{Client, state::Push},
-    wire::network::{Trouble, UnderWay},
+    wire::network::{BACK, THERE, Trouble, UnderWay},
 };
 
 #[derive(Debug)]
@@ -58,18 +58,19 @@ impl Session {
         patience: Duration,
         mut act: impl FnMut(&MemoryStore) -> T,
     ) -> Result<T> {
+        let network = &self.client.network;
         let answer = tokio::time::timeout(patience, async {
             loop {
-                self.client.network.request_arrives().await;
-                let lost = self.client.network.loses_request();
+                network.arrives(THERE, Clock::Tokio.now()).await;
+                let lost = network.loses_one(THERE);
                 let reply = (!lost).then(|| act(&self.client.store));
                 let answered = Clock::Tokio.now();
                 // Other tasks run meanwhile, as over a network.
                 tokio::task::yield_now().await;
-                self.client.network.reply_arrives(answered).await;
+                network.arrives(BACK, answered).await;
                 // A lost request is sent again; the store knows the attempt by its id.
                 if let Some(reply) = reply
-                    && !self.client.network.loses_reply()
+                    && !network.loses_one(BACK)
                 {
                     return reply;
                 }

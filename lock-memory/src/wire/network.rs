@@ -8,33 +8,33 @@ use tokio::sync::{mpsc, watch};
 /// The present faults of a client's network and its watchdog.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Trouble {
-    /// Requests do not arrive.
-    pub(crate) requests_cut: bool,
-    /// Replies and pushes do not arrive.
-    pub(crate) replies_cut: bool,
-    /// Delay of a request to the store.
-    pub(crate) requests_take: Duration,
-    /// Delay of a reply or a push to the client.
-    pub(crate) replies_take: Duration,
-    /// Number of requests to lose on their way.
-    pub(crate) requests_to_lose: u32,
-    /// Number of replies to lose although their requests arrive.
-    pub(crate) replies_to_lose: u32,
+    /// The way of requests to the store.
+    pub(crate) there: Way,
+    /// The way of replies and pushes to the client.
+    pub(crate) back: Way,
     /// The watchdog stands still.
     pub(crate) renewal_paused: bool,
     /// Time of the process's crash, if it has crashed.
     pub(crate) crashed: Option<Instant>,
 }
 
-impl Trouble {
-    fn requests(&self) -> Option<Duration> {
-        (!self.requests_cut && self.crashed.is_none()).then_some(self.requests_take)
-    }
-
-    fn replies(&self) -> Option<Duration> {
-        (!self.replies_cut && self.crashed.is_none()).then_some(self.replies_take)
-    }
+/// The faults of one way.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Way {
+    /// Nothing arrives.
+    pub(crate) cut: bool,
+    /// How long a message takes.
+    pub(crate) takes: Duration,
+    /// Number of messages to lose.
+    pub(crate) to_lose: u32,
 }
+
+/// One of the two ways.
+pub(crate) type Which = fn(&mut Trouble) -> &mut Way;
+/// The way of requests to the store.
+pub(crate) const THERE: Which = |trouble| &mut trouble.there;
+/// The way of replies and pushes to the client.
+pub(crate) const BACK: Which = |trouble| &mut trouble.back;
 
 /// One client's network. All clones are the same network.
 #[derive(Clone, Debug, Default)]
@@ -49,27 +49,20 @@ impl Network {
         self.0.send_modify(change);
     }
 
-    /// Waits until a request that is sent now arrives at the store.
-    pub(crate) async fn request_arrives(&self) {
-        self.arrives(Clock::Tokio.now(), Trouble::requests).await;
-    }
-
-    /// Waits until a reply or push that was sent at `sent` arrives at the client.
-    pub(crate) async fn reply_arrives(&self, sent: Instant) {
-        self.arrives(sent, Trouble::replies).await;
-    }
-
-    /// Waits until the way is open and its delay has passed. A change of the faults counts at once,
-    /// also for messages already on their way.
-    async fn arrives(&self, sent: Instant, way: impl Fn(&Trouble) -> Option<Duration>) {
+    /// Waits until a message that was sent at `sent` arrives: the way is open and its delay has
+    /// passed. A change of the faults counts at once, also for messages already on their way.
+    pub(crate) async fn arrives(&self, which: Which, sent: Instant) {
+        let arrival = |mut trouble: Trouble| {
+            let Way { cut, takes, .. } = *which(&mut trouble);
+            if cut || trouble.crashed.is_some() { Instant::NEVER } else { sent + takes }
+        };
         // The usual case takes no lock for writing and no timer.
-        if way(&self.0.borrow()) == Some(Duration::ZERO) {
+        if arrival(self.now()) == sent {
             return;
         }
         let mut trouble = self.0.subscribe();
         loop {
-            let takes = way(&trouble.borrow_and_update());
-            let arrival = takes.map_or(Instant::NEVER, |time| sent + time);
+            let arrival = arrival(*trouble.borrow_and_update());
             tokio::select! {
                 biased;
                 () = Clock::Tokio.sleep_until(arrival) => return,
@@ -79,21 +72,12 @@ impl Network {
         }
     }
 
-    /// Returns whether to lose this request, and counts it.
-    pub(crate) fn loses_request(&self) -> bool {
-        self.takes_one(|trouble| &mut trouble.requests_to_lose)
-    }
-
-    /// Returns whether to lose this reply, and counts it.
-    pub(crate) fn loses_reply(&self) -> bool {
-        self.takes_one(|trouble| &mut trouble.replies_to_lose)
-    }
-
-    fn takes_one(&self, count: impl Fn(&mut Trouble) -> &mut u32) -> bool {
+    /// Returns whether to lose this message, and counts it.
+    pub(crate) fn loses_one(&self, which: Which) -> bool {
         self.0.send_if_modified(|trouble| {
-            let left = count(trouble);
-            let due = *left > 0;
-            *left -= u32::from(due);
+            let way = which(trouble);
+            let due = way.to_lose > 0;
+            way.to_lose -= u32::from(due);
             due
         })
     }
@@ -122,7 +106,7 @@ impl<T> UnderWay<T> {
             what = self.from.recv() => what?,
             what = arrival => return Some(Some(what)),
         };
-        if self.newest && self.network.now().replies_cut {
+        if self.newest && self.network.now().back.cut {
             self.sent.clear();
         }
         self.sent.push_back((Clock::Tokio.now(), what));
@@ -132,7 +116,7 @@ impl<T> UnderWay<T> {
     /// Waits for ever while none is under way.
     async fn arrival(network: &Network, sent: &mut VecDeque<(Instant, T)>) -> T {
         if let Some(at) = sent.front().map(|(at, _)| *at) {
-            network.reply_arrives(at).await;
+            network.arrives(BACK, at).await;
             if let Some((_, what)) = sent.pop_front() {
                 return what;
             }

@@ -3,7 +3,7 @@
 pub(crate) mod leading;
 pub(crate) mod observer;
 
-use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use self::observer::Observer;
 use crate::{
@@ -26,7 +26,7 @@ const LEADER_LIMIT: Duration = Duration::from_secs(5);
 /// election.run("http://10.0.0.7:8080", |leading| lead(leading)).await
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "an election does nothing until somebody campaigns or looks"]
 pub struct Election {
     pub(crate) lock: Lock,
@@ -117,7 +117,7 @@ impl Election {
         Box::pin(async move {
             let first =
                 async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
-            let leader = self.lock.answer(LEADER_LIMIT, first, "leader").await;
+            let leader = self.lock.client.answer(LEADER_LIMIT, first, "leader").await;
             let told =
                 |error| self.lock.client.told("leader", error).about(&self.lock.request.name);
             leader.map_err(told)
@@ -167,12 +167,6 @@ fn try_campaign(lock: Lock) -> BoxFuture<'static, Result<Option<Leadership>>> {
         let led = lock.try_acquire().await.map_err(|error| error.of("try_campaign"));
         Ok(led?.map(Leadership))
     })
-}
-
-impl fmt::Debug for Election {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Election").field(&self.lock).finish()
-    }
 }
 
 /// The leadership, held until it is resigned, dropped or lost. Derefs to [`Held`].

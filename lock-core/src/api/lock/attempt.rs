@@ -1,14 +1,13 @@
 //! One attempt, from the request to the guard.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tracing::{Instrument, Span};
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Instant, Kind, Lease, Lock, LockGuard, Request, Result,
-    Wait,
+    Attempt, DistributedLock, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
-    driver::{duration::shown, trace},
+    driver::trace,
     keep::backoff::Backoff,
     machine::{ended_waits::Found, finish::Finishing},
 };
@@ -32,7 +31,7 @@ impl Lock {
     /// [`try_acquire`](Self::try_acquire) without an owner.
     pub(crate) async fn try_alone(&self) -> Result<Option<LockGuard>> {
         let attempt = self.attempt(Wait::Try, self.new_attempt());
-        match self.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
+        match self.client.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
             Ok(guard) => Ok(Some(guard)),
             Err(Error::Contended { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -83,7 +82,7 @@ impl Lock {
             Err(_) if self.client.heard.since(started) => {
                 Err(self.in_vain(ANSWER_LIMIT, Found::default()))
             }
-            Err(_) => Err(self.unanswered(ANSWER_LIMIT, "acquire")),
+            Err(_) => Err(self.client.unanswered(ANSWER_LIMIT, "acquire")),
         }
     }
 
@@ -113,7 +112,7 @@ impl Lock {
             None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
             None => Err(match attempt.refusal().take() {
                 Some(why) => self.client.unavailable("acquire", why),
-                None => self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire"),
+                None => self.client.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire"),
             }),
         }
     }
@@ -136,29 +135,17 @@ impl Lock {
             position: found.place,
         }
     }
-
-    pub(crate) async fn answer<T>(
-        &self,
-        limit: Duration,
-        call: impl Future<Output = Result<T>>,
-        op: &'static str,
-    ) -> Result<T> {
-        let answer = tokio::time::timeout(limit, call).await;
-        answer.unwrap_or_else(|_| Err(self.unanswered(limit, op)))
-    }
-
-    fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
-        self.client.unavailable(op, format!("no answer within {}", shown(limit)))
-    }
 }
 
 /// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
 /// waiter asks again and again until they are gone: the store has no line of both.
-async fn ask(client: &Client, request: Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
-    let waits = request.wait == Wait::Queue && matches!(request.kind, Kind::Permit { .. });
-    let again = waits.then(|| request.clone());
-    let mut answer = client.driver.acquire(request, attempt.clone()).await;
-    let Some(request) = again else { return answer };
+async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
+    // The pointer is a driver, too: called itself, it would box the future once more.
+    let driver = &*client.driver;
+    let mut answer = driver.acquire(request.clone(), attempt.clone()).await;
+    if request.wait == Wait::Try {
+        return answer;
+    }
     if let Some(error) = differing(&answer) {
         trace::permits_differ(&request.name, error);
     }
@@ -172,7 +159,7 @@ async fn ask(client: &Client, request: Request, attempt: &mut Attempt) -> Result
             () = pause.wait() => {}
         }
         *attempt = attempt.another();
-        answer = client.driver.acquire(request.clone(), attempt.clone()).await;
+        answer = driver.acquire(request.clone(), attempt.clone()).await;
     }
     answer
 }
@@ -190,24 +177,21 @@ async fn grant(
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
     let started = client.clock.now();
-    let (name, kind) = (request.name.clone(), request.kind);
-    let (ttl, term) = (request.ttl, request.term);
-    let answer = ask(&client, request, &mut attempt).await;
+    let answer = ask(&client, &request, &mut attempt).await;
     // A cancelled attempt ends without an answer of the store.
     if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
         client.heard.hear();
     }
     match answer {
         Ok(lease) => {
-            let now = client.clock.now();
-            trace::granted(&name, attempt.id(), lease.token(), now.since(started));
-            let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
+            let waited = client.clock.now().since(started);
+            trace::granted(&request.name, attempt.id(), lease.token(), waited);
             // If the caller has left, the guard is dropped with the result: the lock is released at
             // once.
-            LockGuard::of_grant(Held::begin(client, name, kind, lease, ttl, term, cap)).await
+            LockGuard::of_grant(Held::begin(client, &request, lease, max_hold)).await
         }
         Err(error) => {
-            trace::refused(&name, attempt.id(), &error);
+            trace::refused(&request.name, attempt.id(), &error);
             client.after_close().await;
             Err(error)
         }

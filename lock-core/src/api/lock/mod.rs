@@ -4,10 +4,10 @@ mod acquire;
 pub(crate) mod attempt;
 mod reenter;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use crate::{
-    Clock, Kind, LockName, Owner, Request, Result, Term,
+    Kind, LockName, Owner, Request, Result, Term,
     api::{client::Client, options::options},
     deadline,
     driver::duration::shown,
@@ -31,7 +31,7 @@ pub(crate) const LONGEST_VALUE: usize = 512 * 1024;
 /// guard.release().await
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "a lock does nothing until it is acquired"]
 pub struct Lock {
     pub(crate) client: Arc<Client>,
@@ -58,10 +58,6 @@ impl Lock {
         self.client.driver.guarantees().check_kind(kind.into())?;
         self.request.kind = kind;
         Ok(self)
-    }
-
-    pub(crate) fn clock(&self) -> Clock {
-        self.client.clock
     }
 
     options!(|self| self);
@@ -108,15 +104,4 @@ fn check_length(option: &str, length: usize, most: usize) -> Result<()> {
         return Ok(());
     }
     Err(invalid(option, format!("{length} bytes"), format!("up to {most} bytes")))
-}
-
-impl fmt::Debug for Lock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lock")
-            .field("request", &self.request)
-            .field("wait", &self.wait)
-            .field("max_hold", &self.max_hold)
-            .field("at_least", &self.at_least)
-            .finish_non_exhaustive()
-    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Error, Held, Instant, Lock, LockGuard, Owner, Result,
+    Held, Instant, Lock, LockGuard, Owner, Result,
     api::owner::Seat,
     machine::{conversion::Entering, ended_waits::Found},
 };
@@ -15,8 +15,8 @@ impl Lock {
         let clock = self.client.clock;
         let started = clock.now();
         let until = self.wait.map_or(Instant::NEVER, |limit| started + limit);
-        if let Some(guard) = self.again(&seat)? {
-            return self.said_again(guard).await;
+        if let Some(guard) = self.again(&seat).await? {
+            return Ok(guard);
         }
         let _turn = tokio::select! {
             biased;
@@ -26,8 +26,8 @@ impl Lock {
             }
         };
         // Another task of the owner may have got it.
-        if let Some(guard) = self.again(&seat)? {
-            return self.said_again(guard).await;
+        if let Some(guard) = self.again(&seat).await? {
+            return Ok(guard);
         }
         if until != Instant::NEVER {
             self.wait = Some(until.since(clock.now()));
@@ -40,13 +40,13 @@ impl Lock {
     /// Takes the lock if it is free or held by its owner.
     pub(crate) async fn try_acquire_as(self, owner: Owner) -> Result<Option<LockGuard>> {
         let seat = owner.seat(&self.client, &self.request.name);
-        if let Some(guard) = self.again(&seat)? {
-            return self.said_again(guard).await.map(Some);
+        if let Some(guard) = self.again(&seat).await? {
+            return Ok(Some(guard));
         }
         // Another task of the owner waits for it already, ahead of this one.
         let Ok(_turn) = seat.turn.try_lock() else { return Ok(None) };
-        if let Some(guard) = self.again(&seat)? {
-            return self.said_again(guard).await.map(Some);
+        if let Some(guard) = self.again(&seat).await? {
+            return Ok(Some(guard));
         }
         let guard = self.try_alone().await?;
         if let Some(guard) = &guard {
@@ -55,31 +55,27 @@ impl Lock {
         Ok(guard)
     }
 
-    /// Publishes the new value of a leader that campaigns again.
-    async fn said_again(&self, guard: LockGuard) -> Result<LockGuard> {
-        if let Some(value) = self.request.value.clone() {
-            guard.publish(value).await?;
-        }
-        Ok(guard)
-    }
-
-    /// The owner's present hold, counted once more.
-    fn again(&self, seat: &Seat) -> Result<Option<LockGuard>> {
+    /// The owner's present hold, counted once more. A leader that campaigns again publishes its new
+    /// value.
+    async fn again(&self, seat: &Seat) -> Result<Option<LockGuard>> {
         let held = seat.held().upgrade();
         let Some(hold) = held.filter(|hold| hold.check().is_ok()) else { return Ok(None) };
         // Before it counts for the grant: if the last guard leaves in between, a drain must not
         // find that no guard is left.
         let stay = hold.client.drain.enter_again();
         match hold.held_as.enter(self.request.kind) {
-            Entering::Counted => Ok(Some(LockGuard::counted(Held(hold), stay))),
+            Entering::Counted => {
+                let guard = LockGuard::counted(Held(hold), stay);
+                if let Some(value) = self.request.value.clone() {
+                    guard.publish(value).await?;
+                }
+                Ok(Some(guard))
+            }
             Entering::Over => Ok(None),
-            Entering::Shared => Err(Error::Unsupported {
-                store: self.client.driver.guarantees().store,
-                what: format!(
-                    "wait for {} until its own shared holder releases it; use try_upgrade",
-                    hold.name
-                ),
-            }),
+            Entering::Shared => Err(self.client.unsupported(format!(
+                "wait for {} until its own shared holder releases it; use try_upgrade",
+                hold.name
+            ))),
         }
     }
 }

@@ -26,7 +26,7 @@ impl LockSet {
             set.lock.check()?;
             let work = set.clone();
             set.finished(async move {
-                let started = work.lock.clock().now();
+                let started = work.lock.client.clock.now();
                 match work.at_once_in_time().await? {
                     Step::Taken(held) => Ok(Some(held)),
                     Step::Busy | Step::Impossible => work.in_order(started).await.map(Some),
@@ -52,7 +52,7 @@ impl LockSet {
             set.lock.check()?;
             let work = set.clone();
             set.finished(async move {
-                match work.lock.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await? {
+                match work.lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await? {
                     Step::Taken(held) => Ok(Some(held)),
                     Step::Busy => Ok(None),
                     Step::Impossible => work.try_in_order().await,

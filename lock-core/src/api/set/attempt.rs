@@ -48,14 +48,12 @@ impl LockSet {
     /// Like [`at_once`](Self::at_once), within the limit of the wait. A grant of the last moment is
     /// still better than a timeout.
     pub(super) async fn at_once_in_time(&self) -> Result<Step> {
-        match self.lock.wait {
-            None => self.at_once().await,
-            Some(Duration::ZERO) => self.lock.answer(ANSWER_LIMIT, self.at_once(), "acquire").await,
-            Some(limit) => {
-                let limit = limit.saturating_add(DIAGNOSIS_LIMIT);
-                self.lock.answer(limit, self.at_once(), "acquire").await
-            }
-        }
+        let limit = match self.lock.wait {
+            None => return self.at_once().await,
+            Some(Duration::ZERO) => ANSWER_LIMIT,
+            Some(limit) => limit.saturating_add(DIAGNOSIS_LIMIT),
+        };
+        self.lock.client.answer(limit, self.at_once(), "acquire").await
     }
 
     /// Takes all of the locks by one request, or none. Dropping it leaves nothing behind.
@@ -81,7 +79,7 @@ impl LockSet {
     }
 
     pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
-        let clock = self.lock.clock();
+        let clock = self.lock.client.clock;
         let mut held = LockSetGuard::new(Vec::new());
         for mut lock in self.each() {
             if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
@@ -157,11 +155,9 @@ async fn grant_all(
         }
     };
     let now = client.clock.now();
-    let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
-        let Request { name, kind, ttl, term, .. } = request;
-        trace::granted(&name, attempt.id(), lease.token(), now.since(started));
-        LockGuard::of_grant(Held::begin(client.clone(), name, kind, lease, ttl, term, cap))
+        trace::granted(&request.name, attempt.id(), lease.token(), now.since(started));
+        LockGuard::of_grant(Held::begin(client.clone(), &request, lease, max_hold))
     };
     // If the caller has left, the guards are dropped with the result: released at once. All guards
     // are made before one of them is checked: a lease without a guard would not be given back.

@@ -1,6 +1,6 @@
 //! A view of several locks that are held together.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use futures_util::future::select_all;
 
@@ -11,7 +11,7 @@ use crate::{Error, FencingToken, Held, LockName, LossReason, Result};
 ///
 /// A [`LockSetGuard`](crate::LockSetGuard) derefs to this, and
 /// [`LockSet::run`](crate::LockSet::run) passes it to the work.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct HeldSet(Arc<[Held]>);
 
 impl HeldSet {
@@ -66,11 +66,5 @@ impl HeldSet {
     /// The loss of the first lock that is not held any more.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.0.iter().try_for_each(Held::check)
-    }
-}
-
-impl fmt::Debug for HeldSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter()).finish()
     }
 }

@@ -5,7 +5,7 @@ mod attempt;
 pub(crate) mod guard;
 pub(crate) mod held;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     Error, Kind, Lock, LockKind, LockName, Result,
@@ -33,7 +33,7 @@ use crate::{
 /// # Cancel safety
 ///
 /// Same as the calls of [`Lock`] with these names, which also say when they panic.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "locks do nothing until they are acquired"]
 pub struct LockSet {
     pub(crate) lock: Lock,
@@ -117,11 +117,5 @@ impl LockSet {
             lock.at_least = Duration::ZERO;
             lock
         })
-    }
-}
-
-impl fmt::Debug for LockSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockSet").field("members", &self.members).finish_non_exhaustive()
     }
 }
