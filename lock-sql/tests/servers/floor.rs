@@ -40,7 +40,7 @@ async fn a_raise_revokes_all_but_the_lock_that_may_not_be_revoked() {
     let refused = operator.raise_token_floor(newest).await.unwrap_err();
     assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
     let shown = refused.to_string();
-    assert!(shown.contains("below it: theirs") && shown.contains("not yours"), "{shown}");
+    assert!(shown.ends_with("below it: theirs") && shown.contains("not yours"), "{shown}");
     for ended in [first, last] {
         assert_eq!(ended.lost().await, LossReason::EntryGone);
     }
@@ -60,6 +60,6 @@ async fn a_raise_that_does_not_end_names_the_locks_below_it() {
     let failed = operator.raise_token_floor(theirs.token()).await.unwrap_err();
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed:?}");
     let shown = failed.to_string();
-    assert!(shown.contains("below it: theirs") && shown.contains("30"), "{shown}");
+    assert!(shown.ends_with("below it: theirs") && shown.contains("30"), "{shown}");
     assert_eq!(operator.token_floor().await.unwrap().above, theirs.token());
 }
