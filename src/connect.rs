@@ -118,6 +118,56 @@ async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>>
 mod tests {
     use super::*;
 
+    /// Each way to ask for TLS, and the word in the refusal that says what asked.
+    #[cfg(all(feature = "etcd", feature = "redis", feature = "zookeeper", not(feature = "tls")))]
+    #[tokio::test]
+    async fn a_build_without_tls_refuses_it_by_name_before_it_opens_a_socket() {
+        use lock_core::Tls;
+        use lock_etcd::{EtcdConfig, EtcdLock, client::ConnectOptions};
+        use lock_redis::{Address, RedisConfig, RedisLock, Redlock, RedlockConfig};
+        use lock_zk::{ZkConfig, ZkLock};
+
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        server.set_nonblocking(true).unwrap();
+        let (host, port) =
+            (server.local_addr().unwrap().to_string(), server.local_addr().unwrap().port());
+        let mut refusals = Vec::new();
+        for (before, behind, named) in [
+            ("etcds://", "", "etcds://"),
+            ("etcd://", "?tls=verify", "tls"),
+            ("rediss://", "", "rediss://"),
+            ("valkeys://", "", "valkeys://"),
+            ("redis://", "?tls=verify", "tls"),
+            ("redis+sentinel://", "/main?tls=verify", "tls"),
+            ("redis+cluster://", "?tls=verify", "tls"),
+            ("redlock://h,i,", "?tls=verify", "tls"),
+            ("zookeeper://", "?tls=verify&tick=2s", "tls"),
+        ] {
+            let refusal = connect(format!("{before}{host}{behind}")).await.err();
+            refusals.push((refusal, named));
+        }
+        // From a file, a configuration is as from code.
+        let tls = Tls::verify;
+        let etcd = EtcdLock::connect(EtcdConfig::new([&host]).tls(tls())).await;
+        refusals.push((etcd.err(), "tls"));
+        let endpoint = format!("https://{host}");
+        let etcd = EtcdConfig::from_options([&endpoint], ConnectOptions::new());
+        refusals.push((EtcdLock::connect(etcd).await.err(), "https://"));
+        let redis = RedisConfig::new("127.0.0.1", port).tls(tls());
+        refusals.push((RedisLock::connect(redis).await.err(), "tls"));
+        let nodes = ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|node| Address::new(node, port));
+        refusals.push((Redlock::connect(RedlockConfig::new(nodes).tls(tls())).await.err(), "tls"));
+        refusals.push((ZkLock::connect(ZkConfig::new([&host]).tls(tls())).await.err(), "tls"));
+
+        for (number, (refusal, named)) in refusals.into_iter().enumerate() {
+            let refusal = refusal.unwrap_or_else(|| panic!("{number} connects")).to_string();
+            assert!(refusal.contains(named), "{number}: {refusal}");
+            assert!(refusal.contains("--features tls"), "{number}: {refusal}");
+        }
+        let asked = server.accept().map(drop).unwrap_err();
+        assert_eq!(asked.kind(), std::io::ErrorKind::WouldBlock);
+    }
+
     #[test]
     fn what_names_no_host_is_refused() {
         for (url, told) in [

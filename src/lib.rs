@@ -35,9 +35,11 @@
 //! also be connected by its own type, `XLock::connect(XConfig)`, with a configuration from a URL,
 //! from a file (feature `serde`), or from the program's own client.
 //!
-//! Two features are off by default: `serde` writes and reads tokens, names, entries and leaders,
-//! writes guarantees, and reads requirements, a [`StoreUrl`] and `XConfig`s from a configuration;
-//! with `stream` an [`Observer`] is a `futures_core::Stream`.
+//! Three features are off by default. `serde` writes and reads tokens, names, entries and leaders,
+//! writes guarantees, and reads requirements, a [`StoreUrl`] and `XConfig`s from a configuration.
+//! With `stream` an [`Observer`] is a `futures_core::Stream`. With `tls`, which `all`, `mysql` and
+//! `postgres` bring along, connections can be encrypted: [`Tls`]. Without it, whatever asks for that
+//! is refused.
 //!
 //! # Where to look
 //!

@@ -6,12 +6,12 @@ use etcd_client::{Client, ConnectOptions};
 use lock_core::{
     Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
     duration::shown,
-    keep::{self, limits::DEFAULT_TTL},
+    keep::{limits::DEFAULT_TTL, tls::of_url},
 };
 
 use crate::{
     layout::keys::Keys,
-    wire::{configured::Configured, dial::Source, limits::Limits, login::Login},
+    wire::{configured::Configured, dial::Source, limits::Limits, login::Login, tls},
 };
 
 const DEFAULT_PORT: u16 = 2379;
@@ -81,7 +81,7 @@ impl EtcdConfig {
             hosts: url.hosts(DEFAULT_PORT),
             user: User::from_url(url, &mut options)?,
             password: Secret::from_url(url, &mut options)?,
-            tls: Tls::from_url(url, &mut options, &["etcds"])?,
+            tls: of_url(url, &mut options, &["etcds"])?,
             timeouts: Timeouts::from_options(&mut options)?,
             ttl: options.duration("ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
@@ -206,19 +206,7 @@ impl EtcdConfig {
     pub(crate) fn check(&self) -> Result<()> {
         whole_seconds("ttl", self.default_ttl())?;
         self.timeouts.check()?;
-        self.tls.check()?;
-        match self.tls.mode {
-            Encryption::Off => Ok(()),
-            Encryption::Verify => {
-                keep::tls::server_name(&self.tls, "localhost")?;
-                keep::tls::client_config(&self.tls).map(drop)
-            }
-            _ => Err(Error::InvalidOption {
-                option: "tls".to_owned(),
-                value: "prefer".to_owned(),
-                allowed: "off or verify".to_owned(),
-            }),
-        }
+        tls::check(&self.tls, &self.source().endpoints())
     }
 
     pub(crate) fn limits(&self) -> Limits {

@@ -50,7 +50,7 @@
 //! | all its endpoints are removed | nothing | an outage: locks are lost after their TTL |
 //!
 //! Both ways give the same guarantees: etcd's revisions decide, not which member answers. Closing
-//! the locks leaves the client as it is. TLS is compiled in, with ring.
+//! the locks leaves the client as it is. TLS comes with the feature `tls`, with ring.
 //!
 //! # Guarantees
 //!

@@ -8,7 +8,10 @@ use std::{fmt, time::Duration};
 
 use lock_core::{
     Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls, User,
-    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
+    keep::{
+        limits::{DEFAULT_TTL, LONGEST_TTL},
+        tls,
+    },
 };
 use redis::{AsyncConnectionConfig, Client};
 
@@ -231,7 +234,7 @@ impl RedisConfig {
         let config = Self {
             user: User::from_url(url, &mut options)?,
             password: Secret::from_url(url, &mut options)?,
-            tls: Tls::from_url(url, &mut options, &["rediss", "valkeys"])?,
+            tls: tls::of_url(url, &mut options, &["rediss", "valkeys"])?,
             timeouts: Timeouts::from_options(&mut options)?,
             database,
             ttl: options.duration("ttl")?,
@@ -280,9 +283,6 @@ impl RedisConfig {
     }
 
     fn check_tls(&self) -> Result<()> {
-        if self.tls.mode == Encryption::Prefer {
-            return Err(refused("tls", "prefer", "off, verify"));
-        }
         if self.tls.mode != Encryption::Off && !self.transport.is_plain() {
             let allowed = "off: the given client has TLS or a Unix socket of its own";
             return Err(refused("tls", "verify", allowed));
@@ -361,16 +361,9 @@ mod tests {
 
     #[test]
     fn pairs_that_cannot_work_are_refused() {
-        let mut prefer = Tls::default();
-        prefer.mode = Encryption::Prefer;
         let unix = Client::open("unix:///run/redis.sock").unwrap();
-        for (config, word) in [
-            (RedisConfig::default().tls(prefer), "off, verify"),
-            (RedisConfig::from_client(&unix).tls(Tls::verify()), "Unix socket"),
-        ] {
-            let error = config.check().unwrap_err().to_string();
-            assert!(error.contains(word), "{error}");
-        }
+        let error = RedisConfig::from_client(&unix).tls(Tls::verify()).check().unwrap_err();
+        assert!(error.to_string().contains("Unix socket"), "{error}");
         assert!(RedisConfig::from_client(&unix).check().is_ok());
     }
 

@@ -50,8 +50,8 @@
 //! behind ends with its TTL, since all such connections have the same address.
 //!
 //! The client's version must be the driver's: use `distlock::redis::client`, or the same major
-//! version of `redis`. TLS is a feature of that crate (`tokio-rustls-comp`). Your program switches
-//! it on.
+//! version of `redis`. A client's TLS is a feature of that crate (`tokio-rustls-comp`). Your program
+//! switches it on. The feature `tls` of this crate is for connections by [`RedisConfig`].
 //!
 //! ## A majority of independent servers
 //!

@@ -15,6 +15,15 @@ pub fn unsupported(store: &'static str, what: impl Into<String>) -> Error {
     Error::Unsupported { store, what: what.into() }
 }
 
+/// What a build without the feature `tls` says to the one who asks for TLS.
+pub const NO_TLS: &str =
+    "TLS is not compiled in; build with feature \"tls\" (cargo .. --features tls)";
+
+/// A configuration asks for TLS in a build without it.
+pub fn no_tls() -> Error {
+    invalid("tls", "verify", NO_TLS)
+}
+
 /// The store cannot be reached, or has not answered.
 pub fn unavailable(
     store: &'static str,

@@ -18,8 +18,7 @@
 //! | [`observe`] | changes of the leader, sent to one observer |
 //! | [`backoff`] | pauses that grow |
 //! | [`ticket`] | tickets whose place a driver cannot read |
-//! | `tls` (feature `rustls`) | TLS for drivers that open their own sockets |
-//! | `tls_cause` (feature `rustls`) | why TLS failed, in plain words |
+//! | [`tls`] | TLS for drivers that open their own sockets, and why it failed |
 //! | [`one_host`] | the address in a URL of a store with one server |
 //! | [`errors`] | constructors for the errors of drivers |
 //! | [`limits`] | times and counts that are the same on every store |
@@ -44,8 +43,5 @@ pub mod poison;
 pub mod pool;
 mod setters;
 pub mod ticket;
-#[cfg(feature = "rustls")]
 pub mod tls;
-#[cfg(feature = "rustls")]
-pub mod tls_cause;
 pub mod wait;

@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt;
+
 use super::{
     alarm::Watched,
     moving::{Collect, Moving, STAY},
@@ -134,7 +136,7 @@ impl<T: Send + 'static> Drop for Finishing<T> {
             attempt.cancel();
         }
         match progress {
-            Progress::New(work) => drop(self.home.runtime.spawn(work)),
+            Progress::New(work) => self.home.spawn(Box::pin(work.map(drop))),
             Progress::Begun(moving) => moving.leave(),
             Progress::Over => {}
         }

@@ -142,7 +142,7 @@ impl<T: Send + 'static> Moving<T> {
         let state = mem::replace(&mut *self.state(), State::Over);
         self.home.alarm.remove(&*self);
         if let State::Here(work, _) = state {
-            self.home.runtime.spawn(work.instrument(self.span.clone()));
+            self.home.spawn(Box::pin(work.map(drop).instrument(self.span.clone())));
         }
     }
 }
@@ -181,7 +181,7 @@ impl<T: Send + 'static> Watched for Moving<T> {
                 *state = State::There(caller);
                 drop(state);
                 let finish = OwnTask(self.clone()).finish(work).instrument(self.span.clone());
-                self.home.runtime.spawn(finish);
+                self.home.spawn(Box::pin(finish));
             }
             (State::Polled, _) => return Some(now + STAY),
             (State::Done(Ok(done)), Some((_, discard))) => {

@@ -6,7 +6,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, ClosedBy, Error, Instant, Result,
+    BoxFuture, Clock, ClosedBy, Error, Instant, Result,
     machine::{
         alarm::{Alarm, Watched},
         end::End,
@@ -47,6 +47,11 @@ impl HomeRuntime {
     /// An alarm in the same runtime.
     pub(crate) fn another_alarm<W: Watched>(&self) -> Arc<Alarm<W>> {
         Alarm::start(self.clock, &self.runtime, &self.end)
+    }
+
+    /// Starts a task in it. Boxed, so that a task is compiled once, and not for each output.
+    pub(super) fn spawn(&self, work: BoxFuture<'static, ()>) {
+        self.runtime.spawn(work);
     }
 
     pub(crate) fn is_here(&self) -> bool {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
-use lock_core::{Encryption, Result, Tls};
+use etcd_client::{Client, ConnectOptions};
+use lock_core::{Encryption, Tls};
 
 use crate::{
     error::{Failure, FailureKind},
-    wire::login::Login,
+    wire::{login::Login, tls::encrypted},
 };
 
 /// How long a connection with a stream may be silent before it is asked whether it lives, and how
@@ -64,10 +64,8 @@ impl Configured {
         let options = for_locks(&ConnectOptions::new(), limit).with_auto_token_refresh(false);
         match self.tls.mode {
             Encryption::Off => Ok(options),
-            _ => match tls(&self.tls, limit) {
-                Ok(tls) => Ok(options.with_tls(tls)),
-                Err(error) => Err(Failure::new(FailureKind::Refused, error)),
-            },
+            _ => encrypted(options, &self.tls, limit)
+                .map_err(|error| Failure::new(FailureKind::Refused, error)),
         }
     }
 }
@@ -84,20 +82,4 @@ pub(super) fn for_locks(options: &ConnectOptions, limit: Duration) -> ConnectOpt
         .with_keep_alive_while_idle(false)
         .with_tcp_keepalive(Duration::from_secs(10))
         .with_auto_token_refresh(true)
-}
-
-/// Returns the client crate's form of the configuration.
-fn tls(tls: &Tls, limit: Duration) -> Result<TlsOptions> {
-    let mut options = TlsOptions::new().timeout(limit);
-    options = match &tls.ca {
-        Some(ca) => options.ca_certificate(Certificate::from_pem(ca.read("ca")?)),
-        None => options.with_native_roots(),
-    };
-    if let (Some(cert), Some(key)) = (&tls.cert, &tls.key) {
-        options = options.identity(Identity::from_pem(cert.read("cert")?, key.read("key")?));
-    }
-    Ok(match &tls.server_name {
-        Some(name) => options.domain_name(name),
-        None => options,
-    })
 }

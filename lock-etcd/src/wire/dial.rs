@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
-use lock_core::Encryption;
+use lock_core::{Encryption, keep::tls::speaks_tls};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -86,7 +86,7 @@ impl Source {
         let cause = match self.is_encrypted() {
             true => explain::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
             false => {
-                let expected = explain::speaks_tls(endpoint, limit).await;
+                let expected = speaks_tls(endpoint, limit).await;
                 expected.then(|| format!("{EXPECTS_TLS}: {failure}"))
             }
         };

@@ -21,6 +21,7 @@ pub(crate) mod removals;
 pub(crate) mod requests;
 pub(crate) mod revisions;
 pub(crate) mod stream;
+pub(crate) mod tls;
 mod tls_error;
 pub(crate) mod turns;
 mod version;

@@ -143,9 +143,6 @@ impl RedlockConfig {
         if let Some(max) = self.max_ttl.filter(|max| !MAX_TTL.contains(max)) {
             return refused("max_ttl", format!("{max:?}"), "1s to 24h");
         }
-        if self.tls.mode == Encryption::Prefer {
-            return refused("tls", "prefer".to_owned(), "off, verify");
-        }
         self.tls.check()?;
         self.timeouts.check()
     }

@@ -4,14 +4,13 @@ use std::{fmt, io, time::Duration};
 
 use lock_core::{
     Encryption, Secret, Tls, User,
-    keep::tls::{client_config, server_name},
+    keep::tls::{self, Handshake},
 };
 use redis::{
     AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult,
     aio::{MultiplexedConnection, PubSub},
 };
 use tokio::{io::AsyncReadExt, net::TcpStream, task::AbortHandle, time::timeout};
-use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::own_client::Transport;
 use crate::{
@@ -81,9 +80,7 @@ impl Dial {
 
     /// Fails before anything is sent.
     fn check(&self) -> lock_core::Result<()> {
-        if self.encrypts() {
-            client_config(&self.tls)?;
-        }
+        tls::check(&self.tls)?;
         let login = self.login(ProtocolVersion::RESP3)?;
         let host = "127.0.0.1".to_owned();
         let client = self.transport.info(host, 1, login).and_then(Client::open);
@@ -153,16 +150,14 @@ impl Dial {
         Client::open(self.transport.info(address.host.clone(), address.port, login)?)
     }
 
-    async fn encrypted(&self, address: &Address) -> RedisResult<TlsStream<TcpStream>> {
-        let config = client_config(&self.tls).map_err(of_option)?;
-        let name = server_name(&self.tls, &address.host).map_err(of_option)?;
+    async fn encrypted(&self, address: &Address) -> RedisResult<tls::Stream> {
+        let handshake = Handshake::new(&self.tls, &address.host).map_err(of_option)?;
         let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
         stream.set_nodelay(true)?;
         // Without linger, closing a broken connection also discards data that is not sent yet.
         stream.set_zero_linger()?;
-        let handshake = TlsConnector::from(config).connect(name, stream);
         // A server without TLS may wait for the end of what it takes for a command.
-        let handshake = timeout(self.limit * 9 / 10, handshake).await;
+        let handshake = timeout(self.limit * 9 / 10, handshake.with(stream)).await;
         let silent = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
         handshake.unwrap_or_else(|_| Err(silent())).map_err(|failed| {
             let hint = match failed.to_string() {
@@ -275,6 +270,14 @@ mod tests {
     use lock_core::StoreUrl;
 
     use super::*;
+
+    #[test]
+    fn what_asks_for_no_certificate_is_refused() {
+        let mut prefer = Tls::default();
+        prefer.mode = Encryption::Prefer;
+        let error = Dial::new(&RedisConfig::default().tls(prefer)).unwrap_err().to_string();
+        assert!(error.contains("off or verify"), "{error}");
+    }
 
     #[test]
     fn an_unreadable_part_of_a_login_names_its_option() {

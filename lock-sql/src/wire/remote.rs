@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_core::{Attempt, Encryption, Error, Instant, Pem, Result, Tls, keep::tls::client_config};
+use lock_core::{Attempt, Encryption, Error, Instant, Pem, Result, Tls, keep::tls::check};
 use tokio::sync::Notify;
 
 use crate::{
@@ -124,7 +124,7 @@ pub(super) fn hosts<C: Link>(
     server.check(default_port)?;
     if server.tls.mode == Encryption::Verify {
         // Says better than the client library what is wrong with the files.
-        client_config(&server.tls)?;
+        check(&server.tls)?;
     }
     let host = |(name, port): (String, u16)| {
         let (shown, server) = (format!("{name}:{port}"), server.clone());
@@ -152,7 +152,7 @@ impl Texts {
             (read(&tls.ca, "ca")?, read(&tls.cert, "cert")?, read(&tls.key, "key")?);
         let texts = Self { ca, cert, key };
         if texts.ca.is_some() || texts.cert.is_some() || texts.key.is_some() {
-            client_config(&texts.as_tls()).map_err(|error| named(tls, error))?;
+            check(&texts.as_tls()).map_err(|error| named(tls, error))?;
         }
         Ok(texts)
     }

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use lock_core::keep::tls_cause::cause;
-use rustls::Error as Tls;
+use lock_core::keep::tls::cause;
 use sqlx::Error;
 
 /// What to do about a certificate for another host name.
@@ -12,7 +11,7 @@ const OTHER_NAME: &str = "name the host as in the certificate (DNS or /etc/hosts
 /// The error of a connection in plain words, if TLS or its absence is the cause.
 pub(crate) fn explained(error: &Error) -> Option<String> {
     match error {
-        Error::Io(error) => of_tls(error).map(|cause| format!("TLS: {cause}")),
+        Error::Io(error) => cause(error, OTHER_NAME).map(|cause| format!("TLS: {cause}")),
         Error::Tls(why) if why.to_string().contains("does not support TLS") => {
             Some("TLS: the server offers none, and tls=verify demands it".to_owned())
         }
@@ -37,11 +36,7 @@ const UNREADABLE: &str =
 
 /// Whether the server did not prove its identity, or does not accept the client's.
 pub(crate) fn is_distrust(error: &io::Error) -> bool {
-    of_tls(error).is_some() || error.kind() == io::ErrorKind::InvalidData
-}
-
-fn of_tls(error: &io::Error) -> Option<String> {
-    error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()).map(|tls| cause(tls, OTHER_NAME))
+    cause(error, OTHER_NAME).is_some() || error.kind() == io::ErrorKind::InvalidData
 }
 
 /// The words of PostgreSQL, and of MySQL and MariaDB.
@@ -62,14 +57,5 @@ mod tests {
         assert!(!shown.contains("QXZ") && shown.contains("no certificate"), "{shown}");
         let other = without_texts(Error::Tls("no TLS here".into()));
         assert!(other.to_string().contains("no TLS here"), "{other}");
-    }
-
-    #[test]
-    fn a_failure_of_tls_is_explained() {
-        let bad = Tls::InvalidCertificate(rustls::CertificateError::NotValidForName);
-        let error = Error::Io(io::Error::new(io::ErrorKind::InvalidData, bad));
-        let shown = explained(&error).unwrap();
-        assert!(shown.contains("another host name") && shown.contains("/etc/hosts"), "{shown}");
-        assert_eq!(explained(&Error::Io(io::ErrorKind::ConnectionRefused.into())), None);
     }
 }

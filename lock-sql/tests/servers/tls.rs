@@ -152,7 +152,8 @@ async fn a_certificate_is_checked(dialect: Dialect) {
 
     let (elsewhere, authority) = start(dialect, "elsewhere.example").await;
     let url = elsewhere.url() + &verify(authority.file());
-    refused(&url, "for another host name").await;
+    refused(&url, "for another host name: name the host as in the certificate (DNS or /etc/hosts")
+        .await;
 
     let plain = Database::start(dialect).await;
     refused(&(plain.url() + &verify(authority.file())), "the server offers none").await;

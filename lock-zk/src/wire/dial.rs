@@ -5,22 +5,15 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use lock_core::{
     Clock, Encryption, Tls,
     duration::shown,
-    keep::tls::{client_config, server_name},
+    keep::tls::{Handshake, check},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, lookup_host},
     task::spawn_blocking,
 };
-use tokio_rustls::{
-    TlsConnector,
-    rustls::{self, ClientConfig, RootCertStore, crypto::ring},
-};
 
-use crate::{error::invalid, wire::tls_error::explained};
-
-/// The most time for the answer to a greeting.
-const GREETING: Duration = Duration::from_millis(800);
+use crate::wire::tls_error::explained;
 
 /// A connection of either kind.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -39,14 +32,9 @@ pub(crate) struct Dialer {
 impl Dialer {
     /// Opens connections as this says.
     pub(crate) fn new(tls: &Tls, limit: Duration) -> lock_core::Result<Self> {
-        if tls.mode == Encryption::Off {
-            return Ok(Self { tls: None, limit });
-        }
-        if tls.mode != Encryption::Verify {
-            return Err(invalid("tls", "prefer", "off or verify"));
-        }
-        client_config(tls)?;
-        Ok(Self { tls: Some(Arc::new(tls.clone())), limit })
+        check(tls)?;
+        let encrypts = tls.mode != Encryption::Off;
+        Ok(Self { tls: encrypts.then(|| Arc::new(tls.clone())), limit })
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {
@@ -82,30 +70,12 @@ impl Dialer {
     async fn open(&self, host: &str, stream: TcpStream) -> io::Result<Box<dyn Stream>> {
         stream.set_nodelay(true)?;
         let Some(tls) = self.tls.clone() else { return Ok(Box::new(stream)) };
-        let name = server_name(&tls, name_of(host)).map_err(io::Error::other)?;
+        let name = name_of(host).to_owned();
         // Certificates are renewed, so their files are read each time.
-        let config = spawn_blocking(move || client_config(&tls)).await;
-        let config = config.map_err(io::Error::other)?.map_err(io::Error::other)?;
-        let opened = TlsConnector::from(config).connect(name, stream).await;
-        Ok(Box::new(opened.map_err(explained)?))
+        let handshake = spawn_blocking(move || Handshake::new(&tls, &name)).await;
+        let handshake = handshake.map_err(io::Error::other)?.map_err(io::Error::other)?;
+        Ok(Box::new(handshake.with(stream).await.map_err(explained)?))
     }
-}
-
-/// Whether a server answers a greeting of TLS. Nothing else is sent, since no certificate is
-/// trusted.
-pub(crate) async fn speaks_tls(host: &str) -> bool {
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions();
-    let name = server_name(&Tls::default(), name_of(host));
-    let (Ok(config), Ok(name)) = (config, name) else { return false };
-    let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
-    let greeting = async {
-        let stream = TcpStream::connect(host).await?;
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
-    };
-    let Some(Err(error)) = Clock::Boot.timeout(GREETING, greeting).await else { return false };
-    let answer = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    answer.is_some_and(|answer| !matches!(answer, rustls::Error::InvalidMessage(_)))
 }
 
 /// Returns a host without its port.

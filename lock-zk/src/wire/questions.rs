@@ -12,11 +12,11 @@ use futures_util::{
     future::{join_all, pending},
     stream::FuturesUnordered,
 };
-use lock_core::{Clock, duration::shown};
+use lock_core::{Clock, duration::shown, keep::tls::speaks_tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::wire::{
-    dial::{Dialer, Stream, speaks_tls},
+    dial::{Dialer, Stream},
     own_client,
     route::Route,
     tls_error::{certificate_refused, explained, is_certificate_refused},
@@ -35,6 +35,8 @@ const HOST_LIMIT: Duration = Duration::from_millis(200);
 /// How long a server may be silent before it is tried with TLS: a server that expects TLS waits for
 /// more than a command of four letters.
 const SILENCE: Duration = Duration::from_secs(1);
+/// The most time for the answer to a greeting of TLS.
+const GREETING: Duration = Duration::from_millis(800);
 /// The most time for the questions to all servers.
 const MODE_LIMIT: Duration = Duration::from_secs(1);
 /// How long a host may take for a sign of life before a session is opened.
@@ -118,7 +120,7 @@ async fn first_answer(host: &str, dialer: &Dialer) -> io::Result<Timing> {
     }
     let silent = async {
         Clock::Boot.sleep(SILENCE).await;
-        if !speaks_tls(host).await {
+        if !speaks_tls(host, GREETING).await {
             pending().await
         }
     };
@@ -126,7 +128,7 @@ async fn first_answer(host: &str, dialer: &Dialer) -> io::Result<Timing> {
         biased;
         answer = asked => match answer {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Err(error),
-            Err(_) if speaks_tls(host).await => encrypted(),
+            Err(_) if speaks_tls(host, GREETING).await => encrypted(),
             answer => answer,
         },
         () = silent => encrypted(),

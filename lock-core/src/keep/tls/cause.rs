@@ -1,11 +1,14 @@
 //! Says why TLS failed, and what to do.
 
-use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+use std::io;
 
-/// The cause in plain words, with the library's own. `other_name` is what to do if the certificate
-/// is for another host name.
-pub fn cause(error: &Error, other_name: &str) -> String {
-    match error {
+use tokio_rustls::rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+
+/// The cause of a failure of TLS in plain words, with the library's own. `other_name` is what to do
+/// if the certificate is for another host name.
+pub fn cause(error: &io::Error, other_name: &str) -> Option<String> {
+    let error = of_tls(error)?;
+    Some(match error {
         Error::InvalidCertificate(bad) => {
             format!("the server's certificate {} ({error})", wrong(bad, other_name))
         }
@@ -15,16 +18,20 @@ pub fn cause(error: &Error, other_name: &str) -> String {
         ),
         Error::InvalidMessage(_) => format!("the server answers without TLS ({error})"),
         _ => error.to_string(),
-    }
+    })
 }
 
 /// Whether one side does not accept the other one's certificate: trying again changes nothing.
-pub fn is_about_certificates(error: &Error) -> bool {
-    match error {
-        Error::InvalidCertificate(_) => true,
-        Error::AlertReceived(alert) => is_about_ours(*alert),
+pub fn is_about_certificates(error: &io::Error) -> bool {
+    match of_tls(error) {
+        Some(Error::InvalidCertificate(_)) => true,
+        Some(Error::AlertReceived(alert)) => is_about_ours(*alert),
         _ => false,
     }
+}
+
+fn of_tls(error: &io::Error) -> Option<&Error> {
+    error.get_ref()?.downcast_ref()
 }
 
 fn wrong(bad: &Bad, other_name: &str) -> String {
@@ -84,9 +91,13 @@ mod tests {
             (Error::InvalidCertificate(Bad::NotValidForName), "another host name: do this"),
             (Error::AlertReceived(Alert::CertificateRequired), "options cert and key"),
         ] {
-            let shown = cause(&error, "do this");
+            let error = io::Error::other(error);
+            let shown = cause(&error, "do this").unwrap();
             assert!(shown.contains(expected) && is_about_certificates(&error), "{shown}");
         }
-        assert!(!is_about_certificates(&Error::HandshakeNotComplete));
+        let unfinished = io::Error::other(Error::HandshakeNotComplete);
+        assert!(cause(&unfinished, "").is_some() && !is_about_certificates(&unfinished));
+        let refused = io::ErrorKind::ConnectionRefused.into();
+        assert!(cause(&refused, "").is_none() && !is_about_certificates(&refused));
     }
 }
