@@ -33,6 +33,8 @@ pub(crate) enum FailureKind {
     LoggedOut,
     /// The lease is gone, and with it all of its keys.
     LeaseGone,
+    /// The session ended before the answer. The attempt may begin again in another one.
+    SessionEnded,
     /// The key of the session is gone: the token floor was raised since it was made. What the
     /// attempt has made must be removed, and it must begin again in another session.
     Outdated,

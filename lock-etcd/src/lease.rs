@@ -197,7 +197,6 @@ impl Lease for EtcdLease {
         match hold.publish(value, &mut in_doubt, &self.give_up()).await {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
-            Err(failure) if failure.kind == FailureKind::LeaseGone => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("publish", in_doubt)),
         }
     }

@@ -71,7 +71,7 @@ impl EtcdLock {
                 return Err(error);
             }
             connection.reads_alone = server.crashes_at_reads();
-            let store = Arc::new(Store::new(keys, connection, probe));
+            let store = Store::new(keys, connection, probe);
             let tasks = [
                 tokio::spawn(late::run(store.sessions.clone())),
                 tokio::spawn(watcher::run(store.watcher.clone())),

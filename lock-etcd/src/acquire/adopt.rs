@@ -11,7 +11,6 @@ use crate::{
         rewrite::{Rewrite, Rewritten},
     },
     config::whole_seconds,
-    error::FailureKind,
     layout::keys::Role,
     lease::EtcdLease,
     session::{attempt::OwnEntry, leftover::Stake, store::Store},
@@ -63,8 +62,6 @@ pub(crate) async fn adopt(
             Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
             Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
             Ok(Rewritten::Outdated) => entry.janitor().retire(),
-            // A request with this lease did nothing, or its entry has ended with the lease.
-            Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
                 if in_doubt {
                     undo(entry, rewrite);

@@ -46,7 +46,7 @@ impl Patience<'_> {
         call: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let ended = &self.session.ended;
-        let late = || Failure::new(FailureKind::LeaseGone, "the session ended before the answer");
+        let late = || Failure::new(FailureKind::SessionEnded, "the session ended before the answer");
         tokio::select! {
             biased;
             answer = call => answer.and_then(|answer| match ended.is_cancelled() {
@@ -69,7 +69,7 @@ impl Patience<'_> {
             () = self.attempt.cancelled() => {}
             () = self.session.ended.cancelled() => {
                 let ended = "the session ended before an earlier request of it was answered";
-                return Err(Failure::new(FailureKind::LeaseGone, ended));
+                return Err(Failure::new(FailureKind::SessionEnded, ended));
             }
             () = Clock::Boot.sleep_until(self.until) => {}
         }
@@ -152,7 +152,10 @@ impl OwnEntry {
                 Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
                 Ok(Outcome::Over) => over = Some(epoch),
                 Err(failure) => {
-                    self.failed(&failure, epoch);
+                    // A session that has ended may keep its lease for a while.
+                    if failure.kind == FailureKind::SessionEnded || failure.kind.is_ambiguous() {
+                        self.set_stake(Stake::Doubtful(Some(epoch)));
+                    }
                     if !failure.kind.is_passing() || patience.is_over() {
                         return Err(failure);
                     }
@@ -165,16 +168,6 @@ impl OwnEntry {
     fn entered(&mut self, entered: Entered) -> Attempted {
         self.answered(Stake::Entry(entered.revision), entered.header);
         Attempted::Entered(entered)
-    }
-
-    fn failed(&mut self, failure: &Failure, epoch: i64) {
-        // A session that has ended may keep its lease for a while.
-        let ended = failure.kind == FailureKind::LeaseGone && self.session.ended.is_cancelled();
-        if ended || failure.kind.is_ambiguous() {
-            self.set_stake(Stake::Doubtful(Some(epoch)));
-        } else if failure.kind == FailureKind::LeaseGone {
-            self.set_stake(Stake::Nothing);
-        }
     }
 
     /// Begins an epoch after `over`: nothing that was sent until then does anything after this.

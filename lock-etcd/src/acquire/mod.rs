@@ -15,7 +15,7 @@
 //!                                    nothing, however late it arrives. Send again
 //!       another epoch                begin_epoch, send again
 //!       no key of the session        Outdated: remove what was made; a new session
-//!       no lease                     a new session
+//!       the session ends             a new session
 //!       the entry's key is not free  found: if an earlier sending was not answered, read the key;
 //!                                    its note says whose entry it is
 //!         this attempt's             Entered: that sending made it
@@ -112,11 +112,8 @@ pub(crate) async fn acquire(
                 entry.remove(None).await?;
                 continue;
             }
-            // The lease was gone before this request, or takes the new entry with it: begin again.
-            Err(failure) if failure.kind == FailureKind::LeaseGone => {
-                store.sessions.gone_unless_ended(&session);
-                continue;
-            }
+            // The end of the session takes the new entry with it.
+            Err(failure) if failure.kind == FailureKind::SessionEnded => continue,
             Err(failure) => failure.into_error("acquire", entry.stake != Stake::Nothing),
         };
         return Err(Box::pin(give_up(entry, attempt, error)).await);

@@ -56,12 +56,8 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
                 removed.into_iter().collect::<Result<()>>()?;
                 continue;
             }
-            // The lease was gone before this request, or takes the new entries with it: begin
-            // again.
-            Err(failure) if failure.kind == FailureKind::LeaseGone => {
-                store.sessions.gone_unless_ended(&session);
-                continue;
-            }
+            // The end of the session takes the new entries with it.
+            Err(failure) if failure.kind == FailureKind::SessionEnded => continue,
             Err(failure) if failure.is_too_large() => {
                 let what = format!("take {} names in one transaction", wishes.len());
                 Some(Error::Unsupported { store: STORE, what })

@@ -162,7 +162,7 @@ impl OwnEntry {
             Ok(()) if self.session.stood_still() => late(STORE),
             Ok(()) => {
                 let silent = "the session in which the attempt waited could not be renewed in time";
-                Failure::new(FailureKind::LeaseGone, silent).into_error("acquire", false)
+                Failure::new(FailureKind::SessionEnded, silent).into_error("acquire", false)
             }
         }
     }

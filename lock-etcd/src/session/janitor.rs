@@ -8,10 +8,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::try_join_all;
-use lock_core::{Clock, Instant, Result};
+use lock_core::{Clock, Instant, LossReason, Result};
 
 use crate::{
-    error::{Failure, FailureKind},
+    error::Failure,
     layout::keys::queue_of,
     session::{
         Session, epoch,
@@ -122,13 +122,7 @@ impl Janitor<'_> {
         }
         let late = leftovers.iter().filter_map(|leftover| leftover.stake.late()).max();
         if let Some(late) = late {
-            match self.end_epochs(late, &give_up).await {
-                Err(failure) if failure.kind == FailureKind::LeaseGone => {
-                    store.sessions.gone(session);
-                    return Ok(());
-                }
-                ended => ended?,
-            }
+            self.end_epochs(late, &give_up).await?;
         }
         find(&store.connection, leftovers, &give_up).await?;
         delete(&store.connection, leftovers, &give_up).await?;
@@ -165,7 +159,7 @@ async fn run(store: Arc<Store>, session: Arc<Session>) {
         left.refused(refused, Clock::Boot.now());
         if session.is_retired() {
             if session.is_unused() {
-                return store.sessions.end_unused(&session);
+                return store.sessions.end(&session, LossReason::SessionEnded);
             }
             tokio::select! {
                 () = session.ended.cancelled() => {}

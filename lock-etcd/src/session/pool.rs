@@ -231,18 +231,6 @@ impl Sessions {
         self.pool.retire(session);
     }
 
-    /// Ends a retired session by which no attempt lives any more.
-    pub(crate) fn end_unused(&self, session: &Arc<Session>) {
-        self.end(session, LossReason::SessionEnded);
-    }
-
-    /// Ends all sessions: the store has gone back to an earlier state.
-    pub(crate) fn restored(&self) {
-        for session in self.all() {
-            self.end(&session, LossReason::Restored);
-        }
-    }
-
     /// Renews a session until it has ended.
     async fn renew(self: Arc<Self>, session: Weak<Session>, ended: CancellationToken) {
         let has_expired = tokio::select! {
@@ -253,26 +241,17 @@ impl Sessions {
         };
         match session.upgrade() {
             Some(session) if has_expired => self.end(&session, LossReason::Expired),
-            Some(session) => self.gone(&session),
+            // etcd has said that its lease is gone.
+            Some(session) => {
+                session.set_gone();
+                self.end(&session, LossReason::SessionEnded);
+            }
             None => {}
         }
     }
 
-    /// Ends a session after etcd said that its lease is gone.
-    pub(crate) fn gone(&self, session: &Arc<Session>) {
-        session.set_gone();
-        self.end(session, LossReason::SessionEnded);
-    }
-
-    /// Same as [`gone`](Self::gone), for a session that may have ended before etcd was asked.
-    pub(crate) fn gone_unless_ended(&self, session: &Arc<Session>) {
-        if !session.ended.is_cancelled() {
-            self.gone(session);
-        }
-    }
-
     /// Ends a session by our own decision or etcd's, and makes sure that its lease ends, too.
-    fn end(&self, session: &Arc<Session>, reason: LossReason) {
+    pub(crate) fn end(&self, session: &Arc<Session>, reason: LossReason) {
         let first = session.end(reason);
         self.pool.forget(session);
         if first && !session.is_gone() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lock_core::LossReason;
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -30,9 +31,9 @@ pub(crate) struct Store {
 impl Store {
     /// The state of a new client, whose tasks run where this is called. `probe` ends when the lease
     /// that connecting needed is revoked.
-    pub(crate) fn new(layout: Keys, connection: Connection, probe: JoinHandle<()>) -> Self {
+    pub(crate) fn new(layout: Keys, connection: Connection, probe: JoinHandle<()>) -> Arc<Self> {
         let connection = Arc::new(connection);
-        let store = Self {
+        let store = Arc::new(Self {
             slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(&layout, connection.clone(), probe)),
             watcher: Arc::new(Watcher::new(Names::default(), connection.clone())),
@@ -41,25 +42,21 @@ impl Store {
             layout,
             runtime: Handle::current(),
             closed: CancellationToken::new(),
-        };
-        store.forget_when_it_goes_back();
+        });
+        let weak = Arc::downgrade(&store);
+        store.connection.revisions.set_owner(store.layout.floor(), move || {
+            let _ = weak.upgrade().map(|store| store.forget());
+        });
         store
     }
 
-    /// Has all that is known of the store forgotten when it has gone back to an earlier state: by
-    /// the task that finds out, before its caller learns the answer.
-    fn forget_when_it_goes_back(&self) {
-        let sessions = Arc::downgrade(&self.sessions);
-        let watcher = Arc::downgrade(&self.watcher);
-        let observers = Arc::downgrade(&self.observers);
-        self.connection.revisions.set_owner(self.layout.floor(), move || {
-            if let (Some(sessions), Some(watcher), Some(observers)) =
-                (sessions.upgrade(), watcher.upgrade(), observers.upgrade())
-            {
-                sessions.restored();
-                watcher.side().forget_all();
-                observers.side().begin_anew();
-            }
-        });
+    /// Forgets all that is known of the store, which has gone back to an earlier state. The task
+    /// that finds out does so before its caller learns the answer.
+    fn forget(&self) {
+        for session in self.sessions.all() {
+            self.sessions.end(&session, LossReason::Restored);
+        }
+        self.watcher.side().forget_all();
+        self.observers.side().begin_anew();
     }
 }
