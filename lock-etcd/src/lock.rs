@@ -22,7 +22,7 @@ use crate::{
     error::STORE,
     operators,
     queue::{diagnose, watcher},
-    session::{late, store::Store},
+    session::store::Store,
     wire::{
         client_error::is_full,
         connection::Connection,
@@ -37,7 +37,7 @@ use crate::{
 pub struct EtcdLock {
     store: Arc<Store>,
     guarantees: Guarantees,
-    tasks: [AbortHandle; 3],
+    tasks: [AbortHandle; 2],
 }
 
 impl EtcdLock {
@@ -73,7 +73,6 @@ impl EtcdLock {
             connection.reads_alone = server.crashes_at_reads();
             let store = Store::new(keys, connection, probe);
             let tasks = [
-                tokio::spawn(late::run(store.sessions.clone())),
                 tokio::spawn(watcher::run(store.watcher.clone())),
                 tokio::spawn(stream::run(store.observers.clone())),
             ]

@@ -5,7 +5,6 @@ mod end;
 pub(crate) mod entries;
 pub(crate) mod epoch;
 pub(crate) mod janitor;
-pub(crate) mod late;
 pub(crate) mod leftover;
 pub(crate) mod pool;
 mod renewal;
@@ -93,8 +92,6 @@ struct State {
     pinged: Option<Instant>,
     /// Whether a keep-alive was sent since the last confirmed one.
     asked: bool,
-    /// Whether a caller wants a keep-alive now.
-    hurry: bool,
     /// By attempt.
     grants: HashMap<Uuid, Grant>,
     /// Why it has ended, if it has.
@@ -120,7 +117,6 @@ impl Session {
                 renewed: sent,
                 pinged: None,
                 asked: false,
-                hurry: false,
                 grants: HashMap::new(),
                 loss: None,
             }),
