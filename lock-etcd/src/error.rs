@@ -115,6 +115,11 @@ impl Failure {
         self.says(FailureKind::Denied, "authentication failed")
     }
 
+    /// Whether a part of the same request may succeed: etcd answers, and does not refuse the login.
+    pub(crate) fn concerns_a_part(&self) -> bool {
+        !self.kind.is_passing() && !self.is_login_refused()
+    }
+
     /// Whether the other side ended the connection before it was made.
     pub(crate) fn is_reset(&self) -> bool {
         self.says(FailureKind::Refused, "reset by peer")
