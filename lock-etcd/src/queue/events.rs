@@ -8,7 +8,7 @@ use lock_core::{Clock, trace};
 use crate::{
     error::{Failure, FailureKind, STORE},
     queue::{
-        names::{Doubt, Names},
+        names::Names,
         watched::{LINGER, Mine, STEPS, WaitEnd},
     },
     wire::{
@@ -99,7 +99,8 @@ impl Names {
     }
 
     /// Handles a watch that etcd did not begin: the login has expired, or may not read the queue.
-    /// Some versions have the same text for both, so a read must decide.
+    /// Some versions have the same text for both, and it may have been an earlier login. So a list
+    /// of the queue decides.
     fn refused(&mut self, queue: &Arc<str>, id: i64, reason: &str) -> Result<(), Failure> {
         let words = ["permission denied", "auth", "user name"];
         if !words.iter().any(|words| reason.contains(words)) {
@@ -109,40 +110,43 @@ impl Names {
             ));
         }
         self.ended(queue, id);
-        let (queue, reason, generation) =
-            (queue.clone(), reason.to_owned(), self.watches.generation);
-        self.doubted.push(Doubt { queue, reason, generation });
-        self.work.notify_one();
+        if let Some(watched) = self.watched.get_mut(queue) {
+            (watched.refused, watched.stale) = (Some(self.watches.generation), true);
+            self.want_list(queue);
+        }
         Ok(())
     }
 
-    /// Takes the watches that etcd refused, if there are any.
-    pub(crate) fn take_doubted(&mut self) -> Option<Vec<Doubt>> {
-        Some(std::mem::take(&mut self.doubted)).filter(|doubted| !doubted.is_empty())
+    /// Takes the generation of the connection on which a watch was refused, if it was.
+    pub(crate) fn take_refused(&mut self, queue: &str) -> Option<u64> {
+        self.watched.get_mut(queue)?.refused.take()
     }
 
-    /// Watches a queue again later: the login may read it although the watch was refused. By then
-    /// there may be another login.
-    pub(crate) fn watch_again(&mut self, queue: &Arc<str>) {
-        if self.watched.get(queue).is_some_and(|watched| watched.watch.is_none()) {
-            self.set_due(queue, Some(Clock::Boot.now() + WATCH_LOGINS));
-        }
-    }
-
-    /// Watches a queue again later although etcd refuses the login. A TTL of the waiters after the
-    /// first refusal they fail for this reason.
-    pub(crate) fn watch_later(&mut self, queue: &Arc<str>, reason: &str) {
+    /// Handles the list of a queue whose watch was refused, and why it failed, if it did. The watch
+    /// is tried again later: by then there may be another login. If etcd refuses the login, and
+    /// there `may_be_another`, the waiters fail a TTL after the first refusal.
+    pub(crate) fn watch_again(
+        &mut self,
+        queue: &Arc<str>,
+        failure: Option<&Failure>,
+        may_be_another: bool,
+    ) {
         let (now, Some(watched)) = (Clock::Boot.now(), self.watched.get_mut(queue)) else { return };
-        let end = *watched.locked.get_or_insert(now) + watched.poll.unwrap_or(LINGER);
-        match now < end {
-            true => self.watch_again(queue),
-            false => self.deny(queue, reason),
+        if let Some(failure) = failure.filter(|failure| failure.kind == FailureKind::Denied) {
+            let first = *watched.locked.get_or_insert(now);
+            let end = first + watched.poll.unwrap_or(LINGER);
+            if !failure.is_login_refused() || !may_be_another || now >= end {
+                return self.deny(queue, &failure.to_string());
+            }
+        }
+        if watched.watch.is_none() {
+            self.set_due(queue, Some(now + WATCH_LOGINS));
         }
     }
 
     /// Handles a name that the login may not watch. Its waiters fail. Its holders keep their locks,
     /// and do not learn of a deletion. The watch is tried again later.
-    pub(crate) fn deny(&mut self, queue: &Arc<str>, reason: &str) {
+    fn deny(&mut self, queue: &Arc<str>, reason: &str) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.unwatched();
         if !std::mem::replace(&mut watched.denied, true) {

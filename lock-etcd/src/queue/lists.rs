@@ -54,12 +54,9 @@ impl Names {
             self.watch(queue, 0);
             return self.set_due(queue, Some(due));
         }
-        if !watched.listing {
-            watched.listing = true;
-            self.to_list.push(queue.clone());
-        }
         watched.step = (watched.step + 1).min(STEPS.len());
         let next = watched.next_poll(now);
+        self.want_list(queue);
         self.set_due(queue, Some(next));
     }
 

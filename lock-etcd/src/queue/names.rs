@@ -34,16 +34,6 @@ struct Young {
     validity: Validity,
 }
 
-/// A watch that etcd refused. A read must show whether the login may read the queue.
-#[derive(Debug)]
-pub(crate) struct Doubt {
-    pub(crate) queue: Arc<str>,
-    /// The reason in etcd's words.
-    pub(crate) reason: String,
-    /// The generation of the connection on which it was refused.
-    pub(crate) generation: u64,
-}
-
 /// All watched names.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -55,7 +45,6 @@ pub(crate) struct Names {
     by_age: VecDeque<(Instant, Arc<str>)>,
     pub(super) due: BTreeSet<(Instant, Arc<str>)>,
     pub(super) to_list: Vec<Arc<str>>,
-    pub(super) doubted: Vec<Doubt>,
     /// Notified when there is a queue to list, or a due time earlier than before.
     pub(crate) work: Arc<Notify>,
 }
@@ -255,11 +244,19 @@ impl Names {
                 _ = tell.send(WaitEnd::Yours);
             }
         }
-        if watched.queue.wants_list() && !watched.listing {
-            watched.listing = true;
-            self.to_list.push(queue.clone());
-            self.work.notify_one();
+        if watched.queue.wants_list() {
+            self.want_list(queue);
         }
+    }
+
+    /// Has a queue listed, unless it is being listed.
+    pub(super) fn want_list(&mut self, queue: &Arc<str>) {
+        let Some(watched) = self.watched.get_mut(queue).filter(|watched| !watched.listing) else {
+            return;
+        };
+        watched.listing = true;
+        self.to_list.push(queue.clone());
+        self.work.notify_one();
     }
 
     /// Returns the key of the first in line, and the places of attempts of ours, as far as they are

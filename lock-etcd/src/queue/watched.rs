@@ -47,6 +47,9 @@ pub(crate) enum Mine {
 pub(crate) struct Watched {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
+    /// The generation of the connection on which etcd refused its watch. A list must show whether
+    /// the login may read the queue.
+    pub(crate) refused: Option<u64>,
     /// Whether the login may not watch it.
     pub(crate) denied: bool,
     /// When etcd first refused the login for its watch, unless the watch has begun since then.

@@ -11,11 +11,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant, deadline::jitter};
 
 use crate::{
-    error::FailureKind,
-    queue::{
-        lists::ToList,
-        names::{Doubt, Names},
-    },
+    queue::{lists::ToList, names::Names},
     wire::{
         connection::LONGEST_PAUSE,
         reads,
@@ -36,14 +32,11 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
 
 async fn look(watcher: &Watcher) {
     let due = watcher.side().work.clone();
-    let (mut lists, mut asking) = (FuturesUnordered::new(), FuturesUnordered::new());
+    let mut lists = FuturesUnordered::new();
     loop {
         let now = Clock::Boot.now();
         let mut wake = grow_up(watcher, now);
-        if asking.is_empty() {
-            asking.extend(watcher.side().take_doubted().map(|doubted| ask(watcher, doubted)));
-        }
-        while lists.len() + asking.len() < AT_ONCE {
+        while lists.len() < AT_ONCE {
             let (todo, next) = watcher.side().next_list(now);
             let Some(todo) = todo else {
                 wake = wake.min(next);
@@ -53,7 +46,6 @@ async fn look(watcher: &Watcher) {
         }
         tokio::select! {
             Some(()) = lists.next() => {}
-            Some(()) = asking.next() => {}
             () = due.notified() => {}
             // On tokio's clock: this comes very often in a burst, and no TTL depends on it.
             () = tokio::time::sleep(wake.since(now)), if wake != Instant::NEVER => {}
@@ -73,11 +65,22 @@ fn grow_up(watcher: &Watcher, now: Instant) -> Instant {
 }
 
 async fn list(watcher: &Watcher, todo: ToList) {
-    let lists = reads::list(&watcher.connection, &todo.queues, todo.exact).await;
+    let Stream { connection, .. } = watcher;
+    let lists = reads::list(connection, &todo.queues, todo.exact).await;
     let mut failed = Vec::new();
-    for (queue, list) in todo.queues.iter().zip(lists) {
+    for (queue, mut list) in todo.queues.iter().zip(lists) {
+        let refused = watcher.side().take_refused(queue);
+        if let (Some(generation), Ok(_)) = (refused, &list) {
+            // The read has renewed a login that has expired, but not that of the stream.
+            list = connection.log_in_to_watch(generation).await.and(list);
+        }
+        let mut names = watcher.side();
+        if refused.is_some() {
+            let may_be_another = connection.source.may_have_other_login();
+            names.watch_again(queue, list.as_ref().err(), may_be_another);
+        }
         match list {
-            Ok(list) => watcher.side().listed(queue, list.revision, &list.entries),
+            Ok(list) => names.listed(queue, list.revision, &list.entries),
             Err(_) => failed.push(queue),
         }
     }
@@ -89,42 +92,5 @@ async fn list(watcher: &Watcher, todo: ToList) {
     let mut names = watcher.side();
     for queue in failed {
         names.not_listed(queue);
-    }
-}
-
-/// Checks by a read which of the refused watches the login may have. Some versions say "permission
-/// denied" for any problem of a login, and a watch may be refused because of an earlier login, so a
-/// read decides. The read renews a login that has expired, but not that of the stream of watches.
-async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
-    let mut refused: Option<String> = None;
-    for Doubt { queue, reason, generation } in doubted {
-        // A refused login is refused for all names: it is tried once.
-        if let Some(refused) = &refused {
-            locked_out(watcher, &queue, refused);
-            continue;
-        }
-        let may_read = match reads::check_right(&watcher.connection, &queue).await {
-            Ok(()) => watcher.connection.log_in_to_watch(generation).await,
-            failed => failed,
-        };
-        match may_read {
-            Err(failure) if failure.is_login_refused() => {
-                locked_out(watcher, &queue, &failure.to_string());
-                refused = Some(failure.to_string());
-            }
-            Err(failure) if failure.kind == FailureKind::Denied => {
-                watcher.side().deny(&queue, &reason)
-            }
-            _ => watcher.side().watch_again(&queue),
-        }
-    }
-}
-
-/// Handles a queue that cannot be watched because etcd refuses the login. If the login may be
-/// replaced, etcd may know the next one already, and the waiters keep their places meanwhile.
-fn locked_out(watcher: &Watcher, queue: &Arc<str>, reason: &str) {
-    match watcher.connection.source.may_have_other_login() {
-        true => watcher.side().watch_later(queue, reason),
-        false => watcher.side().deny(queue, reason),
     }
 }

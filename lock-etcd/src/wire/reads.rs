@@ -59,7 +59,7 @@ pub(crate) async fn list(
     let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
     match connection.look(word, |member| send_txn(member, &txn)).await.and_then(listed) {
         Ok(lists) if lists.len() == queues.len() => lists.into_iter().map(Ok).collect(),
-        Err(failure) if failure.kind.is_passing() => {
+        Err(failure) if !failure.concerns_a_part() => {
             queues.iter().map(|_| Err(failure.clone())).collect()
         }
         _ => list_each(connection, queues, &options, word).await,
@@ -82,12 +82,6 @@ async fn list_each(
         Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
     });
     join_all(lists.collect::<Vec<_>>()).await
-}
-
-/// Asks the cluster whether the login may read a queue.
-pub(crate) async fn check_right(connection: &Connection, queue: &str) -> Result<(), Failure> {
-    let options = GetOptions::new().with_prefix().with_count_only();
-    get(connection, Word::Leader, queue.as_bytes(), &options).await.map(drop)
 }
 
 /// Returns a queue with its notes, in order.
