@@ -9,7 +9,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Error, Kind, Result};
+use lock_core::{Kind, Result, keep::ticket::unreadable};
 use uuid::Uuid;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         hold::Hold,
         rewrite::{Rewrite, Rewritten},
     },
-    error::Failure,
+    error::{Failure, STORE},
     layout::keys::{Role, role},
     wire::{connection::GiveUp, leases},
 };
@@ -48,11 +48,7 @@ impl Left {
             let ours = role(suffix.as_bytes()) == Role::Ours(Kind::Exclusive);
             (ours && parts.next().is_none()).then_some(Self { suffix, lease, modified })
         };
-        parse().ok_or_else(|| Error::InvalidOption {
-            option: "ticket".to_owned(),
-            value: place.chars().take(8).collect(),
-            allowed: "the place in a ticket of etcd is KEY/LEASE/REVISION".to_owned(),
-        })
+        parse().ok_or_else(|| unreadable(STORE, place, "KEY/LEASE/REVISION"))
     }
 }
 
