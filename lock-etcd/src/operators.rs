@@ -20,7 +20,7 @@ use crate::{
     },
     session::store::Store,
     wire::{
-        answer::{Header, ranges},
+        answer::{Header, firsts},
         history, leases, reads, removals,
         requests::commit,
     },
@@ -134,7 +134,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
         let sent = commit(&store.connection, &txn, &mut false, &give_up).await;
         let answer = sent.map_err(failed)?;
         revision = Header::of(answer.header()).revision();
-        let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
+        let found = firsts(answer).next().flatten();
         record = Record::read(found.as_ref()).map_err(failed)?;
     }
     Ok(record.newest(revision))

@@ -11,7 +11,7 @@ use crate::{
     },
     session::attempt::OwnEntry,
     wire::{
-        answer::{Header, ranges, revision},
+        answer::{Header, firsts, revision},
         connection::GiveUp,
         removals::delete_entry,
         requests::{commit, put, stands},
@@ -67,7 +67,7 @@ impl Upgrade<'_> {
                 return Ok(Upgraded::Done(revision, header));
             }
             let header = Header::of(answer.header());
-            let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
+            let mut found = firsts(answer);
             let (new, old) = (found.next().flatten(), found.next().flatten());
             let new = new.filter(|kv| note::attempt(&kv.value) == Some(self.attempt));
             if let Some(new) = new {

@@ -190,15 +190,19 @@ impl OwnEntry {
         let Self { store, queue, key, .. } = &*self;
         let give_up = || patience.is_over();
         let standing = async {
-            let Some(revision) = self.find(&give_up).await? else { return Ok(None) };
-            reads::standing(&store.connection, queue, (key, revision), &give_up).await
+            let Some((revision, modified)) = self.find(&give_up).await? else { return Ok(None) };
+            let own = (&**key, revision);
+            let found = reads::standing(&store.connection, queue, own, &give_up).await;
+            found.map(|entered| entered.map(|entered| (entered, modified)))
         };
         let standing = patience.wait_for(standing).await??;
         self.looked_up = true;
-        let Some(entered) = standing else {
+        let Some((entered, modified)) = standing else {
             self.set_stake(Stake::Nothing);
             return Ok(Attempted::Taken(found));
         };
-        Ok(self.entered(entered))
+        let entered = self.entered(entered);
+        self.modified = modified;
+        Ok(entered)
     }
 }

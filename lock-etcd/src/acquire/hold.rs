@@ -25,8 +25,6 @@ pub(crate) struct Hold {
     pub(crate) entry: OwnEntry,
     /// The entry's create revision.
     pub(crate) revision: i64,
-    /// The entry's last known modification: a published value, or its adoption.
-    pub(crate) modified: i64,
     /// A revision of a moment ago at which it stood, if one is known.
     stood: Option<i64>,
     /// The new entry of an unanswered upgrade. It may stand in the place of this one, or may be put
@@ -36,12 +34,7 @@ pub(crate) struct Hold {
 
 impl Hold {
     pub(crate) fn new(entry: OwnEntry, revision: i64) -> Self {
-        Self { entry, revision, modified: revision, stood: Some(revision), doubtful: None }
-    }
-
-    /// A lock that another client has left. It was adopted by the write at `modified`.
-    pub(crate) fn adopted(entry: OwnEntry, revision: i64, modified: i64) -> Self {
-        Self { modified, stood: Some(modified), ..Self::new(entry, revision) }
+        Self { stood: Some(entry.modified), entry, revision, doubtful: None }
     }
 
     /// Whether it can be left to another process: an exclusive entry without anything beside it.
@@ -135,20 +128,18 @@ impl Hold {
         in_doubt: &mut bool,
         give_up: GiveUp<'_>,
     ) -> Result<bool, Failure> {
-        let OwnEntry { store, session, key, .. } = &self.entry;
+        let OwnEntry { store, session, key, modified, .. } = &mut self.entry;
         loop {
-            let txn = publish(key, session.lease, (self.revision, self.modified), value);
+            let txn = publish(key, session.lease, (self.revision, *modified), value);
             let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
             if answer.succeeded() {
-                self.modified = answer::revision(answer.header())?;
+                *modified = answer::revision(answer.header())?;
                 return Ok(true);
             }
-            let found =
-                answer::ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
-            match found.filter(|kv| kv.create_revision == self.revision) {
+            match answer::firsts(answer).next().flatten().filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(false),
                 // An earlier sending took effect: send once more after it, which changes nothing.
-                Some(found) => self.modified = found.mod_revision,
+                Some(found) => *modified = found.mod_revision,
             }
         }
     }
@@ -198,8 +189,7 @@ impl Hold {
             if let Ok(Upgraded::Done(revision, header)) = upgraded {
                 new.answered(Stake::Entry(revision), header);
                 self.entry.set_stake(Stake::Nothing);
-                (self.revision, self.modified) = (revision, revision);
-                self.stood = Some(revision);
+                (self.revision, self.stood) = (revision, Some(revision));
                 self.entry = new;
             }
         }

@@ -39,7 +39,6 @@ pub(crate) mod detach;
 mod enter;
 pub(crate) mod hold;
 mod refusal;
-mod rewrite;
 pub(crate) mod set;
 
 use std::sync::Arc;

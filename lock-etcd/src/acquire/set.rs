@@ -114,7 +114,7 @@ async fn look_up(entries: &mut [OwnEntry]) -> Result<bool, Failure> {
     let give_up = || session.ended.is_cancelled();
     let found = try_join_all(entries[1..].iter().map(|entry| entry.find(&give_up))).await?;
     for (entry, found) in entries[1..].iter_mut().zip(found) {
-        entry.set_stake(found.map_or(Stake::Nothing, Stake::Entry));
+        entry.set_stake(found.map_or(Stake::Nothing, |(created, _)| Stake::Entry(created)));
     }
     Ok(entries.iter().all(|entry| entry.stake != Stake::Nothing))
 }

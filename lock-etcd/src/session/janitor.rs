@@ -160,8 +160,8 @@ async fn find(
         async move { reads::entry_of(connection, &key, attempt, give_up).await }
     };
     let found = try_join_all(doubtful.iter().map(find).collect::<Vec<_>>()).await?;
-    for (leftover, created) in doubtful.iter_mut().zip(found) {
-        leftover.stake = created.map_or(Stake::Nothing, Stake::Entry);
+    for (leftover, found) in doubtful.iter_mut().zip(found) {
+        leftover.stake = found.map_or(Stake::Nothing, |(created, _)| Stake::Entry(created));
     }
     Ok(())
 }

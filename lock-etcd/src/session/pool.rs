@@ -23,7 +23,7 @@ use crate::{
     layout::{floor::Record, keys::Keys},
     session::{Session, end, renewal},
     wire::{
-        answer::{ranges, revision},
+        answer::{firsts, revision},
         connection::{BACKOFF, Connection},
         leases,
         member::ANSWER_LIMIT,
@@ -220,7 +220,7 @@ impl Sessions {
         let txn = Txn::new().and_then([make, TxnOp::get(self.layout.floor(), None)]);
         let answer = self.connection.call(|member| send_txn(member, &txn)).await?;
         let made = revision(answer.header())?;
-        let floor = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
+        let floor = firsts(answer).next().flatten();
         Ok((made, Record::read(floor.as_ref())?))
     }
 

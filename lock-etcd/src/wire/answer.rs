@@ -2,7 +2,7 @@
 
 use etcd_client::{
     GetResponse, LeaseTimeToLiveResponse, ResponseHeader, TxnResponse,
-    proto::{PbRangeResponse, PbTxnOpResponse},
+    proto::{PbKeyValue, PbRangeResponse, PbTxnOpResponse},
 };
 use lock_core::Facts;
 
@@ -56,27 +56,20 @@ impl Stamped for TxnResponse {
 }
 
 /// A lease's answers are those of the member, not of the store.
-impl Stamped for LeaseTimeToLiveResponse {
-    fn revision(&self) -> Option<i64> {
-        None
-    }
-}
+impl Stamped for LeaseTimeToLiveResponse {}
 
 /// A granted TTL.
-impl Stamped for u64 {
-    fn revision(&self) -> Option<i64> {
-        None
-    }
-}
+impl Stamped for u64 {}
 
-impl Stamped for () {
-    fn revision(&self) -> Option<i64> {
-        None
-    }
-}
+impl Stamped for () {}
 
 pub(crate) fn revision(header: Option<&ResponseHeader>) -> Result<i64, Failure> {
     header.map(ResponseHeader::revision).ok_or(Failure::senseless("no header"))
+}
+
+/// Returns the first key of each read of a transaction.
+pub(crate) fn firsts(answer: TxnResponse) -> impl Iterator<Item = Option<PbKeyValue>> {
+    ranges(answer).map(|range| range.kvs.into_iter().next())
 }
 
 pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {

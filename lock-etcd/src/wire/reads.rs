@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use etcd_client::{GetOptions, GetResponse, ResponseHeader, Txn, TxnOp, TxnResponse};
+use etcd_client::{GetOptions, GetResponse, KeyValue, ResponseHeader, Txn, TxnOp, TxnResponse};
 use futures_util::future::join_all;
 use uuid::Uuid;
 
@@ -168,14 +168,14 @@ pub(crate) async fn page(
     Ok((queue_entries(page.0.kvs), next))
 }
 
-/// Returns the create revision of an attempt's entry, if it stands. Another entry may have its key;
-/// the note says whose it is.
+/// Returns the create revision of an attempt's entry, and its last modification, if it stands.
+/// Another entry may have its key; the note says whose it is.
 pub(crate) async fn entry_of(
     connection: &Connection,
     key: &str,
     attempt: Uuid,
     give_up: GiveUp<'_>,
-) -> Result<Option<i64>, Failure> {
+) -> Result<Option<(i64, i64)>, Failure> {
     // A candidate's note is written with its entry.
     let (note, is_candidate) = match role(key.as_bytes()) {
         Role::Candidate => (keys::note(key), true),
@@ -183,7 +183,8 @@ pub(crate) async fn entry_of(
     };
     let found = insist(connection, &note, &GetOptions::new(), give_up).await?;
     let own = found.kvs().first().filter(|kv| note::attempt(kv.value()) == Some(attempt));
-    Ok(own.map(|kv| if is_candidate { kv.mod_revision() } else { kv.create_revision() }))
+    let modified = |kv: &KeyValue| kv.mod_revision();
+    Ok(own.map(|kv| (if is_candidate { modified(kv) } else { kv.create_revision() }, modified(kv))))
 }
 
 /// Returns an attempt's entry with this create revision, if it stands, and the entries before it.
