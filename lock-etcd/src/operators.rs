@@ -68,16 +68,11 @@ async fn names_with(
     start: &str,
     counts: impl Fn(&QueueEntry) -> bool,
 ) -> Result<BTreeSet<LockName>, Failure> {
-    let mut names = BTreeSet::new();
-    let Some((mut from, to)) = store.layout.names(start) else { return Ok(names) };
-    loop {
-        let (entries, next) = reads::page(&store.connection, &from, &to).await?;
-        let found = entries.iter().filter(|entry| counts(entry));
-        let found = found.filter_map(|entry| store.layout.name(queue_of(&entry.key)));
-        names.extend(found.filter(|name| name.as_str().starts_with(start)));
-        let Some(next) = next else { return Ok(names) };
-        from = next;
-    }
+    let Some((from, to)) = store.layout.names(start) else { return Ok(BTreeSet::new()) };
+    let entries = reads::entries(&store.connection, &from, &to).await?;
+    let found = entries.iter().filter(|entry| counts(entry));
+    let names = found.filter_map(|entry| store.layout.name(queue_of(&entry.key)));
+    Ok(names.filter(|name| name.as_str().starts_with(start)).collect())
 }
 
 /// Removes the entry of an attempt. Returns whether there was one.

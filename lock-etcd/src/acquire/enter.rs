@@ -18,7 +18,7 @@ use crate::{
     layout::{listing::QueueEntry, note},
     session::{Session, attempt::OwnEntry, epoch, leftover::Stake},
     wire::{
-        connection::BACKOFF,
+        connection::{BACKOFF, Word},
         reads,
         requests::{self, Entered, Guard, NewEntry, Outcome},
         turns::unsent,
@@ -146,7 +146,7 @@ impl OwnEntry {
             }
             let guard = Guard { key: &guarding, epoch };
             let txn = txn(guard);
-            let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
+            let call = self.store.connection.call(Word::Leader, |member| requests::send_txn(member, &txn));
             match patience.answer(call).await.and_then(|answer| requests::entered(answer, guard)) {
                 Ok(Outcome::Entered(entered)) => return Ok(self.entered(entered)),
                 Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,

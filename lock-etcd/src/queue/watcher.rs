@@ -14,6 +14,7 @@ use crate::{
     queue::{lists::ToList, names::Names},
     wire::{
         connection::LONGEST_PAUSE,
+        login::Login,
         reads,
         stream::{self, Stream},
     },
@@ -76,7 +77,7 @@ async fn list(watcher: &Watcher, todo: ToList) {
         }
         let mut names = watcher.side();
         if refused.is_some() {
-            let may_be_another = connection.source.may_have_other_login();
+            let may_be_another = connection.source.login().is_some_and(Login::can_change);
             names.watch_again(queue, list.as_ref().err(), may_be_another);
         }
         match list {

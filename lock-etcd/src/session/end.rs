@@ -37,7 +37,6 @@ pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result
 /// still stand.
 pub(super) async fn revoke_in_time(connection: &Connection, session: &Session) {
     let mut changes = connection.changes();
-    changes.mark_unchanged();
     loop {
         match revoke(connection, session).await {
             Err(failure) if failure.kind == FailureKind::Denied => {}
@@ -45,7 +44,7 @@ pub(super) async fn revoke_in_time(connection: &Connection, session: &Session) {
         }
         tokio::select! {
             _ = changes.changed() => {}
-            () = connection.until_closed() => return,
+            () = connection.closed.cancelled() => return,
             () = Clock::Boot.sleep_until(session.over_at()) => return,
         }
     }

@@ -111,7 +111,6 @@ impl Janitor<'_> {
 async fn run(store: Arc<Store>, session: Arc<Session>) {
     let (janitor, left) = (Janitor { store: &store, session: &session }, &session.left);
     let mut changes = store.connection.changes();
-    changes.mark_unchanged();
     let mut due = left.take(Clock::Boot.now());
     while !session.ended.is_cancelled() {
         let (refused, _) = janitor.remove_all([due.new, due.again].concat()).await;

@@ -24,7 +24,7 @@ use crate::{
     session::{Session, end, renewal},
     wire::{
         answer::{firsts, revision},
-        connection::{BACKOFF, Connection},
+        connection::{BACKOFF, Connection, Word},
         leases,
         member::ANSWER_LIMIT,
         requests::{put, send_txn},
@@ -218,7 +218,7 @@ impl Sessions {
     async fn make_key(&self, lease: i64) -> Result<(i64, Record), Failure> {
         let make = put(&self.layout.session(lease), lease, b"");
         let txn = Txn::new().and_then([make, TxnOp::get(self.layout.floor(), None)]);
-        let answer = self.connection.call(|member| send_txn(member, &txn)).await?;
+        let answer = self.connection.call(Word::Leader, |member| send_txn(member, &txn)).await?;
         let made = revision(answer.header())?;
         let floor = firsts(answer).next().flatten();
         Ok((made, Record::read(floor.as_ref())?))
@@ -279,7 +279,7 @@ impl Sessions {
         let revoked = join_all(revoked.collect::<Vec<_>>());
         let revoked =
             Clock::Boot.timeout(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
-        self.connection.close();
+        self.connection.closed.cancel();
         let confirmed: Result<(), Failure> = match revoked {
             Some((revoked, ())) => revoked.into_iter().collect(),
             None => Err(Failure::silent(CLOSE_LIMIT)),

@@ -78,7 +78,8 @@ async fn list_each(
     word: Word,
 ) -> Vec<Result<Listed, Failure>> {
     let lists = queues.iter().map(async |queue| {
-        let all = read_all(connection, queue, (options, word), KEYS).await?;
+        let options = options.clone().with_range(end_of_prefix(queue.as_bytes()));
+        let all = read_all(connection, queue.as_bytes(), (&options, word), KEYS).await?;
         Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
     });
     join_all(lists.collect::<Vec<_>>()).await
@@ -101,7 +102,8 @@ pub(crate) async fn inspect(
 
 /// Returns a queue with all values.
 pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
-    read_all(connection, queue, (&GetOptions::new(), Word::Leader), VALUES).await
+    let options = GetOptions::new().with_range(end_of_prefix(queue.as_bytes()));
+    read_all(connection, queue.as_bytes(), (&options, Word::Leader), VALUES).await
 }
 
 /// Returns a candidate's note; empty if the candidate is gone.
@@ -115,21 +117,20 @@ pub(crate) async fn note(
     Ok(note.map(|kv| kv.value).unwrap_or_default())
 }
 
-/// Returns all keys that start with `start`, at one revision.
+/// Returns all keys from `start` to the end of the options' range, at one revision.
 async fn read_all(
     connection: &Connection,
-    start: &str,
+    start: &[u8],
     (options, word): (&GetOptions, Word),
     mut limit: i64,
 ) -> Result<GetResponse, Failure> {
-    let to = end_of_prefix(start.as_bytes());
     let mut all: Option<GetResponse> = None;
     loop {
         let (from, at) = match &all {
-            None => (start.as_bytes().to_vec(), 0),
+            None => (start.to_vec(), 0),
             Some(all) => (behind_last(all), revision(all.header())?),
         };
-        let options = options.clone().with_range(to.clone()).with_limit(limit).with_revision(at);
+        let options = options.clone().with_limit(limit).with_revision(at);
         match get(connection, word, &from, &options).await {
             Ok(page) => {
                 let more = page.more();
@@ -156,16 +157,14 @@ fn behind_last(page: &GetResponse) -> Vec<u8> {
     [last, &[0]].concat()
 }
 
-/// Returns some keys of a range in order, and where to continue if there are more.
-pub(crate) async fn page(
+/// Returns the entries in a range of keys.
+pub(crate) async fn entries(
     connection: &Connection,
     from: &[u8],
     to: &[u8],
-) -> Result<(Vec<QueueEntry>, Option<Vec<u8>>), Failure> {
-    let options = GetOptions::new().with_keys_only().with_range(to).with_limit(KEYS);
-    let page = get(connection, Word::Leader, from, &options).await?;
-    let next = page.more().then(|| behind_last(&page));
-    Ok((queue_entries(page.0.kvs), next))
+) -> Result<Vec<QueueEntry>, Failure> {
+    let options = GetOptions::new().with_keys_only().with_range(to);
+    Ok(queue_entries(read_all(connection, from, (&options, Word::Leader), KEYS).await?.0.kvs))
 }
 
 /// Returns the create revision of an attempt's entry, and its last modification, if it stands.

@@ -82,7 +82,6 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
     loop {
         let first = wait_for_first(stream).await;
         let mut changes = connection.changes();
-        changes.mark_unchanged();
         let (began, generation) = (Clock::Boot.now(), connection.member().generation);
         let seen = connection.revisions.mark();
         stream.side().watches().generation = generation;
