@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
-use lock_core::{Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Ticket};
+use lock_core::{
+    Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Ticket,
+    Wait,
+};
 
 use crate::{
     acquire::{detach::Left, enter::Attempted, hold::Hold},
@@ -32,10 +35,7 @@ pub(crate) async fn adopt(
     let key: Arc<str> = [&*queue, &left.suffix].concat().into();
     let began = Clock::Boot.now();
     loop {
-        let session = store.sessions.get(request.ttl, attempt, began).await?;
-        if !session.is_live() || session.is_retired() {
-            continue;
-        }
+        let (session, _room) = store.sessions.get(request.ttl, Wait::Try, attempt, began).await?;
         let role = Role::Ours(Kind::Exclusive);
         let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
         entry.key = key.clone();

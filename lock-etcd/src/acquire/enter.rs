@@ -10,10 +10,12 @@
 //! entry stands in the way. [`requests`] has the transaction in etcd's words.
 
 use etcd_client::Txn;
-use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
+use lock_core::{
+    Attempt, Clock, Error, Instant, Request, Wait, limit_conflict,
+    queue::{self, Verdict},
+};
 
 use crate::{
-    acquire::refusal::refusal,
     error::{Failure, FailureKind},
     layout::{listing::QueueEntry, note},
     session::{Session, attempt::OwnEntry, epoch, leftover::Stake},
@@ -21,7 +23,7 @@ use crate::{
         connection::{BACKOFF, Word},
         reads,
         requests::{self, Entered, Guard, NewEntry, Outcome},
-        turns::unsent,
+        lanes::unsent,
     },
 };
 
@@ -127,7 +129,7 @@ impl OwnEntry {
         let until = self.store.connection.patience(began, request.ttl);
         let patience = Patience { attempt, session: &session, until };
         if patience.is_over() {
-            return Err(unsent("the caller's time was over before its turn came"));
+            return Err(unsent("the caller's time was over before its request was sent"));
         }
         let guarding = self.store.layout.session(session.lease);
         let mut pause = BACKOFF;
@@ -204,5 +206,23 @@ impl OwnEntry {
         let entered = self.entered(entered);
         self.modified = modified;
         Ok(entered)
+    }
+}
+
+/// The error of an attempt that is not to wait.
+pub(super) fn contended(request: &Request) -> Error {
+    Error::Contended { name: request.name.clone() }
+}
+
+/// Returns the error of an entry behind others that does not hold the lock yet, or never will;
+/// `None` if it holds it.
+pub(super) fn refusal(request: &Request, before: &[QueueEntry]) -> Option<Error> {
+    let mut before: Vec<_> = before.iter().map(|entry| (entry.revision, entry.kind)).collect();
+    // Lists are in the order of the keys, and the first one in line sets the number of permits.
+    before.sort_unstable_by_key(|(revision, _)| *revision);
+    let (kind, before) = (request.kind, before.into_iter().map(|(_, k)| k).collect::<Vec<_>>());
+    match queue::other_limit(before.iter().copied(), kind) {
+        Some(found) => Some(limit_conflict(request, found)),
+        None => (queue::judge(&before, kind) != Verdict::Admitted).then(|| contended(request)),
     }
 }

@@ -38,7 +38,6 @@ pub(crate) mod convert;
 pub(crate) mod detach;
 mod enter;
 pub(crate) mod hold;
-mod refusal;
 pub(crate) mod set;
 
 use std::sync::Arc;
@@ -47,9 +46,8 @@ use lock_core::{Attempt, Clock, Error, Instant, Kind, Request, Result, Wait};
 
 use crate::{
     acquire::{
-        enter::Attempted,
+        enter::{Attempted, contended, refusal},
         hold::Hold,
-        refusal::{contended, refusal},
     },
     error::{Failure, FailureKind},
     layout::{keys::Role, listing::QueueEntry},
@@ -75,18 +73,13 @@ pub(crate) async fn acquire(
         (_, kind) => Role::Ours(kind),
     };
     let (mut taken, began) = (Vec::new(), Clock::Boot.now());
-    let until = || store.connection.patience(began, request.ttl);
     loop {
-        let session = store.sessions.get(request.ttl, attempt, began).await?;
-        let turn = store.connection.turns.acquire(request.wait, attempt, until).await;
-        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
-        if !session.is_live() || session.is_retired() {
-            continue;
-        }
-        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
+        let (session, room) =
+            store.sessions.get(request.ttl, request.wait, attempt, began).await?;
+        let mut entry = OwnEntry::new(store, session, queue.clone(), (role, attempt.id()));
         let asked = Clock::Boot.now();
         let entered = entry.enter(request, attempt, began).await;
-        drop(turn);
+        drop(room);
         let error = match entered {
             Ok(Attempted::Entered(entered)) => {
                 match entry.settle(entered, request, attempt, asked).await {
@@ -127,13 +120,13 @@ impl OwnEntry {
         let own = QueueEntry { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told =
             self.store.watcher.side().enter(&self.queue, attempt.id(), own, before, request.ttl);
-        let turn = tokio::select! {
+        let end = tokio::select! {
             biased;
             () = attempt.cancelled() => return Err(contended(request)),
             () = self.session.ended.cancelled() => None,
-            turn = told => turn.ok(),
+            end = told => end.ok(),
         };
-        match turn {
+        match end {
             Some(WaitEnd::Yours) => Ok(()),
             Some(WaitEnd::Gone) => Err(vanished()),
             Some(WaitEnd::Denied(why)) => {
@@ -143,7 +136,7 @@ impl OwnEntry {
         }
     }
 
-    /// Waits for the turn and takes it. Returns the entry if it gets no lock.
+    /// Waits for the lock, if it must, and takes it. Returns the entry if it gets no lock.
     pub(crate) async fn settle(
         self,
         entered: Entered,

@@ -6,7 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
-    acquire::{enter::Attempted, refusal::contended},
+    acquire::enter::{Attempted, contended},
     error::{Failure, FailureKind, STORE},
     layout::{keys::Role, note},
     lease::EtcdLease,
@@ -30,14 +30,8 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let queue = |(request, _): &Wish| store.layout.queue(&request.name);
     let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
     let began = Clock::Boot.now();
-    let until = || store.connection.patience(began, request.ttl);
     loop {
-        let session = store.sessions.get(request.ttl, caller, began).await?;
-        let turn = store.connection.turns.acquire(Wait::Try, caller, until).await;
-        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
-        if !session.is_live() || session.is_retired() {
-            continue;
-        }
+        let (session, room) = store.sessions.get(request.ttl, Wait::Try, caller, began).await?;
         let role = Role::Ours(Kind::Exclusive);
         let entry = |(queue, (_, attempt)): (&Arc<str>, &Wish)| {
             OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()))
@@ -45,7 +39,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let mut entries: Vec<_> = queues.iter().zip(wishes).map(entry).collect();
         let asked = Clock::Boot.now();
         let entered = enter(&mut entries, wishes, &session, began).await;
-        drop(turn);
+        drop(room);
         let error = match entered {
             Ok(Some(revision)) => return hold(entries, wishes, revision, asked).await.map(Some),
             Ok(None) => None,

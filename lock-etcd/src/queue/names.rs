@@ -231,7 +231,7 @@ impl Names {
             match gone {
                 // A waiter that has left needs no message.
                 Mine::Waiting(_, tell) => _ = tell.send(WaitEnd::Gone),
-                // It finds out when it takes its turn.
+                // It finds out when it takes the lock.
                 Mine::Granted(_) => {}
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
             }

@@ -37,7 +37,7 @@ pub(crate) enum WaitEnd {
 #[derive(Debug)]
 pub(crate) enum Mine {
     Waiting(Uuid, oneshot::Sender<WaitEnd>),
-    /// It was sent its turn and has not taken it yet.
+    /// It was told that it has the lock, and has not taken it yet.
     Granted(Uuid),
     Holding(Validity),
 }

@@ -2,7 +2,6 @@
 
 pub(crate) mod attempt;
 mod end;
-pub(crate) mod entries;
 pub(crate) mod epoch;
 pub(crate) mod janitor;
 pub(crate) mod leftover;
@@ -31,7 +30,10 @@ use uuid::Uuid;
 
 use crate::{
     layout::{floor::Record, keys::Keys},
-    session::{entries::Entries, epoch::Epoch, leftover::Leftover},
+    session::{
+        epoch::Epoch,
+        leftover::{Entries, Leftover},
+    },
     wire::{member::ANSWER_LIMIT, requests::stands},
 };
 

@@ -8,7 +8,7 @@ use std::{
 use etcd_client::{Txn, TxnOp};
 use futures_util::future::join_all;
 use lock_core::{
-    Attempt, Clock, Error, Instant, LossReason, Result,
+    Attempt, Clock, Error, Instant, LossReason, Result, Wait,
     keep::{
         opening::Told,
         pool::{Found, Maker, Pool, Pooled, other_ttl},
@@ -25,10 +25,10 @@ use crate::{
     wire::{
         answer::{firsts, revision},
         connection::{BACKOFF, Connection, Word},
+        lanes::{Room, unsent},
         leases,
         member::ANSWER_LIMIT,
         requests::{put, send_txn},
-        turns::unsent,
     },
 };
 
@@ -84,19 +84,29 @@ impl Sessions {
         }
     }
 
-    /// Returns the session for a TTL, for a caller that asked at `asked`.
-    /// Fails if etcd is out of reach for a TTL, or the caller has left.
-    pub(crate) async fn get(
-        self: &Arc<Self>,
+    /// Returns the session for a TTL, and room for a request to enter in it, for a caller that asked
+    /// at `asked`. Fails if etcd is out of reach for a TTL, or the caller has left.
+    pub(crate) async fn get<'a>(
+        self: &'a Arc<Self>,
         ttl: Duration,
+        wait: Wait,
         attempt: &Attempt,
         asked: Instant,
-    ) -> Result<Arc<Session>> {
-        self.check_open()?;
+    ) -> Result<(Arc<Session>, Option<Room<'a>>)> {
         whole_seconds("ttl", ttl)?;
-        match self.find(ttl)? {
-            Ok(session) => Ok(session),
-            Err(told) => Box::pin(self.wait(ttl, told, attempt, asked)).await,
+        let until = || self.connection.patience(asked, ttl);
+        loop {
+            self.check_open()?;
+            let session = match self.find(ttl)? {
+                Ok(session) => session,
+                Err(told) => Box::pin(self.wait(ttl, told, attempt, asked)).await?,
+            };
+            let room = self.connection.lanes.acquire(wait, attempt, until).await;
+            let room = room.map_err(|failure| failure.into_error("acquire", false))?;
+            // It may have waited for long.
+            if session.is_live() && !session.is_retired() {
+                return Ok((session, room));
+            }
         }
     }
 

@@ -28,7 +28,7 @@ use crate::{
         member::Member,
         revisions::{Revisions, Stamped},
         tls_error,
-        turns::{Turn, Turns, unsent},
+        lanes::{Lanes, Room, unsent},
     },
 };
 
@@ -60,7 +60,7 @@ pub(crate) struct Connection {
     pub(crate) reads_alone: bool,
     /// Cancelled when the client is closed: nothing is tried again.
     pub(crate) closed: CancellationToken,
-    pub(crate) turns: Turns,
+    pub(crate) lanes: Lanes,
     pub(crate) revisions: Revisions,
 }
 
@@ -131,7 +131,7 @@ impl Connection {
             health: Health::new(),
             reads_alone: false,
             closed: CancellationToken::new(),
-            turns: Turns::new(),
+            lanes: Lanes::new(),
             revisions: Revisions::default(),
         }
     }
@@ -160,7 +160,7 @@ impl Connection {
         word: Word,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
-        let _room = self.turns.look().await;
+        let _room = self.lanes.look().await;
         self.call(word, send).await
     }
 
@@ -173,7 +173,7 @@ impl Connection {
     ) -> Result<T, Failure> {
         let mut logins = 0..2;
         loop {
-            let room = self.turns.request().await;
+            let room = self.lanes.request().await;
             match self.send(word, room, &send).await {
                 Err(failure) if failure.kind == FailureKind::LoggedOut && logins.next().is_some() => {}
                 result => return result,
@@ -184,7 +184,7 @@ impl Connection {
     async fn send<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
-        room: Option<Turn<'_>>,
+        room: Option<Room<'_>>,
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure> {
         let (member, seen) = (self.member(), self.revisions.mark());
@@ -259,9 +259,9 @@ impl Connection {
         let give_up = || give_up() || self.closed.is_cancelled();
         let mut pause = BACKOFF;
         loop {
-            let mut room = self.turns.try_request();
+            let mut room = self.lanes.try_request();
             if room.is_none() {
-                room = self.turns.request().await;
+                room = self.lanes.request().await;
                 if give_up() {
                     return Err(unsent("it waited for others until it was too late"));
                 }

@@ -215,7 +215,7 @@ pub(crate) async fn created(
     Ok(found.kvs().first().map(|kv| kv.create_revision()))
 }
 
-/// Reads once, when the turn of a look has come.
+/// Reads once, when there is room for a look.
 pub(crate) async fn get(
     connection: &Connection,
     word: Word,
@@ -225,7 +225,7 @@ pub(crate) async fn get(
     connection.look(word, |member| send_get(member, key, options)).await
 }
 
-/// Reads until the answer is definite or `give_up` returns true. Waits for no turn of a look.
+/// Reads until the answer is definite or `give_up` returns true. Waits for no room for a look.
 pub(super) async fn insist(
     connection: &Connection,
     key: &str,
