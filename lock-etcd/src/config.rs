@@ -1,6 +1,6 @@
 //! Where etcd is, and how its locks are named.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
 use lock_core::{
@@ -31,7 +31,7 @@ const DEFAULT_PORT: u16 = 2379;
 ///
 /// With the feature `serde` it can be read from a configuration file: the fields by their names,
 /// `ttl` as in a URL. `Debug` does not show the password.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
@@ -246,20 +246,6 @@ pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<()> {
         return Ok(());
     }
     Err(invalid(option, shown(ttl), "etcd counts TTLs in whole seconds"))
-}
-
-impl fmt::Debug for EtcdConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EtcdConfig")
-            .field("hosts", &self.source())
-            .field("user", &self.user)
-            .field("tls", &self.tls)
-            .field("timeouts", &self.timeouts)
-            .field("ttl", &self.ttl)
-            .field("prefix", &self.prefix)
-            .field("layout", &self.layout)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -8,16 +8,16 @@ use std::{
 use etcd_client::{
     WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream, WatchStream,
 };
-use lock_core::{Clock, keep::poison::lock, trace};
+use lock_core::{Clock, keep::poison::lock};
 use tokio::sync::Notify;
 
 use crate::{
-    error::{Failure, FailureKind, STORE},
+    error::{Failure, FailureKind},
     wire::{
         connection::{BACKOFF, Connection},
         reads,
         revisions::Mark,
-        watches::{About, Open, Watches},
+        watches::{Open, Watches},
     },
 };
 
@@ -42,11 +42,9 @@ pub(crate) trait Side: Send {
     /// Fails if the stream is of no more use.
     fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
         match self.watches().about(message) {
-            About::Watch(id) => return self.told(id, message),
-            About::Closed => {}
-            About::Unknown => trace::unexpected(STORE, &unexpected(message)),
+            Some(id) => self.told(id, message),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Handles a message about a watch that is wanted.
@@ -187,16 +185,4 @@ async fn read<S: Side>(
             return failure;
         }
     }
-}
-
-/// The text about a message that belongs to no watch.
-fn unexpected(message: &WatchResponse) -> String {
-    let (created, cancelled) = (message.created(), message.canceled());
-    format!(
-        "a message on the stream of watches that belongs to none: id {}, created {created}, \
-         cancelled {cancelled} {:?}, {} events",
-        message.watch_id(),
-        message.cancel_reason(),
-        message.events().len(),
-    )
 }
