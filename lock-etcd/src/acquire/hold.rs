@@ -20,7 +20,6 @@ use crate::{
 };
 
 /// The entry of a held lock.
-#[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) entry: OwnEntry,
     /// The entry's create revision.

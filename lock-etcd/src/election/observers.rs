@@ -18,7 +18,6 @@ use crate::{
 };
 
 /// What a watch tells its observer. The observer then reads the queue.
-#[derive(Debug)]
 pub(crate) enum Hint {
     /// Something in the queue has changed.
     Changed,
@@ -28,7 +27,7 @@ pub(crate) enum Hint {
 }
 
 /// The last read of a name.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Last {
     pub(crate) sent: Instant,
     pub(crate) seen: Seen,
@@ -50,7 +49,7 @@ pub(crate) struct Seen {
 /// The watches of all observers.
 pub(crate) type Observers = Stream<All>;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct All {
     watches: Watches,
     tell: HashMap<i64, mpsc::Sender<Hint>>,
@@ -58,7 +57,6 @@ pub(crate) struct All {
 }
 
 /// A watch of one observer. It ends when this is dropped.
-#[derive(Debug)]
 pub(crate) struct Watching {
     id: i64,
     /// Ends if the watch was broken off: the observer must read, and watch again.

@@ -14,11 +14,10 @@ use std::{
 use lock_core::keep::poison::lock;
 
 /// The slots in use, by queue.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Slots(Mutex<HashMap<Arc<str>, Vec<u32>>>);
 
 /// A borrowed slot. Dropping it gives it back.
-#[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     queue: Arc<str>,

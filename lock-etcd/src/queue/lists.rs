@@ -16,7 +16,6 @@ use crate::{
 const LIST_AT_ONCE: usize = 64;
 
 /// Names to be listed in one request.
-#[derive(Debug)]
 pub(crate) struct ToList {
     pub(crate) queues: Vec<Arc<str>>,
     /// Whether to ask the whole cluster, not only the member in use.

@@ -25,7 +25,6 @@ use crate::{
 const UNWATCHED: Duration = Duration::from_millis(50);
 
 /// A hold that is not watched yet.
-#[derive(Debug)]
 struct Young {
     since: Instant,
     revision: i64,
@@ -35,7 +34,7 @@ struct Young {
 }
 
 /// All watched names.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Names {
     pub(super) watched: HashMap<Arc<str>, Watched>,
     pub(super) watches: Watches,

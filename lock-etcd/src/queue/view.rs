@@ -37,7 +37,6 @@ const REMEMBERED: usize = 256;
 ///
 /// Sorted deques instead of trees: entries come at the end and go at the front, and a process may
 /// hold 10,000 names with one entry each.
-#[derive(Debug)]
 pub(crate) struct Queue<M> {
     /// Live entries up to the last of ours, by key.
     live: HashMap<Vec<u8>, i64>,
@@ -58,7 +57,6 @@ pub(crate) struct Queue<M> {
     signalled: i64,
 }
 
-#[derive(Debug)]
 struct Own<M> {
     revision: i64,
     /// The last revision at which a list had it.

@@ -34,7 +34,6 @@ pub(crate) enum WaitEnd {
 }
 
 /// An attempt of ours in a watched queue.
-#[derive(Debug)]
 pub(crate) enum Mine {
     Waiting(Uuid, oneshot::Sender<WaitEnd>),
     /// It was told that it has the lock, and has not taken it yet.
@@ -43,7 +42,7 @@ pub(crate) enum Mine {
 }
 
 /// One watched name.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,

@@ -22,7 +22,6 @@ use crate::{
 };
 
 /// One attempt's entry, made or not yet made.
-#[derive(Debug)]
 pub(crate) struct OwnEntry {
     pub(crate) store: Arc<Store>,
     pub(crate) session: Arc<Session>,

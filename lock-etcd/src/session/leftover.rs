@@ -32,7 +32,7 @@ impl Stake {
 }
 
 /// An entry that an attempt may have left in the store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Leftover {
     pub(crate) key: Arc<str>,
     /// The attempt, which the entry's note names.
@@ -50,7 +50,7 @@ pub(crate) struct Leftover {
 ///
 /// The end of a lease takes all its keys with it. etcd refuses it if the login may not write one of
 /// them any more. The others are then removed key by key, so that no waiter waits a TTL for them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Entries(Mutex<HashMap<Arc<str>, Option<i64>>>);
 
 impl Entries {

@@ -46,7 +46,6 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 ///
 /// It ends once and is never used again. It ends when etcd says that the lease is gone, when its
 /// deadline passed without a confirmed keep-alive, or when the client closes.
-#[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) lease: i64,
     pub(crate) ttl: Duration,
@@ -75,7 +74,6 @@ pub(crate) struct Session {
 }
 
 /// An attempt that lives by a session, until it is dropped.
-#[derive(Debug)]
 pub(crate) struct User(Arc<Session>);
 
 impl Drop for User {
@@ -86,7 +84,6 @@ impl Drop for User {
     }
 }
 
-#[derive(Debug)]
 struct State {
     /// When the last confirmed keep-alive was sent.
     renewed: Instant,
@@ -100,7 +97,6 @@ struct State {
     loss: Option<LossReason>,
 }
 
-#[derive(Debug)]
 struct Grant {
     validity: Validity,
     /// The end of a fixed term; keep-alives of the session do not move it.

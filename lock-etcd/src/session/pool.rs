@@ -40,7 +40,6 @@ const MOST: usize = 64;
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 /// One etcd lease for each TTL in use, made when it is first asked for.
-#[derive(Debug)]
 pub(crate) struct Sessions {
     layout: Keys,
     pool: Pool<Session, Failure>,

@@ -15,7 +15,6 @@ use crate::{
 };
 
 /// One client's connection, sessions and watches.
-#[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) layout: Keys,
     pub(crate) connection: Arc<Connection>,

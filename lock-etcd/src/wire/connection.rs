@@ -5,7 +5,6 @@
 //! has one member, and we choose it, unless the caller has given its own client.
 
 use std::{
-    fmt,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -285,13 +284,6 @@ impl Connection {
             trace::connected(STORE);
             self.reach.works();
         }
-    }
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The options would show the password.
-        f.debug_struct("Connection").field("endpoints", &self.endpoints).finish_non_exhaustive()
     }
 }
 

@@ -26,7 +26,6 @@ const TRIES: usize = 8;
 const LOOKS: usize = 8;
 
 /// The bounds, and the room that is left.
-#[derive(Debug)]
 pub(crate) struct Lanes {
     requests: Semaphore,
     acquires: Semaphore,

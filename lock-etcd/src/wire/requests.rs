@@ -16,7 +16,6 @@ use crate::{
 };
 
 /// An attempt's entry as it is in the store.
-#[derive(Debug)]
 pub(crate) struct Entered {
     pub(crate) header: Header,
     /// Its create revision.
@@ -115,7 +114,6 @@ pub(crate) fn found_epoch(kvs: Option<Vec<etcd_client::proto::PbKeyValue>>) -> i
 }
 
 /// The result of an acquiring transaction.
-#[derive(Debug)]
 pub(crate) enum Outcome {
     Entered(Entered),
     /// It did nothing: these entries were there, as far as it looked.

@@ -55,7 +55,6 @@ pub(crate) trait Side: Send {
 }
 
 /// A side, and its stream.
-#[derive(Debug)]
 pub(crate) struct Stream<S> {
     side: Mutex<S>,
     work: Arc<Notify>,

@@ -9,7 +9,6 @@ use etcd_client::WatchResponse;
 use tokio::sync::Notify;
 
 /// A watch to be opened.
-#[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) id: i64,
     pub(crate) queue: Arc<str>,
@@ -17,7 +16,7 @@ pub(crate) struct Open {
 }
 
 /// All watches on one stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Watches {
     queues: HashMap<i64, Arc<str>>,
     /// Requested, in order, and not answered. etcd handles the requests of a stream one after the
