@@ -60,18 +60,32 @@ impl Names {
     ) -> oneshot::Receiver<WaitEnd> {
         let (tell, told) = oneshot::channel();
         let watched = self.watched.entry(queue.clone()).or_default();
-        // Otherwise the next list is due already, and a new waiter must not delay it.
+        (watched.hot, watched.poll) = (true, Some(ttl));
+        let seen = own.revision;
+        self.add(queue, (own, seen), before, Mine::Waiting(attempt, tell), 0);
+        told
+    }
+
+    /// Adds an attempt of ours, whose entry stood at the revision `seen`. If its name has no watch
+    /// yet, one begins at `start`.
+    fn add(
+        &mut self,
+        queue: &Arc<str>,
+        (own, seen): (QueueEntry, i64),
+        before: Vec<QueueEntry>,
+        mine: Mine,
+        start: i64,
+    ) {
+        let watched = self.watched.entry(queue.clone()).or_default();
+        // Otherwise the next list is due already, and a new attempt must not delay it.
         let set_due = watched.queue.is_idle() || watched.due.is_none();
-        watched.queue.enter(own, before, Mine::Waiting(attempt, tell));
-        watched.hot = true;
-        watched.poll = Some(ttl);
+        watched.queue.enter(seen, own, before, mine);
         let poll = watched.next_poll(Clock::Boot.now());
-        self.watch(queue, 0);
+        self.watch(queue, start);
         if set_due {
             self.set_due(queue, Some(poll));
         }
         self.judge(queue, None);
-        told
     }
 
     /// Turns a waiter into a holder. Returns whether its entry is still there.
@@ -134,15 +148,9 @@ impl Names {
         // after it brings the whole list. If it has become shared, the list says so.
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
-        let watched = self.watched.entry(queue.clone()).or_default();
-        let seen = stood.unwrap_or(revision);
-        watched.queue.enter_seen(seen, own, Vec::new(), Mine::Holding(validity));
-        let poll = watched.due.is_none().then(|| watched.next_poll(Clock::Boot.now()));
-        self.watch(&queue, stood.map_or(0, |stood| stood + 1));
-        if poll.is_some() {
-            self.set_due(&queue, poll);
-        }
-        self.judge(&queue, None);
+        let own = (own, stood.unwrap_or(revision));
+        let start = stood.map_or(0, |stood| stood + 1);
+        self.add(&queue, own, Vec::new(), Mine::Holding(validity), start);
     }
 
     /// Removes an attempt that is over: it gave up, or its lock is lost.

@@ -81,14 +81,9 @@ impl<M> Default for Queue<M> {
 }
 
 impl<M> Queue<M> {
-    /// Adds an attempt of ours, with the entries before it.
-    pub(crate) fn enter(&mut self, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
-        self.enter_seen(own.revision, own, before, what);
-    }
-
-    /// Same as [`enter`](Self::enter), for an attempt whose entry still stood at the revision
+    /// Adds an attempt of ours, with the entries before it. Its entry still stood at the revision
     /// `seen`.
-    pub(crate) fn enter_seen(
+    pub(crate) fn enter(
         &mut self,
         seen: i64,
         own: QueueEntry,
