@@ -24,9 +24,9 @@ use crate::{
     queue::{diagnose, watcher},
     session::store::Store,
     wire::{
+        cautions::{self, Server},
         client_error::is_full,
         connection::Connection,
-        deployment::{self, Server},
         leases::{self, new_lease},
         member::{ANSWER_LIMIT, Member},
         requests, stream,
@@ -135,7 +135,7 @@ async fn first_round(
         }
     };
     let (login, granted, server) =
-        tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
+        tokio::join!(requests::check_login(&member), granted, cautions::ask(&member));
     let mut leases = member.client.lease_client();
     let probe = async move { drop(Clock::Boot.timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {

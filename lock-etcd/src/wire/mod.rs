@@ -1,11 +1,10 @@
 //! Communication with etcd: connections, requests and answers, and the streams of watches.
 
 pub(crate) mod answer;
-mod cautions;
+pub(crate) mod cautions;
 pub(crate) mod client_error;
 pub(crate) mod configured;
 pub(crate) mod connection;
-pub(crate) mod deployment;
 pub(crate) mod dial;
 pub(crate) mod endpoints;
 mod explain;
@@ -23,5 +22,4 @@ pub(crate) mod requests;
 pub(crate) mod revisions;
 pub(crate) mod stream;
 mod tls_error;
-mod version;
 pub(crate) mod watches;
