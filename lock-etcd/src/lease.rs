@@ -20,7 +20,10 @@ use crate::{
     acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, FailureKind, STORE},
     session::Session,
-    wire::{answer::Header, member::ANSWER_LIMIT},
+    wire::{
+        answer::{self, Header},
+        member::ANSWER_LIMIT,
+    },
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
@@ -149,7 +152,7 @@ impl Lease for EtcdLease {
     }
 
     fn facts(&self) -> Facts {
-        lock(&self.shown).header.facts()
+        answer::facts(&lock(&self.shown).header)
     }
 
     fn validity(&self) -> &Validity {

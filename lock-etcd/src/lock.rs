@@ -9,10 +9,7 @@ use lock_core::{
     Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, Ticket,
     TokenFloor, Wake, Wish, trace,
 };
-use tokio::{
-    sync::mpsc,
-    task::{AbortHandle, JoinHandle},
-};
+use tokio::{sync::mpsc, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{
@@ -37,7 +34,6 @@ use crate::{
 pub struct EtcdLock {
     store: Arc<Store>,
     guarantees: Guarantees,
-    tasks: [AbortHandle; 2],
 }
 
 impl EtcdLock {
@@ -72,13 +68,12 @@ impl EtcdLock {
             }
             connection.reads_alone = server.crashes_at_reads();
             let store = Store::new(keys, connection, probe);
-            let tasks = [
-                tokio::spawn(watcher::run(store.watcher.clone())),
-                tokio::spawn(stream::run(store.observers.clone())),
-            ]
-            .map(|task| task.abort_handle());
+            let watching = watcher::run(store.watcher.clone());
+            tokio::spawn(store.closed.clone().run_until_cancelled_owned(watching));
+            let observing = stream::run(store.observers.clone());
+            tokio::spawn(store.closed.clone().run_until_cancelled_owned(observing));
             trace::connected(STORE);
-            Ok(Self { store, guarantees, tasks })
+            Ok(Self { store, guarantees })
         })
     }
 
@@ -110,11 +105,6 @@ impl EtcdLock {
     /// Returns the store, unless the client is closed.
     fn open(&self) -> Result<&Arc<Store>> {
         self.store.sessions.check_open().map(|()| &self.store)
-    }
-
-    fn stop(&self) {
-        self.store.closed.cancel();
-        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -234,14 +224,14 @@ impl DistributedLock for EtcdLock {
 
     async fn close(&self) -> Result<()> {
         let closed = self.store.sessions.close().await;
-        self.stop();
+        self.store.closed.cancel();
         closed
     }
 }
 
 impl Drop for EtcdLock {
     fn drop(&mut self) {
-        self.stop();
+        self.store.closed.cancel();
         let sessions = self.store.sessions.clone();
         // On the runtime that connected, wherever it is dropped. If that is gone, the locks end
         // with their TTL.

@@ -20,7 +20,7 @@ use crate::{
     },
     session::store::Store,
     wire::{
-        answer::{Header, firsts},
+        answer::{self, firsts},
         history, leases, reads, removals,
         requests::commit,
     },
@@ -118,7 +118,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
         let give_up = || Clock::Boot.now() >= until;
         let sent = commit(&store.connection, &txn, &mut false, &give_up).await;
         let answer = sent.map_err(failed)?;
-        revision = Header::of(answer.header()).revision();
+        revision = answer::revision(answer.header()).map_err(failed)?;
         let found = firsts(answer).next().flatten();
         record = Record::read(found.as_ref()).map_err(failed)?;
     }

@@ -11,7 +11,7 @@ use crate::{
     },
     session::attempt::OwnEntry,
     wire::{
-        answer::{Header, firsts, revision},
+        answer::{Header, firsts, header},
         connection::GiveUp,
         removals::delete_entry,
         requests::{commit, put, stands},
@@ -62,11 +62,10 @@ impl Upgrade<'_> {
         let (connection, mut modified) = (&self.old.store.connection, self.revision);
         loop {
             let answer = commit(connection, &self.txn(modified), in_doubt, give_up).await?;
+            let header = header(answer.header())?;
             if answer.succeeded() {
-                let (revision, header) = (revision(answer.header())?, Header::of(answer.header()));
-                return Ok(Upgraded::Done(revision, header));
+                return Ok(Upgraded::Done(header.revision, header));
             }
-            let header = Header::of(answer.header());
             let mut found = firsts(answer);
             let (new, old) = (found.next().flatten(), found.next().flatten());
             let new = new.filter(|kv| note::attempt(&kv.value) == Some(self.attempt));
@@ -77,7 +76,7 @@ impl Upgrade<'_> {
                 None => return Ok(Upgraded::Gone),
                 // It was written once more to end an earlier try.
                 Some(old) if old.mod_revision != modified => modified = old.mod_revision,
-                Some(_) if !*in_doubt => return Ok(Upgraded::Busy(header.revision())),
+                Some(_) if !*in_doubt => return Ok(Upgraded::Busy(header.revision)),
                 Some(_) => {
                     commit(connection, &self.touch(), &mut false, give_up).await?;
                     *in_doubt = false;

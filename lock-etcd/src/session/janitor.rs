@@ -98,8 +98,8 @@ impl Janitor<'_> {
     pub(crate) async fn end_epochs(self, last: i64, give_up: GiveUp<'_>) -> Result<(), Failure> {
         let Self { store, session } = self;
         let key = store.layout.session(session.lease);
-        session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
-        if session.epoch.current().await == epoch::GONE {
+        let raise = session.epoch.raise(last, &store.connection, &key, session.lease, give_up);
+        if raise.await? == epoch::GONE {
             self.retire();
             // Its lease may be gone, too.
             session.hurry();

@@ -19,7 +19,7 @@ use crate::{
         note,
     },
     wire::{
-        answer::{Answer, Header, ranges, revision},
+        answer::{Answer, header, ranges, revision},
         connection::{Connection, GiveUp, Word},
         member::Member,
         requests::{Entered, send_txn},
@@ -195,7 +195,7 @@ pub(crate) async fn standing(
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();
     let answer = insist(connection, queue, &options, give_up).await?;
-    let header = Header::of(answer.header());
+    let header = header(answer.header())?;
     let all = queue_entries(answer.0.kvs);
     let is_own = |entry: &QueueEntry| entry.revision == revision && entry.key == key.as_bytes();
     if !all.iter().any(is_own) {
@@ -276,6 +276,6 @@ pub(crate) async fn exists(
 /// Returns the token floor's record, and the store's revision.
 pub(crate) async fn floor(connection: &Connection, key: &str) -> Result<(Record, i64), Failure> {
     let answer = get(connection, Word::Leader, key.as_bytes(), &GetOptions::new()).await?;
-    let revision = Header::of(answer.header()).revision();
+    let revision = revision(answer.header())?;
     Ok((Record::read(answer.0.kvs.first())?, revision))
 }
