@@ -14,7 +14,7 @@ use crate::{
     wire::{
         connection::WATCH_LOGINS,
         stream::Side,
-        watches::{Open, Watches},
+        watches::Watches,
     },
 };
 
@@ -26,18 +26,6 @@ impl Side for Names {
 
     fn watches(&mut self) -> &mut Watches {
         &mut self.watches
-    }
-
-    /// Skips watches that are not needed any more after an outage.
-    fn next_open(&mut self) -> Option<Open> {
-        while let Some((id, queue)) = self.watches.next_queue() {
-            if self.watched.get(&queue).is_some_and(|watched| !watched.is_over()) {
-                return self.watches.next_open();
-            }
-            self.close(&queue);
-            self.watches.close(id);
-        }
-        None
     }
 
     fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
@@ -111,7 +99,7 @@ impl Names {
         }
         self.ended(queue, id);
         if let Some(watched) = self.watched.get_mut(queue) {
-            (watched.refused, watched.stale) = (Some(self.watches.generation), true);
+            watched.refused = Some(self.watches.generation);
             self.want_list(queue);
         }
         Ok(())

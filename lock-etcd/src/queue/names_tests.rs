@@ -23,7 +23,7 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
     let (queue, key) = (Arc::<str>::from("job/"), "job/1f.0");
     let before = vec![entry(4, "job/2f.0")];
     let _told = names.enter(&queue, Uuid::new_v4(), entry(5, key), before, HELD);
-    let id = names.next_open().unwrap().id;
+    let id = names.watches.next_open().unwrap().id;
     let header = Some(PbResponseHeader { revision: 5, ..Default::default() });
     let message = PbWatchResponse { watch_id: id, header, ..Default::default() };
     let began = PbWatchResponse { created: true, ..message.clone() };
@@ -50,7 +50,7 @@ fn a_list_finds_a_loss_that_no_watch_reported() {
     for (at, entries) in [(1, vec![(5, "job/1f.0")]), (2, vec![])] {
         assert_eq!(validity.loss(), None);
         let (todo, _) = names.next_list(now + (HELD + Duration::from_secs(1)) * at);
-        let queue = &todo.unwrap().queues[0];
+        let queue = &todo.unwrap()[0];
         assert_eq!(&**queue, "job/");
         let entries: Vec<_> = entries.iter().map(|(at, key)| entry(*at, key)).collect();
         names.listed(queue, 9, &entries);

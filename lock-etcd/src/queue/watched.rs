@@ -61,8 +61,6 @@ pub(crate) struct Watched {
     pub(crate) poll: Option<Duration>,
     pub(crate) due: Option<Instant>,
     pub(crate) listing: bool,
-    /// Whether the last list was too old: the next one asks the whole cluster.
-    pub(crate) stale: bool,
     /// Whether an attempt has waited here.
     pub(crate) hot: bool,
 }

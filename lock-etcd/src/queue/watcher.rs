@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant, deadline::jitter};
 
 use crate::{
-    queue::{lists::ToList, names::Names},
+    queue::names::Names,
     wire::{
         connection::LONGEST_PAUSE,
         login::Login,
@@ -65,11 +65,11 @@ fn grow_up(watcher: &Watcher, now: Instant) -> Instant {
     }
 }
 
-async fn list(watcher: &Watcher, todo: ToList) {
+async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
     let Stream { connection, .. } = watcher;
-    let lists = reads::list(connection, &todo.queues, todo.exact).await;
+    let lists = reads::list(connection, &queues).await;
     let mut failed = Vec::new();
-    for (queue, mut list) in todo.queues.iter().zip(lists) {
+    for (queue, mut list) in queues.iter().zip(lists) {
         let refused = watcher.side().take_refused(queue);
         if let (Some(generation), Ok(_)) = (refused, &list) {
             // The read has renewed a login that has expired, but not that of the stream.

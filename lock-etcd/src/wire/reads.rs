@@ -40,29 +40,24 @@ pub(crate) struct Listed {
 }
 
 /// Lists several queues in one request. Lists each by itself if they are long, if the login may not
-/// read all of them, or if etcd takes no transaction for so many. If not `exact`, the member in use
-/// answers alone, and its answer may be old.
+/// read all of them, or if etcd takes no transaction for so many.
 pub(crate) async fn list(
     connection: &Connection,
     queues: &[Arc<str>],
-    exact: bool,
 ) -> Vec<Result<Listed, Failure>> {
-    let options = GetOptions::new().with_keys_only();
-    let (options, word) = match exact {
-        true => (options, Word::Leader),
-        false => (options.with_serializable(), Word::Member),
-    };
     if queues.len() == 1 || connection.reads_alone {
-        return list_each(connection, queues, &options, word).await;
+        return list_each(connection, queues).await;
     }
-    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone().with_prefix()));
+    let options = GetOptions::new().with_keys_only().with_prefix();
+    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone()));
     let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
-    match connection.look(word, |member| send_txn(member, &txn)).await.and_then(listed) {
+    let answer = connection.look(Word::Leader, |member| send_txn(member, &txn)).await;
+    match answer.and_then(listed) {
         Ok(lists) if lists.len() == queues.len() => lists.into_iter().map(Ok).collect(),
         Err(failure) if !failure.concerns_a_part() => {
             queues.iter().map(|_| Err(failure.clone())).collect()
         }
-        _ => list_each(connection, queues, &options, word).await,
+        _ => list_each(connection, queues).await,
     }
 }
 
@@ -74,12 +69,10 @@ fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
 async fn list_each(
     connection: &Connection,
     queues: &[Arc<str>],
-    options: &GetOptions,
-    word: Word,
 ) -> Vec<Result<Listed, Failure>> {
     let lists = queues.iter().map(async |queue| {
-        let options = options.clone().with_range(end_of_prefix(queue.as_bytes()));
-        let all = read_all(connection, queue.as_bytes(), (&options, word), KEYS).await?;
+        let (from, to) = (queue.as_bytes(), end_of_prefix(queue.as_bytes()));
+        let all = read_all(connection, from, &to, true).await?;
         Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
     });
     join_all(lists.collect::<Vec<_>>()).await
@@ -102,8 +95,7 @@ pub(crate) async fn inspect(
 
 /// Returns a queue with all values.
 pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
-    let options = GetOptions::new().with_range(end_of_prefix(queue.as_bytes()));
-    read_all(connection, queue.as_bytes(), (&options, Word::Leader), VALUES).await
+    read_all(connection, queue.as_bytes(), &end_of_prefix(queue.as_bytes()), false).await
 }
 
 /// Returns a candidate's note; empty if the candidate is gone.
@@ -112,26 +104,28 @@ pub(crate) async fn note(
     key: &str,
     revision: i64,
 ) -> Result<Vec<u8>, Failure> {
-    let note = read(connection, &keys::note(key)).await?;
+    let key = keys::note(key).into_bytes();
+    let note = get(connection, Word::Leader, &key, &GetOptions::new()).await?;
     let note = note.0.kvs.into_iter().find(|kv| kv.mod_revision == revision);
     Ok(note.map(|kv| kv.value).unwrap_or_default())
 }
 
-/// Returns all keys from `start` to the end of the options' range, at one revision.
+/// Returns all keys from `start` to `end`, at one revision; without their values if `keys_only`.
 async fn read_all(
     connection: &Connection,
     start: &[u8],
-    (options, word): (&GetOptions, Word),
-    mut limit: i64,
+    end: &[u8],
+    keys_only: bool,
 ) -> Result<GetResponse, Failure> {
-    let mut all: Option<GetResponse> = None;
+    let (mut limit, mut all) = (if keys_only { KEYS } else { VALUES }, None::<GetResponse>);
     loop {
         let (from, at) = match &all {
             None => (start.to_vec(), 0),
             Some(all) => (behind_last(all), revision(all.header())?),
         };
-        let options = options.clone().with_limit(limit).with_revision(at);
-        match get(connection, word, &from, &options).await {
+        let options = GetOptions::new().with_range(end).with_limit(limit).with_revision(at);
+        let options = if keys_only { options.with_keys_only() } else { options };
+        match get(connection, Word::Leader, &from, &options).await {
             Ok(page) => {
                 let more = page.more();
                 match &mut all {
@@ -163,8 +157,7 @@ pub(crate) async fn entries(
     from: &[u8],
     to: &[u8],
 ) -> Result<Vec<QueueEntry>, Failure> {
-    let options = GetOptions::new().with_keys_only().with_range(to);
-    Ok(queue_entries(read_all(connection, from, (&options, Word::Leader), KEYS).await?.0.kvs))
+    Ok(queue_entries(read_all(connection, from, to, true).await?.0.kvs))
 }
 
 /// Returns the create revision of an attempt's entry, and its last modification, if it stands.

@@ -1,6 +1,7 @@
 //! A stream of watches of a client.
 
 use std::{
+    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -32,11 +33,6 @@ pub(crate) trait Side: Send {
     }
 
     fn watches(&mut self) -> &mut Watches;
-
-    /// The next watch to ask for.
-    fn next_open(&mut self) -> Option<Open> {
-        self.watches().next_open()
-    }
 
     /// Handles a message of the stream.
     /// Fails if the stream is of no more use.
@@ -90,8 +86,8 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
                 tokio::select! {
                     // Messages are read before requests are sent.
                     biased;
-                    failure = read(stream, messages, seen) => Some(failure),
-                    failure = feed(stream, requests) => Some(failure),
+                    failed = read(stream, messages, seen) => failed.err(),
+                    failed = feed(stream, requests) => failed.err(),
                     // On another member from now on.
                     _ = changes.changed() => None,
                 }
@@ -112,7 +108,7 @@ pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
 
 async fn wait_for_first<S: Side>(stream: &Stream<S>) -> Open {
     loop {
-        if let Some(open) = stream.side().next_open() {
+        if let Some(open) = stream.side().watches().next_open() {
             return open;
         }
         stream.work.notified().await;
@@ -133,26 +129,18 @@ fn options<S: Side>(open: &Open) -> WatchOptions {
     S::options().with_prefix().with_watch_id(open.id).with_start_revision(open.start)
 }
 
-async fn feed<S: Side>(stream: &Stream<S>, mut requests: WatchRequestSender) -> Failure {
-    loop {
-        match feed_all(stream, &mut requests).await {
-            Ok(()) => stream.work.notified().await,
-            Err(failure) => return failure,
-        }
-    }
-}
-
-async fn feed_all<S: Side>(
+/// Sends requests until the stream fails.
+async fn feed<S: Side>(
     stream: &Stream<S>,
-    requests: &mut WatchRequestSender,
-) -> Result<(), Failure> {
+    mut requests: WatchRequestSender,
+) -> Result<Infallible, Failure> {
     loop {
         let (open, close) = {
             let mut side = stream.side();
-            (side.next_open(), side.watches().next_close())
+            (side.watches().next_open(), side.watches().next_close())
         };
         if open.is_none() && close.is_none() {
-            return Ok(());
+            stream.work.notified().await;
         }
         if let Some(open) = open {
             requests.watch(&*open.queue, Some(options::<S>(&open))).await?;
@@ -168,20 +156,13 @@ async fn read<S: Side>(
     stream: &Stream<S>,
     mut messages: WatchResponseStream,
     mark: Mark,
-) -> Failure {
+) -> Result<Infallible, Failure> {
+    let ended = || Failure::new(FailureKind::Broken, "the watch stream ended");
     loop {
-        let read = match messages.message().await {
-            Ok(Some(message)) => {
-                if message.created() {
-                    reads::doubt(&stream.connection, mark, message.header());
-                }
-                stream.side().message(&message)
-            }
-            Ok(None) => Err(Failure::new(FailureKind::Broken, "the watch stream ended")),
-            Err(error) => Err(error.into()),
-        };
-        if let Err(failure) = read {
-            return failure;
+        let message = messages.message().await?.ok_or_else(ended)?;
+        if message.created() {
+            reads::doubt(&stream.connection, mark, message.header());
         }
+        stream.side().message(&message)?;
     }
 }

@@ -91,11 +91,6 @@ impl Watches {
         *self = Self { last, generation, work, ..Self::default() };
     }
 
-    /// Returns the name of the next watch to request, and its id.
-    pub(crate) fn next_queue(&self) -> Option<(i64, Arc<str>)> {
-        self.to_open.last().map(|open| (open.id, open.queue.clone()))
-    }
-
     /// Takes the next watch to request.
     pub(crate) fn next_open(&mut self) -> Option<Open> {
         let open = self.to_open.pop()?;
