@@ -1,22 +1,12 @@
-//! The entry of a held lock, and how it changes its kind.
+//! The entry of a held lock.
 
-use lock_core::{Result, Validity, queue::Kind};
-use uuid::Uuid;
+use lock_core::{Result, Validity};
 
 use crate::{
-    acquire::convert::{self, Upgrade, Upgraded},
     election::publish::publish,
     error::Failure,
-    layout::{
-        keys::{self, Role},
-        listing::QueueEntry,
-        note,
-    },
-    session::{
-        attempt::{Form, OwnEntry},
-        leftover::{Leftover, Stake},
-    },
-    wire::{answer, connection::GiveUp, reads, removals, requests::commit},
+    session::{attempt::OwnEntry, leftover::Leftover},
+    wire::{answer, connection::GiveUp, reads, requests::commit},
 };
 
 /// The entry of a held lock.
@@ -25,10 +15,10 @@ pub(crate) struct Hold {
     /// The entry's create revision.
     pub(crate) revision: i64,
     /// A revision of a moment ago at which it stood, if one is known.
-    stood: Option<i64>,
+    pub(super) stood: Option<i64>,
     /// The new entry of an unanswered upgrade. It may stand in the place of this one, or may be put
     /// there as long as this one stands.
-    doubtful: Option<OwnEntry>,
+    pub(super) doubtful: Option<OwnEntry>,
 }
 
 impl Hold {
@@ -96,30 +86,6 @@ impl Hold {
         self.doubtful.take()?.leftover(None)
     }
 
-    /// Makes the entry a shared one, in its place. Returns whether it still stands.
-    pub(crate) async fn downgrade(
-        &mut self,
-        in_doubt: &mut bool,
-        give_up: GiveUp<'_>,
-    ) -> Result<bool, Failure> {
-        if self.entry.is_shared() {
-            return Ok(true);
-        }
-        self.entry.form = Form::PerhapsShared;
-        let OwnEntry { store, session, queue, key, .. } = &self.entry;
-        let txn = convert::downgrade(key, session.lease, self.revision);
-        let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
-        let signalled = answer::revision(answer.header())?;
-        if answer.succeeded() {
-            let (revision, kind) = (self.revision, Kind::Shared);
-            let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
-            store.watcher.side().downgraded(queue, &shared);
-            self.signal(signalled);
-            self.entry.form = Form::Shared;
-        }
-        Ok(answer.succeeded())
-    }
-
     /// Publishes a new value. Returns whether the entry still stands.
     pub(crate) async fn publish(
         &mut self,
@@ -141,60 +107,5 @@ impl Hold {
                 Some(found) => *modified = found.mod_revision,
             }
         }
-    }
-
-    /// Signals the readers of other clients to list the queue.
-    fn signal(&self, revision: i64) {
-        let OwnEntry { store, session, key, .. } = &self.entry;
-        let (connection, session) = (store.connection.clone(), session.clone());
-        let signal = removals::remove_written(keys::signal(key).as_bytes(), revision);
-        store.runtime.spawn(async move {
-            let give_up = || session.ended.is_cancelled();
-            commit(&connection, &signal, &mut false, &give_up).await
-        });
-    }
-
-    /// Replaces the entry with an exclusive one if no other is in the queue. The entry is not
-    /// watched from then on. `holder`: the description in its note.
-    pub(crate) async fn try_upgrade(
-        &mut self,
-        attempt: Uuid,
-        holder: &str,
-        in_doubt: &mut bool,
-        give_up: GiveUp<'_>,
-    ) -> Result<Upgraded, Failure> {
-        // The upgrade itself deletes it, which is no loss.
-        self.unwatch();
-        self.stood = None;
-        if self.entry.is_exclusive() {
-            return Ok(Upgraded::Done(self.revision, self.entry.header));
-        }
-        let doubted = self.doubtful.is_some();
-        let OwnEntry { store, session, queue, .. } = &self.entry;
-        let role = (Role::Ours(Kind::Exclusive), attempt);
-        let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
-        let note = &note::write(holder, attempt, &session.floor);
-        let new = self.doubtful.get_or_insert_with(exclusive);
-        new.set_stake(Stake::Doubtful(None));
-        let (old, revision) = (&self.entry, self.revision);
-        *in_doubt = doubted;
-        let upgrade = Upgrade { old, revision, new, note, attempt };
-        let upgraded = upgrade.send(in_doubt, give_up).await;
-        // In doubt it stays doubtful: another try, or the release, settles it.
-        let settled = upgraded.is_ok() || !(*in_doubt || doubted);
-        if let Some(mut new) = self.doubtful.take_if(|_| settled) {
-            // A refused upgrade leaves nothing.
-            new.set_stake(Stake::Nothing);
-            if let Ok(Upgraded::Done(revision, header)) = upgraded {
-                new.answered(Stake::Entry(revision), header);
-                self.entry.set_stake(Stake::Nothing);
-                (self.revision, self.stood) = (revision, Some(revision));
-                self.entry = new;
-            }
-        }
-        if let Ok(Upgraded::Busy(at)) = upgraded {
-            self.stood = Some(at);
-        }
-        upgraded
     }
 }
