@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use lock_core::{
-    Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Ticket,
+    Attempt, Clock, Error, Kind, LossReason, Request, Result, Ticket,
     Wait,
 };
 
 use crate::{
-    acquire::{detach::Left, enter::Attempted, hold::Hold},
+    acquire::{detach::Left, enter::Attempted},
     error::FailureKind,
     layout::{keys::Role, note},
     lease::EtcdLease,
@@ -20,7 +20,7 @@ use crate::{
     },
     wire::{
         leases,
-        requests::{Guard, put, stands},
+        requests::{Entered, Guard, put, stands},
     },
 };
 
@@ -55,7 +55,17 @@ pub(crate) async fn adopt(
             Ok(Attempted::Entered(_)) => {
                 entry.set_stake(Stake::Entry(revision));
                 end_lease(store, left.lease);
-                return hold(entry, request, attempt, revision, sent);
+                let (header, before) = (entry.header, Vec::new());
+                let alone = Entered { header, revision, before };
+                let held = entry.settle(alone, request, attempt, sent).await;
+                return held.map_err(|(mut entry, error)| {
+                    // The lock has gone with the session.
+                    entry.abandon(None);
+                    match entry.session.loss() {
+                        Some(reason) if !error.is_closed() => lost(request, reason),
+                        _ => error,
+                    }
+                });
             }
             Ok(Attempted::Taken(found)) => lost(request, match found.first() {
                 Some(found) if found.revision == revision => LossReason::Adopted,
@@ -72,24 +82,6 @@ pub(crate) async fn adopt(
         };
         return Err(give_up(entry, attempt, error).await);
     }
-}
-
-fn hold(
-    mut entry: OwnEntry,
-    request: &Request,
-    attempt: &Attempt,
-    revision: i64,
-    sent: Instant,
-) -> Result<EtcdLease> {
-    let Some(validity) = entry.session.grant(request, attempt.id(), sent) else {
-        // The entry has gone with the session.
-        entry.abandon(None);
-        entry.store.sessions.check_open()?;
-        return Err(lost(request, entry.session.loss().unwrap_or(LossReason::SessionEnded)));
-    };
-    let hold = Hold::new(entry, revision);
-    hold.watch(&validity);
-    Ok(EtcdLease::new(hold, request, attempt.id(), validity))
 }
 
 /// Ends the lease that the lock lived by meanwhile.

@@ -66,7 +66,7 @@ fn grow_up(watcher: &Watcher, now: Instant) -> Instant {
 }
 
 async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
-    let Stream { connection, .. } = watcher;
+    let connection = &watcher.connection;
     let lists = reads::list(connection, &queues).await;
     let mut failed = Vec::new();
     for (queue, mut list) in queues.iter().zip(lists) {
