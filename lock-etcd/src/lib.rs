@@ -38,7 +38,7 @@
 //!
 //! | | [`EtcdConfig::from_options`] | [`EtcdConfig::from_client`] |
 //! |---|---|---|
-//! | connections | one of its own, to one member at a time | the client's; two streams, one more for each TTL in use, and the requests on it |
+//! | connections | one of its own, to one member at a time | the client's; one stream, one more for each TTL in use, and the requests on it |
 //! | a member that is down | is left at once, and tried last | stays in turn: with three members, a third of the requests fails first and is sent again |
 //! | a silent connection | is replaced 2 s after a request, or after 10 s with a watch | is replaced only if the client has `with_keep_alive` |
 //! | a member without a leader | ends its streams | only with `with_require_leader(true)`; otherwise its watches report nothing until there is a leader, and holders learn of a loss from their renewals |

@@ -26,7 +26,7 @@ use crate::{
         connection::Connection,
         leases::{self, new_lease},
         member::{ANSWER_LIMIT, Member},
-        requests, stream,
+        requests,
     },
 };
 
@@ -70,8 +70,6 @@ impl EtcdLock {
             let store = Store::new(keys, connection, probe);
             let watching = watcher::run(store.watcher.clone());
             tokio::spawn(store.closed.clone().run_until_cancelled_owned(watching));
-            let observing = stream::run(store.observers.clone());
-            tokio::spawn(store.closed.clone().run_until_cancelled_owned(observing));
             trace::connected(STORE);
             Ok(Self { store, guarantees })
         })

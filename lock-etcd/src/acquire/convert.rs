@@ -57,7 +57,7 @@ impl Hold {
         if answer.succeeded() {
             let (revision, kind) = (self.revision, Kind::Shared);
             let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
-            store.watcher.side().downgraded(queue, &shared);
+            store.watcher.names().downgraded(queue, &shared);
             self.signal(signalled);
             self.entry.form = Form::Shared;
         }

@@ -39,7 +39,7 @@ impl Hold {
             return;
         }
         let OwnEntry { store, key, .. } = &self.entry;
-        store.watcher.side().add_young(key, (self.revision, self.stood), validity);
+        store.watcher.names().add_young(key, (self.revision, self.stood), validity);
     }
 
     /// Whether the entry stands, confirmed by the whole cluster, or the one that an unanswered
@@ -59,14 +59,14 @@ impl Hold {
     /// Stops watching the entry.
     pub(crate) fn unwatch(&self) {
         let OwnEntry { store, queue, key, .. } = &self.entry;
-        store.watcher.side().leave(queue, self.revision, key);
+        store.watcher.names().leave(queue, self.revision, key);
     }
 
     /// Hands the lock over: the entry is about to be removed, and the attempts of this client that
     /// this admits enter now.
     pub(crate) fn hand_over(&self) {
         let OwnEntry { store, queue, key, .. } = &self.entry;
-        store.watcher.side().release(queue, self.revision, key);
+        store.watcher.names().release(queue, self.revision, key);
     }
 
     /// Removes the entry. After that it does nothing.

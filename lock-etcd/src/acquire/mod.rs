@@ -86,7 +86,7 @@ pub(crate) async fn acquire(
                     Ok(lease) => return Ok(lease),
                     Err((entry, error)) => {
                         if let Stake::Entry(revision) = entry.stake {
-                            store.watcher.side().leave(&entry.queue, revision, &entry.key);
+                            store.watcher.names().leave(&entry.queue, revision, &entry.key);
                         }
                         return Err(Box::pin(give_up(entry, attempt, error)).await);
                     }
@@ -119,7 +119,7 @@ impl OwnEntry {
         attempt.queued(&request.name, Some(before.len()));
         let own = QueueEntry { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told =
-            self.store.watcher.side().enter(&self.queue, attempt.id(), own, before, request.ttl);
+            self.store.watcher.names().enter(&self.queue, attempt.id(), own, before, request.ttl);
         let end = tokio::select! {
             biased;
             () = attempt.cancelled() => return Err(contended(request)),
@@ -158,7 +158,7 @@ impl OwnEntry {
             let error = self.session_ended();
             return Err((self, error));
         };
-        if waits && !self.store.watcher.side().hold(&self.queue, revision, &validity) {
+        if waits && !self.store.watcher.names().hold(&self.queue, revision, &validity) {
             self.session.unhold(attempt.id());
             return Err((self, vanished()));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse};
+use etcd_client::{EventType, WatchResponse};
 use lock_core::{Clock, trace};
 
 use crate::{
@@ -11,24 +11,16 @@ use crate::{
         names::Names,
         watched::{LINGER, Mine, STEPS, WaitEnd},
     },
-    wire::{
-        connection::WATCH_LOGINS,
-        stream::Side,
-        watches::Watches,
-    },
+    wire::connection::WATCH_LOGINS,
 };
 
-impl Side for Names {
-    /// Only deletions of the name's keys.
-    fn options() -> WatchOptions {
-        WatchOptions::new().with_filters([WatchFilterType::NoPut])
-    }
-
-    fn watches(&mut self) -> &mut Watches {
-        &mut self.watches
-    }
-
-    fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
+impl Names {
+    /// Handles a message of the stream. Fails if the stream is of no more use.
+    pub(super) fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
+        let Some(id) = self.watches.about(message) else { return Ok(()) };
+        if self.hint(id, message) {
+            return Ok(());
+        }
         let Some(queue) = self.watches.queue(id) else { return Ok(()) };
         match (message.canceled(), message.created()) {
             (true, true) => self.refused(&queue, id, message.cancel_reason()),
@@ -40,10 +32,13 @@ impl Side for Names {
         }
     }
 
+    /// Handles the loss of the stream and of all its watches.
+    ///
     /// The watches begin anew from "now", and lists find what happened meanwhile: replaying the
     /// history since then would make etcd read all of it.
-    fn lost(&mut self) {
+    pub(super) fn lost(&mut self) {
         self.watches.clear();
+        self.observed.clear();
         let queues: Vec<_> = self.watched.keys().cloned().collect();
         for queue in queues {
             let Some(watched) = self.watched.get_mut(&queue) else { continue };
@@ -58,9 +53,7 @@ impl Side for Names {
             self.set_due(&queue, Some(poll));
         }
     }
-}
 
-impl Names {
     /// Handles a message of a watch: it has begun, or reports events.
     fn news(&mut self, queue: &Arc<str>, message: &WatchResponse) {
         let Some(watched) = self.watched.get_mut(queue) else { return };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, LossReason, Validity};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         keys::{queue_of, role},
         listing::QueueEntry,
     },
-    queue::watched::{LINGER, Mine, WaitEnd, Watched},
+    queue::watched::{Hint, LINGER, Mine, WaitEnd, Watched},
     wire::watches::Watches,
 };
 
@@ -38,6 +38,8 @@ struct Young {
 pub(crate) struct Names {
     pub(super) watched: HashMap<Arc<str>, Watched>,
     pub(super) watches: Watches,
+    /// Where to tell the observers of elections, by their watches.
+    pub(super) observed: HashMap<i64, mpsc::Sender<Hint>>,
     /// Holds that are not watched yet, by their keys.
     young: HashMap<Arc<str>, Young>,
     /// Young holds in order of age, and some that are over.
@@ -196,7 +198,7 @@ impl Names {
         if watched.watch.is_some() {
             return;
         }
-        let id = self.watches.open(queue, start);
+        let id = self.watches.open(queue, start, false);
         (watched.watch, watched.start, watched.step) = (Some(id), start, 0);
     }
 
@@ -209,11 +211,12 @@ impl Names {
     }
 
     /// Forgets all queues: what is known of them is of a state of the store that is gone. Waiters
-    /// and holders learn it from their sessions.
+    /// and holders learn it from their sessions, and observers watch anew.
     pub(crate) fn forget_all(&mut self) {
         let queues: Vec<_> = self.watched.keys().cloned().collect();
         queues.iter().for_each(|queue| self.close(queue));
         self.young.clear();
+        self.observed.drain().for_each(|(id, _)| self.watches.close(id));
     }
 
     pub(super) fn set_due(&mut self, queue: &Arc<str>, at: Option<Instant>) {

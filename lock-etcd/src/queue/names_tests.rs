@@ -5,7 +5,7 @@ use etcd_client::{
 use lock_core::{Kind, LockName};
 
 use super::*;
-use crate::{queue::watched::HELD, wire::stream::Side};
+use crate::queue::watched::HELD;
 
 fn entry(revision: i64, key: &str) -> QueueEntry {
     QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }

@@ -33,6 +33,15 @@ pub(crate) enum WaitEnd {
     Denied(Arc<str>),
 }
 
+/// What a watch tells its observer. The observer then reads the queue.
+pub(crate) enum Hint {
+    /// Something in the queue has changed.
+    Changed,
+    /// etcd refused the watch on this generation of the connection: the login has expired, or may
+    /// not read the queue.
+    Refused(u64),
+}
+
 /// An attempt of ours in a watched queue.
 pub(crate) enum Mine {
     Waiting(Uuid, oneshot::Sender<WaitEnd>),

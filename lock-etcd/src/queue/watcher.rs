@@ -2,7 +2,7 @@
 //! needs one. It lists the names whose watch cannot be relied on, and lists names now and then
 //! while an attempt waits.
 //!
-//! Its state is in [`Names`], under a mutex that is held only for one change. Attempts call it
+//! Its state is in [`Names`](super::names::Names), under a mutex that is held only for one change. Attempts call it
 //! directly: a lock is passed on within this process without a switch of tasks.
 
 use std::sync::Arc;
@@ -11,34 +11,26 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant, deadline::jitter};
 
 use crate::{
-    queue::names::Names,
-    wire::{
-        connection::LONGEST_PAUSE,
-        login::Login,
-        reads,
-        stream::{self, Stream},
-    },
+    queue::stream::{self, Watcher},
+    wire::{connection::LONGEST_PAUSE, login::Login, reads},
 };
 
 /// How many lists may be under way: enough to hide the latency of etcd, not enough to overload it.
 const AT_ONCE: usize = 4;
 
-/// The state of the names that this client waits for or holds, and the stream that updates it.
-pub(crate) type Watcher = Stream<Names>;
-
-/// Watches and lists until it is aborted.
+/// Watches and lists until it is dropped.
 pub(crate) async fn run(watcher: Arc<Watcher>) {
-    tokio::join!(stream::run(watcher.clone()), look(&watcher));
+    tokio::join!(stream::run(&watcher), look(&watcher));
 }
 
 async fn look(watcher: &Watcher) {
-    let due = watcher.side().work.clone();
+    let due = watcher.names().work.clone();
     let mut lists = FuturesUnordered::new();
     loop {
         let now = Clock::Boot.now();
         let mut wake = grow_up(watcher, now);
         while lists.len() < AT_ONCE {
-            let (todo, next) = watcher.side().next_list(now);
+            let (todo, next) = watcher.names().next_list(now);
             let Some(todo) = todo else {
                 wake = wake.min(next);
                 break;
@@ -58,7 +50,7 @@ async fn look(watcher: &Watcher) {
 fn grow_up(watcher: &Watcher, now: Instant) -> Instant {
     loop {
         // The mutex is free in between: there may be many.
-        let next = watcher.side().grow_up(now);
+        let next = watcher.names().grow_up(now);
         if let Some(next) = next {
             return next;
         }
@@ -70,12 +62,12 @@ async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
     let lists = reads::list(connection, &queues).await;
     let mut failed = Vec::new();
     for (queue, mut list) in queues.iter().zip(lists) {
-        let refused = watcher.side().take_refused(queue);
+        let refused = watcher.names().take_refused(queue);
         if let (Some(generation), Ok(_)) = (refused, &list) {
             // The read has renewed a login that has expired, but not that of the stream.
             list = connection.log_in_to_watch(generation).await.and(list);
         }
-        let mut names = watcher.side();
+        let mut names = watcher.names();
         if refused.is_some() {
             let may_be_another = connection.source.login().is_some_and(Login::can_change);
             names.watch_again(queue, list.as_ref().err(), may_be_another);
@@ -90,7 +82,7 @@ async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
     }
     // The longest pause at once: the watch is the fast way, and it is repaired elsewhere.
     Clock::Boot.sleep(jitter(LONGEST_PAUSE)).await;
-    let mut names = watcher.side();
+    let mut names = watcher.names();
     for queue in failed {
         names.not_listed(queue);
     }

@@ -7,9 +7,9 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    election::observers::{All, Observers},
+    election::observers::Reads,
     layout::{key_slots::Slots, keys::Keys},
-    queue::{names::Names, watcher::Watcher},
+    queue::stream::Watcher,
     session::pool::Sessions,
     wire::connection::Connection,
 };
@@ -21,7 +21,7 @@ pub(crate) struct Store {
     pub(crate) slots: Arc<Slots>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
-    pub(crate) observers: Arc<Observers>,
+    pub(crate) observed: Reads,
     pub(crate) runtime: Handle,
     /// Cancelled when the client is closed or dropped: nothing is observed any more.
     pub(crate) closed: CancellationToken,
@@ -35,8 +35,8 @@ impl Store {
         let store = Arc::new(Self {
             slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(&layout, connection.clone(), probe)),
-            watcher: Arc::new(Watcher::new(Names::default(), connection.clone())),
-            observers: Arc::new(Observers::new(All::default(), connection.clone())),
+            watcher: Arc::new(Watcher::new(connection.clone())),
+            observed: Reads::default(),
             connection,
             layout,
             runtime: Handle::current(),
@@ -55,7 +55,6 @@ impl Store {
         for session in self.sessions.all() {
             self.sessions.end(&session, LossReason::Restored);
         }
-        self.watcher.side().forget_all();
-        self.observers.side().begin_anew();
+        self.watcher.names().forget_all();
     }
 }

@@ -20,6 +20,5 @@ pub(crate) mod reads;
 pub(crate) mod removals;
 pub(crate) mod requests;
 pub(crate) mod revisions;
-pub(crate) mod stream;
 mod tls_error;
 pub(crate) mod watches;

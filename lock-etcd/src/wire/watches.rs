@@ -13,6 +13,8 @@ pub(crate) struct Open {
     pub(crate) id: i64,
     pub(crate) queue: Arc<str>,
     pub(crate) start: i64,
+    /// Whether it reports what is written, too, and not deletions alone.
+    pub(crate) puts: bool,
 }
 
 /// All watches on one stream.
@@ -33,11 +35,11 @@ pub(crate) struct Watches {
 
 impl Watches {
     /// Adds a watch and returns its id.
-    pub(crate) fn open(&mut self, queue: &Arc<str>, start: i64) -> i64 {
+    pub(crate) fn open(&mut self, queue: &Arc<str>, start: i64, puts: bool) -> i64 {
         self.last += 1;
         let id = self.last;
         self.queues.insert(id, queue.clone());
-        self.to_open.push(Open { id, queue: queue.clone(), start });
+        self.to_open.push(Open { id, queue: queue.clone(), start, puts });
         self.work.notify_one();
         id
     }
@@ -117,7 +119,7 @@ mod tests {
     fn opened(names: &[&str]) -> (Watches, Vec<i64>) {
         let mut watches = Watches::default();
         let open = |name: &&str| {
-            watches.open(&Arc::from(*name), 0);
+            watches.open(&Arc::from(*name), 0, false);
             watches.next_open().map(|open| open.id)
         };
         let ids = names.iter().filter_map(open).collect();
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn an_unsent_watch_is_not_cancelled() {
         let mut watches = Watches::default();
-        let id = watches.open(&Arc::from("a"), 0);
+        let id = watches.open(&Arc::from("a"), 0, false);
         watches.close(id);
         assert!(watches.next_open().is_none() && watches.next_close().is_none());
     }
@@ -165,6 +167,6 @@ mod tests {
         let (mut watches, ids) = opened(&["a"]);
         watches.clear();
         assert_eq!(watches.about(&message(ids[0], false, false)), None);
-        assert!(watches.open(&Arc::from("a"), 0) > ids[0]);
+        assert!(watches.open(&Arc::from("a"), 0, false) > ids[0]);
     }
 }
