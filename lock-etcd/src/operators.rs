@@ -12,12 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     error::Failure,
-    layout::{
-        floor::Record,
-        keys::queue_of,
-        listing::Standing,
-        note,
-    },
+    layout::{floor::Record, keys::queue_of, listing::Standing, note},
     session::store::Store,
     wire::{
         answer::{self, firsts},

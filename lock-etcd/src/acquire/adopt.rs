@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
-use lock_core::{
-    Attempt, Clock, Error, Kind, LossReason, Request, Result, Ticket,
-    Wait,
-};
+use lock_core::{Attempt, Clock, Error, Kind, LossReason, Request, Result, Ticket, Wait};
 
 use crate::{
     acquire::{detach::Left, enter::Attempted},
@@ -67,10 +64,13 @@ pub(crate) async fn adopt(
                     }
                 });
             }
-            Ok(Attempted::Taken(found)) => lost(request, match found.first() {
-                Some(found) if found.revision == revision => LossReason::Adopted,
-                _ => LossReason::TicketOver,
-            }),
+            Ok(Attempted::Taken(found)) => lost(
+                request,
+                match found.first() {
+                    Some(found) if found.revision == revision => LossReason::Adopted,
+                    _ => LossReason::TicketOver,
+                },
+            ),
             Err(failure) if failure.kind == FailureKind::Outdated => {
                 entry.janitor().retire();
                 entry.remove(None).await?;

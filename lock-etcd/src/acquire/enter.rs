@@ -21,9 +21,9 @@ use crate::{
     session::{Session, attempt::OwnEntry, epoch, leftover::Stake},
     wire::{
         connection::{BACKOFF, Word},
+        lanes::unsent,
         reads,
         requests::{self, Entered, Guard, NewEntry, Outcome},
-        lanes::unsent,
     },
 };
 
@@ -48,7 +48,8 @@ impl Patience<'_> {
         call: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let ended = &self.session.ended;
-        let late = || Failure::new(FailureKind::SessionEnded, "the session ended before the answer");
+        let late =
+            || Failure::new(FailureKind::SessionEnded, "the session ended before the answer");
         tokio::select! {
             biased;
             answer = call => answer.and_then(|answer| match ended.is_cancelled() {
@@ -148,7 +149,8 @@ impl OwnEntry {
             }
             let guard = Guard { key: &guarding, epoch };
             let txn = txn(guard);
-            let call = self.store.connection.call(Word::Leader, |member| requests::send_txn(member, &txn));
+            let call =
+                self.store.connection.call(Word::Leader, |member| requests::send_txn(member, &txn));
             match patience.answer(call).await.and_then(|answer| requests::entered(answer, guard)) {
                 Ok(Outcome::Entered(entered)) => return Ok(self.entered(entered)),
                 Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,

@@ -101,7 +101,11 @@ impl Hold {
                 *modified = answer::revision(answer.header())?;
                 return Ok(true);
             }
-            match answer::firsts(answer).next().flatten().filter(|kv| kv.create_revision == self.revision) {
+            match answer::firsts(answer)
+                .next()
+                .flatten()
+                .filter(|kv| kv.create_revision == self.revision)
+            {
                 None => return Ok(false),
                 // An earlier sending took effect: send once more after it, which changes nothing.
                 Some(found) => *modified = found.mod_revision,

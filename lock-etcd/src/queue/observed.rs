@@ -10,11 +10,7 @@ use crate::queue::{names::Names, watched::Hint};
 impl Names {
     /// Watches all keys of a queue from a revision on. The receiver ends if the watch was broken
     /// off: the observer must read, and watch again.
-    pub(crate) fn observe(
-        &mut self,
-        queue: &Arc<str>,
-        start: i64,
-    ) -> (i64, mpsc::Receiver<Hint>) {
+    pub(crate) fn observe(&mut self, queue: &Arc<str>, start: i64) -> (i64, mpsc::Receiver<Hint>) {
         // One hint is enough until the observer reads.
         let (tell, hints) = mpsc::channel(1);
         let id = self.watches.open(queue, start, true);

@@ -111,10 +111,7 @@ fn options(open: &Open) -> WatchOptions {
 }
 
 /// Sends requests until the stream fails.
-async fn feed(
-    watcher: &Watcher,
-    mut requests: WatchRequestSender,
-) -> Result<Infallible, Failure> {
+async fn feed(watcher: &Watcher, mut requests: WatchRequestSender) -> Result<Infallible, Failure> {
     loop {
         let (open, close) = {
             let watches = &mut watcher.names().watches;

@@ -83,13 +83,7 @@ impl<M> Default for Queue<M> {
 impl<M> Queue<M> {
     /// Adds an attempt of ours, with the entries before it. Its entry still stood at the revision
     /// `seen`.
-    pub(crate) fn enter(
-        &mut self,
-        seen: i64,
-        own: QueueEntry,
-        before: Vec<QueueEntry>,
-        what: M,
-    ) {
+    pub(crate) fn enter(&mut self, seen: i64, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
         // Entries known from before may be gone: no attempt of ours was there to notice.
         self.forget_if_idle();
         let revision = own.revision;

@@ -73,7 +73,9 @@ impl Janitor<'_> {
         let cleaned = self.clean(&mut batch).await;
         match cleaned {
             _ if self.session.ended.is_cancelled() => Ok(Vec::new()),
-            Ok(()) => Ok(batch.into_iter().filter_map(|done| done.then).map(|next| *next).collect()),
+            Ok(()) => {
+                Ok(batch.into_iter().filter_map(|done| done.then).map(|next| *next).collect())
+            }
             Err(failure) => Err((batch, failure)),
         }
     }

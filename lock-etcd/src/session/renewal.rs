@@ -111,7 +111,8 @@ async fn keep_alive(
 /// is gone: as long as no attempt lives by it, it may make room for another, so it is not held
 /// meanwhile.
 async fn until_due(connection: &Connection, session: &Weak<Session>) -> Option<Arc<Session>> {
-    let (due, hurried) = session.upgrade().map(|session| (session.due(), session.hurried.clone()))?;
+    let (due, hurried) =
+        session.upgrade().map(|session| (session.due(), session.hurried.clone()))?;
     tokio::select! {
         () = Clock::Boot.sleep_until(due) => {}
         () = hurried.notified() => {}

@@ -47,7 +47,8 @@ struct Fault {
 
 const NEVER: u32 = u32::MAX;
 
-const NONE: Fault = Fault { corrected: (0, 0), alone: false, loses: false, overlap: None, what: "" };
+const NONE: Fault =
+    Fault { corrected: (0, 0), alone: false, loses: false, overlap: None, what: "" };
 
 const FAULTS: [Fault; 8] = [
     Fault {

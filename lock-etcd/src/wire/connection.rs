@@ -23,11 +23,11 @@ use crate::{
         dial::Source,
         endpoints::Endpoints,
         health::Health,
+        lanes::{Lanes, Room, unsent},
         limits::Limits,
         member::Member,
         revisions::{Revisions, Stamped},
         tls_error,
-        lanes::{Lanes, Room, unsent},
     },
 };
 
@@ -174,7 +174,8 @@ impl Connection {
         loop {
             let room = self.lanes.request().await;
             match self.send(word, room, &send).await {
-                Err(failure) if failure.kind == FailureKind::LoggedOut && logins.next().is_some() => {}
+                Err(failure)
+                    if failure.kind == FailureKind::LoggedOut && logins.next().is_some() => {}
                 result => return result,
             }
         }

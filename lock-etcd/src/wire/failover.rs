@@ -29,7 +29,8 @@ impl Connection {
     /// refused is [`LoggedOut`](FailureKind::LoggedOut) if there is another one to try.
     pub(super) fn judge(&self, generation: u64, failure: Failure) -> Failure {
         let again = failure.is_login_refused()
-            && (self.member().generation != generation || self.source.login().is_some_and(Login::has_other));
+            && (self.member().generation != generation
+                || self.source.login().is_some_and(Login::has_other));
         match again {
             true => failure.logged_out(),
             false => failure,

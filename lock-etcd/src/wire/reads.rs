@@ -66,10 +66,7 @@ fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
     Ok(ranges(answer).map(|range| Listed { revision, entries: queue_entries(range.kvs) }).collect())
 }
 
-async fn list_each(
-    connection: &Connection,
-    queues: &[Arc<str>],
-) -> Vec<Result<Listed, Failure>> {
+async fn list_each(connection: &Connection, queues: &[Arc<str>]) -> Vec<Result<Listed, Failure>> {
     let lists = queues.iter().map(async |queue| {
         let (from, to) = (queue.as_bytes(), end_of_prefix(queue.as_bytes()));
         let all = read_all(connection, from, &to, true).await?;
