@@ -87,10 +87,8 @@ impl Drop for User {
 struct State {
     /// When the last confirmed keep-alive was sent.
     renewed: Instant,
-    /// When the keep-alive under way was sent.
+    /// When the keep-alive was sent that is not confirmed yet.
     pinged: Option<Instant>,
-    /// Whether a keep-alive was sent since the last confirmed one.
-    asked: bool,
     /// By attempt.
     grants: HashMap<Uuid, Grant>,
     /// Why it has ended, if it has.
@@ -114,7 +112,6 @@ impl Session {
             state: Mutex::new(State {
                 renewed: sent,
                 pinged: None,
-                asked: false,
                 grants: HashMap::new(),
                 loss: None,
             }),

@@ -49,7 +49,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
             // On another member from now on.
             _ = changes.changed() => None,
         };
-        if session.upgrade().is_none_or(|session| session.unpinged()) {
+        if session.upgrade().is_none_or(|session| session.stood_still()) {
             pause = BACKOFF;
         }
         match failed {
@@ -197,23 +197,13 @@ impl Session {
 
     /// Notes that a keep-alive is being sent.
     pub(crate) fn pinged(&self, at: Instant) {
-        let mut state = self.state();
-        (state.pinged, state.asked) = (Some(at), true);
-    }
-
-    /// Notes that the stream is gone: the keep-alive under way gets no answer any more. Returns
-    /// whether there was none.
-    fn unpinged(&self) -> bool {
-        let mut state = self.state();
-        state.pinged = None;
-        !state.asked
+        self.state().pinged = Some(at);
     }
 
     /// Confirms the keep-alive under way. Returns for how many locks, or `None` if it came too late.
     pub(crate) fn confirm(&self) -> Option<usize> {
         let mut state = self.state();
         let Some(sent) = state.pinged.take() else { return Some(0) };
-        state.asked = false;
         if Clock::Boot.now() >= safe_until(state.renewed, self.ttl) {
             // Holders know of the loss: a late confirmation must not revive what they gave up.
             return None;
@@ -233,7 +223,7 @@ impl Session {
     /// Whether each keep-alive that was sent was answered: if it was not renewed in time, the process
     /// stood still.
     pub(crate) fn stood_still(&self) -> bool {
-        !self.state().asked
+        self.state().pinged.is_none()
     }
 
     /// Asks for a keep-alive that is sent from now on.
@@ -315,9 +305,8 @@ mod tests {
         assert!(session.stood_still());
         session.pinged(Clock::Boot.now());
         assert!(!session.stood_still());
-        assert!(!session.unpinged() && !session.stood_still());
         session.pinged(Clock::Boot.now());
         session.confirm();
-        assert!(session.unpinged() && session.stood_still());
+        assert!(session.stood_still());
     }
 }
