@@ -9,10 +9,7 @@ use etcd_client::{Txn, TxnOp};
 use futures_util::future::join_all;
 use lock_core::{
     Attempt, Clock, Error, Instant, LossReason, Result, Wait,
-    keep::{
-        opening::Told,
-        pool::{Found, Maker, Pool, Pooled, other_ttl},
-    },
+    keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +21,7 @@ use crate::{
     session::{Session, end, renewal},
     wire::{
         answer::{firsts, revision},
-        connection::{BACKOFF, Connection, Word},
+        connection::{BACKOFF, Connection, LONGEST_PAUSE, Word},
         lanes::{Room, unsent},
         leases,
         member::ANSWER_LIMIT,
@@ -96,9 +93,12 @@ impl Sessions {
         let until = || self.connection.patience(asked, ttl);
         loop {
             self.check_open()?;
-            let session = match self.find(ttl)? {
-                Ok(session) => session,
-                Err(told) => Box::pin(self.wait(ttl, told, attempt, asked)).await?,
+            let session = match self.pool.get(ttl)? {
+                Found::Open(session) => session,
+                found => match Box::pin(self.made(ttl, found, attempt, until())).await? {
+                    Some(session) => session,
+                    None => continue,
+                },
             };
             let room = self.connection.lanes.acquire(wait, attempt, until).await;
             let room = room.map_err(|failure| failure.into_error("acquire", false))?;
@@ -109,64 +109,48 @@ impl Sessions {
         }
     }
 
-    /// Returns the session, or a receiver for the result of making it.
-    fn find(
+    /// Waits for the one attempt to make a session. Returns `None` if the task that was making it is
+    /// gone, perhaps with its runtime.
+    async fn made(
         self: &Arc<Self>,
         ttl: Duration,
-    ) -> Result<Result<Arc<Session>, Told<Session, Failure>>> {
-        Ok(match self.pool.get(ttl)? {
-            Found::Open(session) => Ok(session),
-            Found::Opening(told) => Err(told),
+        found: Found<Session, Failure>,
+        attempt: &Attempt,
+        until: Instant,
+    ) -> Result<Option<Arc<Session>>> {
+        let mut told = match found {
+            Found::Open(session) => return Ok(Some(session)),
+            Found::Opening(told) => told,
             Found::Wanted { maker, told, instead_of } => {
                 if let Some(old) = instead_of {
                     // It is idle, or it has expired and its waiters do not know yet.
                     self.end(&old, LossReason::Expired);
                 }
                 tokio::spawn(self.clone().make(ttl, maker));
-                Err(told)
-            }
-        })
-    }
-
-    /// Waits for the one attempt to make it, at most a TTL.
-    async fn wait(
-        self: &Arc<Self>,
-        ttl: Duration,
-        mut told: Told<Session, Failure>,
-        attempt: &Attempt,
-        asked: Instant,
-    ) -> Result<Arc<Session>> {
-        let until = self.connection.patience(asked, ttl);
-        let mut pause = BACKOFF;
-        let failure = loop {
-            let made = tokio::select! {
-                biased;
-                () = attempt.cancelled() => {
-                    return Err(unsent("the caller has left").into_error("acquire", false));
-                }
-                () = self.closed.cancelled() => return Err(Error::closed(STORE)),
-                made = told.outcome() => made,
-                () = Clock::Boot.sleep_until(until) => {
-                    let silent = || Failure::silent(ttl.min(ANSWER_LIMIT));
-                    break told.last_failure().unwrap_or_else(silent);
-                }
-            };
-            match made {
-                Some(Ok(session)) if session.ttl != ttl => {
-                    return Err(other_ttl(ttl, session.ttl));
-                }
-                Some(Ok(session)) => return Ok(session),
-                Some(Err(failure)) => break failure,
-                // The task that was making it is gone, perhaps with its runtime.
-                None => pause.wait().await,
-            }
-            match self.find(ttl)? {
-                Ok(session) => return Ok(session),
-                Err(again) => told = again,
+                told
             }
         };
-        // If etcd made a lease all the same, it is not renewed, ends by itself, and locks nothing.
-        Err(failure.without_effect().into_error("acquire", false))
+        let made = tokio::select! {
+            biased;
+            () = attempt.cancelled() => Some(Err(unsent("the caller has left"))),
+            () = self.closed.cancelled() => return Err(Error::closed(STORE)),
+            made = told.outcome() => made,
+            () = Clock::Boot.sleep_until(until) => {
+                let silent = || Failure::silent(ttl.min(ANSWER_LIMIT));
+                Some(Err(told.last_failure().unwrap_or_else(silent)))
+            }
+        };
+        match made {
+            Some(Ok(session)) if session.ttl != ttl => Err(other_ttl(ttl, session.ttl)),
+            Some(Ok(session)) => Ok(Some(session)),
+            // If etcd made a lease all the same, it is not renewed, ends by itself, and locks
+            // nothing.
+            Some(Err(failure)) => Err(failure.without_effect().into_error("acquire", false)),
+            None => {
+                tokio::time::sleep(LONGEST_PAUSE).await;
+                Ok(None)
+            }
+        }
     }
 
     /// Makes a session as long as callers wait for it.
