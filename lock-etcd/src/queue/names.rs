@@ -254,7 +254,8 @@ impl Names {
                 _ = tell.send(WaitEnd::Yours);
             }
         }
-        if watched.queue.wants_list() {
+        // A refusal may have come while a list was under way.
+        if watched.queue.wants_list() || watched.refused.is_some() {
             self.want_list(queue);
         }
     }

@@ -38,6 +38,24 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
     assert!(names.watched.is_empty());
 }
 
+/// The list was sent before, and may fail for another reason.
+#[test]
+fn a_watch_that_is_refused_during_a_list_has_the_queue_listed_again() {
+    let mut names = Names::default();
+    let (queue, before) = (Arc::<str>::from("job/"), vec![entry(4, "job/2f.0")]);
+    let _told = names.enter(&queue, Uuid::new_v4(), entry(5, "job/1f.0"), before, HELD);
+    names.watches.next_open().unwrap();
+    let now = Clock::Boot.now() + Duration::from_secs(1);
+    assert!(names.next_list(now).0.is_some());
+    let (watch_id, cancel_reason) = (-1, "permission denied".to_owned());
+    let refused = PbWatchResponse { watch_id, created: true, canceled: true, ..Default::default() };
+    names.message(&WatchResponse(PbWatchResponse { cancel_reason, ..refused })).unwrap();
+    assert!(names.next_list(now).0.is_none(), "one is under way");
+    names.not_listed(&queue);
+    assert_eq!(names.next_list(now).0.unwrap(), [queue.clone()]);
+    assert!(names.take_refused(&queue).is_some());
+}
+
 /// Watches have lost events (etcd#18089).
 #[test]
 fn a_list_finds_a_loss_that_no_watch_reported() {
