@@ -1,12 +1,12 @@
 //! Where etcd is, and how its locks are named.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
 use lock_core::{
-    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
+    Encryption, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
     duration::shown,
-    keep::{limits::DEFAULT_TTL, tls::of_url},
+    keep::{errors::invalid, limits::DEFAULT_TTL, tls::of_url},
 };
 
 use crate::{
@@ -31,7 +31,7 @@ const DEFAULT_PORT: u16 = 2379;
 ///
 /// With the feature `serde` it can be read from a configuration file: the fields by their names,
 /// `ttl` as in a URL. `Debug` does not show the password.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
@@ -67,8 +67,8 @@ impl EtcdConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`] if the URL is not etcd's or has a path, [`Error::InvalidOption`] if an
-    /// option is unknown or wrong.
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if the URL is not etcd's or has a path,
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if an option is unknown or wrong.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         if !matches!(url.scheme(), "etcd" | "etcds") {
             return Err(url.error("expected etcd://HOST[:PORT][,HOST[:PORT]].."));
@@ -149,34 +149,17 @@ impl EtcdConfig {
         self
     }
 
-    /// Sets [`tls`](Self#structfield.tls).
-    pub fn tls(mut self, tls: Tls) -> Self {
-        self.tls = tls;
-        self
-    }
-
-    /// Sets [`timeouts`](Self#structfield.timeouts).
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.timeouts = timeouts;
-        self
-    }
-
-    /// Sets [`ttl`](Self#structfield.ttl), in whole seconds.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
-        self
-    }
-
-    /// Sets [`prefix`](Self#structfield.prefix).
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets [`layout`](Self#structfield.layout).
-    pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
-        self
+    lock_core::setters! {
+        /// Sets [`tls`](Self#structfield.tls).
+        tls: Tls => tls;
+        /// Sets [`timeouts`](Self#structfield.timeouts).
+        timeouts: Timeouts => timeouts;
+        /// Sets [`ttl`](Self#structfield.ttl), in whole seconds.
+        ttl: Duration => Some(ttl);
+        /// Sets [`prefix`](Self#structfield.prefix).
+        prefix: impl Into<String> => prefix.into();
+        /// Sets [`layout`](Self#structfield.layout).
+        layout: Layout => layout;
     }
 
     pub(crate) fn default_ttl(&self) -> Duration {
@@ -249,31 +232,12 @@ fn endpoint(host: &str) -> String {
     }
 }
 
-/// Returns the TTL in whole seconds. etcd counts TTLs in whole seconds, and rounding would break
-/// the promise.
-pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<u64> {
+/// Checks that a TTL is in whole seconds. etcd counts TTLs so, and rounding would break the promise.
+pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<()> {
     if ttl.subsec_nanos() == 0 {
-        return Ok(ttl.as_secs());
+        return Ok(());
     }
-    Err(Error::InvalidOption {
-        option: option.to_owned(),
-        value: shown(ttl).to_string(),
-        allowed: "etcd counts TTLs in whole seconds".to_owned(),
-    })
-}
-
-impl fmt::Debug for EtcdConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EtcdConfig")
-            .field("hosts", &self.source())
-            .field("user", &self.user)
-            .field("tls", &self.tls)
-            .field("timeouts", &self.timeouts)
-            .field("ttl", &self.ttl)
-            .field("prefix", &self.prefix)
-            .field("layout", &self.layout)
-            .finish_non_exhaustive()
-    }
+    Err(invalid(option, shown(ttl), "etcd counts TTLs in whole seconds"))
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub(crate) enum FailureKind {
     LoggedOut,
     /// The lease is gone, and with it all of its keys.
     LeaseGone,
+    /// The session ended before the answer. The attempt may begin again in another one.
+    SessionEnded,
     /// The key of the session is gone: the token floor was raised since it was made. What the
     /// attempt has made must be removed, and it must begin again in another session.
     Outdated,
@@ -111,6 +113,11 @@ impl Failure {
     /// Whether etcd refuses the login itself, and not what it asks for.
     pub(crate) fn is_login_refused(&self) -> bool {
         self.says(FailureKind::Denied, "authentication failed")
+    }
+
+    /// Whether a part of the same request may succeed: etcd answers, and does not refuse the login.
+    pub(crate) fn concerns_a_part(&self) -> bool {
+        !self.kind.is_passing() && !self.is_login_refused()
     }
 
     /// Whether the other side ended the connection before it was made.

@@ -20,7 +20,10 @@ use crate::{
     acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, FailureKind, STORE},
     session::Session,
-    wire::{answer::Header, member::ANSWER_LIMIT},
+    wire::{
+        answer::{self, Header},
+        member::ANSWER_LIMIT,
+    },
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
@@ -149,7 +152,7 @@ impl Lease for EtcdLease {
     }
 
     fn facts(&self) -> Facts {
-        lock(&self.shown).header.facts()
+        answer::facts(&lock(&self.shown).header)
     }
 
     fn validity(&self) -> &Validity {
@@ -197,7 +200,6 @@ impl Lease for EtcdLease {
         match hold.publish(value, &mut in_doubt, &self.give_up()).await {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
-            Err(failure) if failure.kind == FailureKind::LeaseGone => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("publish", in_doubt)),
         }
     }

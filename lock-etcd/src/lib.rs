@@ -38,7 +38,7 @@
 //!
 //! | | [`EtcdConfig::from_options`] | [`EtcdConfig::from_client`] |
 //! |---|---|---|
-//! | connections | one of its own, to one member at a time | the client's; two streams, one more for each TTL in use, and the requests on it |
+//! | connections | one of its own, to one member at a time | the client's; one stream, one more for each TTL in use, and the requests on it |
 //! | a member that is down | is left at once, and tried last | stays in turn: with three members, a third of the requests fails first and is sent again |
 //! | a silent connection | is replaced 2 s after a request, or after 10 s with a watch | is replaced only if the client has `with_keep_alive` |
 //! | a member without a leader | ends its streams | only with `with_require_leader(true)`; otherwise its watches report nothing until there is a leader, and holders learn of a loss from their renewals |
@@ -122,10 +122,10 @@
 //! One etcd lease for each TTL in use is the client's *session*: one keep-alive renews all its
 //! locks. A slot is the lowest number that no other attempt of the client is using: keys are used
 //! again, so a key does not identify its attempt. A request that releases, converts, publishes or
-//! cleans up compares the entry's revision, and one that acquires compares the session's *epoch*,
-//! the modification revision of its key (`session/epoch.rs`), so that none takes effect late. A raise
-//! of the token floor deletes the keys of all sessions: attempts then enter in new sessions, which
-//! have read the new floor.
+//! cleans up compares the entry's revision, and one that acquires or adopts compares the session's
+//! *epoch*, the modification revision of its key (`session/epoch.rs`), so that none takes effect
+//! late. A raise of the token floor deletes the keys of all sessions: attempts then enter in new
+//! sessions, which have read the new floor.
 //!
 //! An uncontended acquire is one transaction, and so is a release, also between others. A waiter
 //! watches the queue, and a release sends it one event; it asks nothing. Watches have lost events

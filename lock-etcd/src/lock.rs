@@ -9,10 +9,7 @@ use lock_core::{
     Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, Ticket,
     TokenFloor, Wake, Wish, trace,
 };
-use tokio::{
-    sync::mpsc,
-    task::{AbortHandle, JoinHandle},
-};
+use tokio::{sync::mpsc, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{
@@ -22,14 +19,14 @@ use crate::{
     error::STORE,
     operators,
     queue::{diagnose, watcher},
-    session::{late, store::Store},
+    session::store::Store,
     wire::{
+        cautions::{self, Server},
         client_error::is_full,
         connection::Connection,
-        deployment::{self, Server},
         leases::{self, new_lease},
         member::{ANSWER_LIMIT, Member},
-        requests, stream,
+        requests,
     },
 };
 
@@ -37,7 +34,6 @@ use crate::{
 pub struct EtcdLock {
     store: Arc<Store>,
     guarantees: Guarantees,
-    tasks: [AbortHandle; 3],
 }
 
 impl EtcdLock {
@@ -71,15 +67,11 @@ impl EtcdLock {
                 return Err(error);
             }
             connection.reads_alone = server.crashes_at_reads();
-            let store = Arc::new(Store::new(keys, connection, probe));
-            let tasks = [
-                tokio::spawn(late::run(store.sessions.clone())),
-                tokio::spawn(watcher::run(store.watcher.clone())),
-                tokio::spawn(stream::run(store.observers.clone())),
-            ]
-            .map(|task| task.abort_handle());
+            let store = Store::new(keys, connection, probe);
+            let watching = watcher::run(store.watcher.clone());
+            tokio::spawn(store.closed.clone().run_until_cancelled_owned(watching));
             trace::connected(STORE);
-            Ok(Self { store, guarantees, tasks })
+            Ok(Self { store, guarantees })
         })
     }
 
@@ -112,11 +104,6 @@ impl EtcdLock {
     fn open(&self) -> Result<&Arc<Store>> {
         self.store.sessions.check_open().map(|()| &self.store)
     }
-
-    fn stop(&self) {
-        self.store.closed.cancel();
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
 }
 
 /// Asks everything that connecting needs, in one round: whether the login is valid, the shortest
@@ -136,7 +123,7 @@ async fn first_round(
         }
     };
     let (login, granted, server) =
-        tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
+        tokio::join!(requests::check_login(&member), granted, cautions::ask(&member));
     let mut leases = member.client.lease_client();
     let probe = async move { drop(Clock::Boot.timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {
@@ -233,20 +220,16 @@ impl DistributedLock for EtcdLock {
         operators::raise_token_floor(self.open()?, above).await
     }
 
-    async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        operators::below_token_floor(self.open()?).await
-    }
-
     async fn close(&self) -> Result<()> {
         let closed = self.store.sessions.close().await;
-        self.stop();
+        self.store.closed.cancel();
         closed
     }
 }
 
 impl Drop for EtcdLock {
     fn drop(&mut self) {
-        self.stop();
+        self.store.closed.cancel();
         let sessions = self.store.sessions.clone();
         // On the runtime that connected, wherever it is dropped. If that is gone, the locks end
         // with their TTL.

@@ -141,40 +141,52 @@ fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, Str
 }
 
 impl Session {
-    /// Deletes the entry of any client's attempt. Returns whether there was one.
-    pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
+    /// Deletes the entry of any client's attempt. `found` says afterwards whether there was one,
+    /// also if this fails half-way: the session may end after a deletion was sent or answered.
+    pub(crate) async fn revoke(
+        &self,
+        directory: &str,
+        attempt: Uuid,
+        found: &AtomicBool,
+    ) -> Result<()> {
+        let remove = async |path: &str| {
+            let removed = self.remove(path).await;
+            found.fetch_or(!matches!(removed, Ok(false)), Relaxed);
+            removed
+        };
         loop {
             let queue = listing::in_order(self.list_after_sync(directory, Lane::First).await?);
-            let (mut found, mut moved) = (false, false);
+            let mut moved = false;
             for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
-                let removed = self.remove(&format!("{directory}/{name}")).await?;
-                (found, moved) = (found || removed, moved || !removed);
+                moved |= !remove(&format!("{directory}/{name}")).await?;
             }
-            if found || self.revoke_upgraded(directory, &queue, attempt).await? {
-                return Ok(true);
+            if found.load(Relaxed) {
+                return Ok(());
             }
-            if !moved {
-                return Ok(false);
+            if let Some(path) = self.upgraded(directory, &queue, attempt).await? {
+                moved |= !remove(&path).await?;
+            }
+            if !moved || found.load(Relaxed) {
+                return Ok(());
             }
             // Since the list the grant has moved to another node, or the holder has released it.
         }
     }
 
-    /// Deletes the node of an upgrade that took over this attempt's grant, as its note says.
-    async fn revoke_upgraded(
+    /// Returns the node of an upgrade that took over this attempt's grant, as its note says.
+    async fn upgraded(
         &self,
         directory: &str,
         queue: &[String],
         attempt: Uuid,
-    ) -> Result<bool> {
+    ) -> Result<Option<String>> {
         for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
             let path = format!("{directory}/{name}");
             let data = self.data(&path, Lane::First).await?.unwrap_or_default();
-            let upgraded = Note::read(&data).and_then(|note| note.attempt);
-            if upgraded == Some(attempt) && self.remove(&path).await? {
-                return Ok(true);
+            if Note::read(&data).and_then(|note| note.attempt) == Some(attempt) {
+                return Ok(Some(path));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }

@@ -2,23 +2,26 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Ticket};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+use lock_core::{Attempt, Clock, Error, Kind, LossReason, Request, Result, Ticket, Wait};
 
 use crate::{
-    acquire::{
-        detach::Left,
-        hold::Hold,
-        rewrite::{Rewrite, Rewritten},
-    },
-    config::whole_seconds,
+    acquire::{detach::Left, enter::Attempted},
     error::FailureKind,
-    layout::keys::Role,
+    layout::{keys::Role, note},
     lease::EtcdLease,
-    session::{attempt::OwnEntry, leftover::Stake, store::Store},
-    wire::leases,
+    session::{
+        attempt::{OwnEntry, give_up},
+        leftover::Stake,
+        store::Store,
+    },
+    wire::{
+        leases,
+        requests::{Entered, Guard, put, stands},
+    },
 };
 
-/// One attempt to adopt.
+/// One attempt to adopt. It is sent as an attempt to acquire is, until its result is known.
 pub(crate) async fn adopt(
     store: &Arc<Store>,
     request: &Request,
@@ -26,72 +29,59 @@ pub(crate) async fn adopt(
     ticket: &Ticket,
 ) -> Result<EtcdLease> {
     let (queue, left) = (store.layout.queue(&request.name)?, Left::read(ticket.place())?);
-    whole_seconds("ttl", request.ttl)?;
-    let began = Clock::Boot.now();
-    let until = began + request.ttl;
     let key: Arc<str> = [&*queue, &left.suffix].concat().into();
+    let began = Clock::Boot.now();
     loop {
-        let session = store.sessions.get(request.ttl, attempt, began).await?;
-        if !session.is_live() || session.is_retired() {
-            continue;
-        }
+        let (session, _room) = store.sessions.get(request.ttl, Wait::Try, attempt, began).await?;
         let role = Role::Ours(Kind::Exclusive);
         let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
         entry.key = key.clone();
         // A token at or below the floor is that of no entry. etcd is asked all the same: the
         // session may be outdated.
         let revision = session.floor.revision(ticket.token()).unwrap_or(-1);
-        let rewrite = Rewrite {
-            key: key.clone(),
-            revision,
-            modified: left.modified,
-            lease: session.lease,
-            holder: request.holder.clone(),
-            attempt: attempt.id(),
-            session: session.clone(),
+        let note = note::write(&request.holder, attempt.id(), &session.floor);
+        let txn = |guard: Guard<'_>| {
+            let unchanged = Compare::mod_revision(&*key, CompareOp::Equal, left.modified);
+            Txn::new()
+                .when([guard.compare(), stands(&key, revision), unchanged])
+                .and_then([put(&key, session.lease, &note)])
+                .or_else([guard.read(), TxnOp::get(&*key, None)])
         };
         let sent = Clock::Boot.now();
-        let over =
-            || attempt.is_cancelled() || session.ended.is_cancelled() || Clock::Boot.now() >= until;
-        let mut in_doubt = false;
-        match rewrite.send(store, &mut in_doubt, &over).await {
-            Ok(Rewritten::Done(modified, header)) => {
-                entry.answered(Stake::Entry(revision), header);
+        let error = match entry.send(request, attempt, began, txn).await {
+            Ok(Attempted::Entered(_)) => {
+                entry.set_stake(Stake::Entry(revision));
                 end_lease(store, left.lease);
-                return hold(entry, request, attempt, (revision, modified), sent);
+                let (header, before) = (entry.header, Vec::new());
+                let alone = Entered { header, revision, before };
+                let held = entry.settle(alone, request, attempt, sent).await;
+                return held.map_err(|(mut entry, error)| {
+                    // The lock has gone with the session.
+                    entry.abandon(None);
+                    match entry.session.loss() {
+                        Some(reason) if !error.is_closed() => lost(request, reason),
+                        _ => error,
+                    }
+                });
             }
-            Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
-            Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
-            Ok(Rewritten::Outdated) => entry.janitor().retire(),
-            // A request with this lease did nothing, or its entry has ended with the lease.
-            Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
-            Err(failure) => {
-                if in_doubt {
-                    undo(entry, rewrite);
-                }
-                store.sessions.check_open()?;
-                return Err(failure.into_error("adopt", in_doubt));
+            Ok(Attempted::Taken(found)) => lost(
+                request,
+                match found.first() {
+                    Some(found) if found.revision == revision => LossReason::Adopted,
+                    _ => LossReason::TicketOver,
+                },
+            ),
+            Err(failure) if failure.kind == FailureKind::Outdated => {
+                entry.janitor().retire();
+                entry.remove(None).await?;
+                continue;
             }
-        }
+            // The end of the session takes the lock with it, if it was adopted.
+            Err(failure) if failure.kind == FailureKind::SessionEnded => continue,
+            Err(failure) => failure.into_error("adopt", entry.stake != Stake::Nothing),
+        };
+        return Err(give_up(entry, attempt, error).await);
     }
-}
-
-fn hold(
-    mut entry: OwnEntry,
-    request: &Request,
-    attempt: &Attempt,
-    (revision, modified): (i64, i64),
-    sent: Instant,
-) -> Result<EtcdLease> {
-    let Some(validity) = entry.session.grant(request, attempt.id(), sent) else {
-        // The entry has gone with the session.
-        entry.abandon(None);
-        entry.store.sessions.check_open()?;
-        return Err(lost(request, entry.session.loss().unwrap_or(LossReason::SessionEnded)));
-    };
-    let hold = Hold::adopted(entry, revision, modified);
-    hold.watch(&validity);
-    Ok(EtcdLease::new(hold, request, attempt.id(), validity))
 }
 
 /// Ends the lease that the lock lived by meanwhile.
@@ -101,21 +91,6 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
         let give_up = || store.closed.is_cancelled();
         // If it fails, the lease ends by itself.
         drop(leases::revoke(&store.connection, lease, &give_up).await);
-    });
-}
-
-/// Undoes an unanswered adoption in the background, so that no entry lives as long as the session.
-/// If etcd refuses, the session ends with its last attempt, and the entry with it.
-fn undo(mut entry: OwnEntry, rewrite: Rewrite) {
-    // Until it is undone, the session's end must take it along.
-    entry.set_stake(Stake::Doubtful(None));
-    entry.store.runtime.clone().spawn(async move {
-        let give_up = || entry.session.ended.is_cancelled();
-        match rewrite.undo(&entry.store, &give_up).await {
-            _ if give_up() => {}
-            Ok(()) => entry.set_stake(Stake::Nothing),
-            Err(_) => entry.janitor().retire(),
-        }
     });
 }
 

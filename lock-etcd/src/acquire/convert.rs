@@ -1,40 +1,28 @@
-//! The transactions that change the kind of an entry.
+//! How a held lock becomes shared, or exclusive.
 
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
+use lock_core::Kind;
 use uuid::Uuid;
 
 use crate::{
+    acquire::hold::Hold,
     error::Failure,
     layout::{
-        keys::{end_of_entry, end_of_prefix, mark, signal},
+        keys::{self, Role, end_of_entry, end_of_prefix},
+        listing::QueueEntry,
         note,
     },
-    session::attempt::OwnEntry,
+    session::{
+        attempt::{Form, OwnEntry},
+        leftover::Stake,
+    },
     wire::{
-        answer::{Header, ranges, revision},
+        answer::{Header, firsts, header, revision},
         connection::GiveUp,
-        removals::delete_entry,
+        removals::{delete_entry, remove_written},
         requests::{commit, put, stands},
     },
 };
-
-/// Marks an entry as shared, if it still stands. It keeps its create revision, which is its place
-/// in the queue, also for foreign clients. Sending it again changes nothing.
-pub(crate) fn downgrade(key: &str, lease: i64, revision: i64) -> Txn {
-    Txn::new()
-        .when([stands(key, revision)])
-        .and_then([put(&mark(key), lease, b""), put(&signal(key), lease, b"")])
-}
-
-/// The replacement of an entry by an exclusive one.
-pub(crate) struct Upgrade<'a> {
-    pub(crate) old: &'a OwnEntry,
-    /// The old entry's create revision.
-    pub(crate) revision: i64,
-    pub(crate) new: &'a OwnEntry,
-    pub(crate) note: &'a [u8],
-    pub(crate) attempt: Uuid,
-}
 
 /// The result of an upgrade.
 #[derive(Clone, Copy, Debug)]
@@ -48,28 +36,112 @@ pub(crate) enum Upgraded {
     Gone,
 }
 
-impl Upgrade<'_> {
-    /// Upgrades if no other entry is in the queue. `in_doubt`: a try to put the same entry there
-    /// was not answered, at first an earlier one.
-    ///
-    /// An unanswered sending must not take effect after we have said that nothing changed. All
-    /// sendings compare the old entry's last modification, so writing it once more ends them.
-    pub(crate) async fn send(
-        &self,
+impl Hold {
+    /// Marks the entry as shared. It keeps its create revision, which is its place in the queue,
+    /// also for foreign clients. Returns whether it still stands.
+    pub(crate) async fn downgrade(
+        &mut self,
+        in_doubt: &mut bool,
+        give_up: GiveUp<'_>,
+    ) -> Result<bool, Failure> {
+        if self.entry.is_shared() {
+            return Ok(true);
+        }
+        self.entry.form = Form::PerhapsShared;
+        let OwnEntry { store, session, queue, key, .. } = &self.entry;
+        // Sent again, it changes nothing.
+        let marks = [keys::mark(key), keys::signal(key)].map(|key| put(&key, session.lease, b""));
+        let txn = Txn::new().when([stands(key, self.revision)]).and_then(marks);
+        let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
+        let signalled = revision(answer.header())?;
+        if answer.succeeded() {
+            let (revision, kind) = (self.revision, Kind::Shared);
+            let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
+            store.watcher.names().downgraded(queue, &shared);
+            self.signal(signalled);
+            self.entry.form = Form::Shared;
+        }
+        Ok(answer.succeeded())
+    }
+
+    /// Signals the readers of other clients to list the queue.
+    fn signal(&self, revision: i64) {
+        let OwnEntry { store, session, key, .. } = &self.entry;
+        let (connection, session) = (store.connection.clone(), session.clone());
+        let signal = remove_written(keys::signal(key).as_bytes(), revision);
+        store.runtime.spawn(async move {
+            let give_up = || session.ended.is_cancelled();
+            commit(&connection, &signal, &mut false, &give_up).await
+        });
+    }
+
+    /// Replaces the entry with an exclusive one if no other is in the queue. The entry is not
+    /// watched from then on. `holder`: the description in its note.
+    pub(crate) async fn try_upgrade(
+        &mut self,
+        attempt: Uuid,
+        holder: &str,
         in_doubt: &mut bool,
         give_up: GiveUp<'_>,
     ) -> Result<Upgraded, Failure> {
-        let (connection, mut modified) = (&self.old.store.connection, self.revision);
-        loop {
-            let answer = commit(connection, &self.txn(modified), in_doubt, give_up).await?;
-            if answer.succeeded() {
-                let (revision, header) = (revision(answer.header())?, Header::of(answer.header()));
-                return Ok(Upgraded::Done(revision, header));
+        // The upgrade itself deletes it, which is no loss.
+        self.unwatch();
+        self.stood = None;
+        if self.entry.is_exclusive() {
+            return Ok(Upgraded::Done(self.revision, self.entry.header));
+        }
+        let doubted = self.doubtful.is_some();
+        let OwnEntry { store, session, queue, .. } = &self.entry;
+        let role = (Role::Ours(Kind::Exclusive), attempt);
+        let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
+        let note = note::write(holder, attempt, &session.floor);
+        let new = self.doubtful.get_or_insert_with(exclusive);
+        new.set_stake(Stake::Doubtful(None));
+        let key = new.key.clone();
+        *in_doubt = doubted;
+        let upgraded = self.upgrade(&key, &note, attempt, in_doubt, give_up).await;
+        // In doubt it stays doubtful: another try, or the release, settles it.
+        let settled = upgraded.is_ok() || !(*in_doubt || doubted);
+        if let Some(mut new) = self.doubtful.take_if(|_| settled) {
+            // A refused upgrade leaves nothing.
+            new.set_stake(Stake::Nothing);
+            if let Ok(Upgraded::Done(revision, header)) = upgraded {
+                new.answered(Stake::Entry(revision), header);
+                self.entry.set_stake(Stake::Nothing);
+                (self.revision, self.stood) = (revision, Some(revision));
+                self.entry = new;
             }
-            let header = Header::of(answer.header());
-            let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
+        }
+        if let Ok(Upgraded::Busy(at)) = upgraded {
+            self.stood = Some(at);
+        }
+        upgraded
+    }
+
+    /// Puts the entry `new` with its note in the place of this one if no other entry is in the queue.
+    /// `in_doubt`: a try to do so was not answered, at first an earlier one.
+    ///
+    /// An unanswered sending must not take effect after we have said that nothing changed. All
+    /// sendings compare the old entry's last modification, so writing it once more ends them.
+    async fn upgrade(
+        &self,
+        new: &str,
+        note: &[u8],
+        attempt: Uuid,
+        in_doubt: &mut bool,
+        give_up: GiveUp<'_>,
+    ) -> Result<Upgraded, Failure> {
+        let (connection, mut modified) = (&self.entry.store.connection, self.revision);
+        loop {
+            let txn = self.upgrading(new, note, modified);
+            let answer = commit(connection, &txn, in_doubt, give_up).await?;
+            let header = header(answer.header())?;
+            if answer.succeeded() {
+                return Ok(Upgraded::Done(header.revision, header));
+            }
+            let mut found = firsts(answer);
             let (new, old) = (found.next().flatten(), found.next().flatten());
-            let new = new.filter(|kv| note::attempt(&kv.value) == Some(self.attempt));
+            let new = new.filter(|kv| note::attempt(&kv.value) == Some(attempt));
             if let Some(new) = new {
                 return Ok(Upgraded::Done(new.create_revision, header));
             }
@@ -77,18 +149,18 @@ impl Upgrade<'_> {
                 None => return Ok(Upgraded::Gone),
                 // It was written once more to end an earlier try.
                 Some(old) if old.mod_revision != modified => modified = old.mod_revision,
-                Some(_) if !*in_doubt => return Ok(Upgraded::Busy(header.revision())),
+                Some(_) if !*in_doubt => return Ok(Upgraded::Busy(header.revision)),
                 Some(_) => {
-                    commit(connection, &self.touch(), &mut false, give_up).await?;
+                    commit(connection, &self.touching(), &mut false, give_up).await?;
                     *in_doubt = false;
                 }
             }
         }
     }
 
-    fn txn(&self, modified: i64) -> Txn {
-        let OwnEntry { store, session, queue, key: old, .. } = self.old;
-        let (new, after) = (&*self.new.key, end_of_entry(old));
+    fn upgrading(&self, new: &str, note: &[u8], modified: i64) -> Txn {
+        let OwnEntry { store, session, queue, key: old, .. } = &self.entry;
+        let after = end_of_entry(old);
         let nobody = |from: &str, to: Vec<u8>| {
             Compare::create_revision(from, CompareOp::Equal, 0).with_range(to)
         };
@@ -101,16 +173,16 @@ impl Upgrade<'_> {
                 nobody(queue, old.as_bytes().to_vec()),
                 nobody(&after, end_of_prefix(queue.as_bytes())),
             ])
-            .and_then([vec![put(new, session.lease, self.note)], delete_entry(old)].concat())
+            .and_then([vec![put(new, session.lease, note)], delete_entry(old)].concat())
             .or_else([
                 TxnOp::get(new, None),
                 TxnOp::get(&**old, Some(GetOptions::new().with_keys_only())),
             ])
     }
 
-    fn touch(&self) -> Txn {
+    fn touching(&self) -> Txn {
         let unchanged = PutOptions::new().with_ignore_value().with_ignore_lease();
-        let (key, created) = (&*self.old.key, self.revision);
+        let (key, created) = (&*self.entry.key, self.revision);
         Txn::new().when([stands(key, created)]).and_then([TxnOp::put(key, b"", Some(unchanged))])
     }
 }

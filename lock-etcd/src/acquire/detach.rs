@@ -5,21 +5,28 @@
 //! token. The client that adopts the lock writes it with the lease of its own session. Each of the
 //! two transactions compares the key's last modification, so each is done once, and a late one does
 //! nothing. Each also compares the key of the client's session, which a raise of the token floor
-//! deletes. So an entry from before the raise keeps its owner, and the raise finds and ends it.
+//! deletes, and an adoption its epoch, as each attempt to acquire. So an entry from before the raise keeps its owner, and the raise finds and ends it.
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Error, Kind, Result};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+use lock_core::{Kind, Result, keep::ticket::unreadable};
 use uuid::Uuid;
 
 use crate::{
-    acquire::{
-        hold::Hold,
-        rewrite::{Rewrite, Rewritten},
+    acquire::hold::Hold,
+    error::{Failure, STORE},
+    layout::{
+        keys::{Role, role},
+        note,
     },
-    error::Failure,
-    layout::keys::{Role, role},
-    wire::{connection::GiveUp, leases},
+    session::attempt::OwnEntry,
+    wire::{
+        answer::{firsts, revision},
+        connection::GiveUp,
+        leases,
+        requests::{commit, put, stands},
+    },
 };
 
 /// A lock that was left: the part of a ticket that says where it stands.
@@ -48,11 +55,7 @@ impl Left {
             let ours = role(suffix.as_bytes()) == Role::Ours(Kind::Exclusive);
             (ours && parts.next().is_none()).then_some(Self { suffix, lease, modified })
         };
-        parse().ok_or_else(|| Error::InvalidOption {
-            option: "ticket".to_owned(),
-            value: place.chars().take(8).collect(),
-            allowed: "the place in a ticket of etcd is KEY/LEASE/REVISION".to_owned(),
-        })
+        parse().ok_or_else(|| unreadable(STORE, place, "KEY/LEASE/REVISION"))
     }
 }
 
@@ -67,32 +70,38 @@ impl Hold {
         in_doubt: &mut bool,
         give_up: GiveUp<'_>,
     ) -> Result<Option<Left>, Failure> {
-        let store = self.entry.store.clone();
+        let OwnEntry { store, session, queue, key, modified, .. } = &self.entry;
+        let (suffix, attempt) = (key[queue.len()..].to_owned(), Uuid::new_v4());
         // It is not renewed.
         let granted = leases::grant(&store.connection, ttl, |_| !give_up()).await;
         let (lease, ..) = granted.map_err(Failure::without_effect)?;
-        let key = self.entry.key.clone();
-        let rewrite = Rewrite {
-            key: key.clone(),
-            revision: self.revision,
-            modified: self.modified,
-            lease,
-            holder: holder.clone(),
-            attempt: Uuid::new_v4(),
-            session: self.entry.session.clone(),
+        let unchanged = Compare::mod_revision(&**key, CompareOp::Equal, *modified);
+        let txn = Txn::new()
+            .when([stands(key, self.revision), unchanged, session.keeps(&store.layout)])
+            .and_then([put(key, lease, &note::write(holder, attempt, &session.floor))])
+            .or_else([
+                TxnOp::get(&**key, None),
+                TxnOp::get(store.layout.session(session.lease), None),
+            ]);
+        let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
+        let modified = match answer.succeeded() {
+            true => revision(answer.header())?,
+            false => {
+                let mut found = firsts(answer);
+                let (entry, session) = (found.next().flatten(), found.next().flatten());
+                // An earlier sending may have written it, even if the floor was raised since.
+                let left = entry.filter(|kv| note::attempt(&kv.value) == Some(attempt));
+                let Some(left) = left else {
+                    if session.is_none() {
+                        self.abandon();
+                    }
+                    return Ok(None);
+                };
+                left.mod_revision
+            }
         };
-        match rewrite.send(&store, in_doubt, give_up).await? {
-            Rewritten::Outdated => {
-                self.abandon();
-                Ok(None)
-            }
-            Rewritten::Other | Rewritten::Gone => Ok(None),
-            Rewritten::Done(modified, _) => {
-                let suffix = key[self.entry.queue.len()..].to_owned();
-                self.entry.give_away();
-                Ok(Some(Left { suffix, lease, modified }))
-            }
-        }
+        self.entry.give_away();
+        Ok(Some(Left { suffix, lease, modified }))
     }
 }
 

@@ -10,18 +10,20 @@
 //! entry stands in the way. [`requests`] has the transaction in etcd's words.
 
 use etcd_client::Txn;
-use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
+use lock_core::{
+    Attempt, Clock, Error, Instant, Request, Wait, limit_conflict,
+    queue::{self, Verdict},
+};
 
 use crate::{
-    acquire::refusal::refusal,
     error::{Failure, FailureKind},
     layout::{listing::QueueEntry, note},
     session::{Session, attempt::OwnEntry, epoch, leftover::Stake},
     wire::{
-        connection::BACKOFF,
+        connection::{BACKOFF, Word},
+        lanes::unsent,
         reads,
         requests::{self, Entered, Guard, NewEntry, Outcome},
-        turns::unsent,
     },
 };
 
@@ -46,7 +48,8 @@ impl Patience<'_> {
         call: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let ended = &self.session.ended;
-        let late = || Failure::new(FailureKind::LeaseGone, "the session ended before the answer");
+        let late =
+            || Failure::new(FailureKind::SessionEnded, "the session ended before the answer");
         tokio::select! {
             biased;
             answer = call => answer.and_then(|answer| match ended.is_cancelled() {
@@ -69,7 +72,7 @@ impl Patience<'_> {
             () = self.attempt.cancelled() => {}
             () = self.session.ended.cancelled() => {
                 let ended = "the session ended before an earlier request of it was answered";
-                return Err(Failure::new(FailureKind::LeaseGone, ended));
+                return Err(Failure::new(FailureKind::SessionEnded, ended));
             }
             () = Clock::Boot.sleep_until(self.until) => {}
         }
@@ -127,7 +130,7 @@ impl OwnEntry {
         let until = self.store.connection.patience(began, request.ttl);
         let patience = Patience { attempt, session: &session, until };
         if patience.is_over() {
-            return Err(unsent("the caller's time was over before its turn came"));
+            return Err(unsent("the caller's time was over before its request was sent"));
         }
         let guarding = self.store.layout.session(session.lease);
         let mut pause = BACKOFF;
@@ -146,13 +149,17 @@ impl OwnEntry {
             }
             let guard = Guard { key: &guarding, epoch };
             let txn = txn(guard);
-            let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
+            let call =
+                self.store.connection.call(Word::Leader, |member| requests::send_txn(member, &txn));
             match patience.answer(call).await.and_then(|answer| requests::entered(answer, guard)) {
                 Ok(Outcome::Entered(entered)) => return Ok(self.entered(entered)),
                 Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
                 Ok(Outcome::Over) => over = Some(epoch),
                 Err(failure) => {
-                    self.failed(&failure, epoch);
+                    // A session that has ended may keep its lease for a while.
+                    if failure.kind == FailureKind::SessionEnded || failure.kind.is_ambiguous() {
+                        self.set_stake(Stake::Doubtful(Some(epoch)));
+                    }
                     if !failure.kind.is_passing() || patience.is_over() {
                         return Err(failure);
                     }
@@ -165,16 +172,6 @@ impl OwnEntry {
     fn entered(&mut self, entered: Entered) -> Attempted {
         self.answered(Stake::Entry(entered.revision), entered.header);
         Attempted::Entered(entered)
-    }
-
-    fn failed(&mut self, failure: &Failure, epoch: i64) {
-        // A session that has ended may keep its lease for a while.
-        let ended = failure.kind == FailureKind::LeaseGone && self.session.ended.is_cancelled();
-        if ended || failure.kind.is_ambiguous() {
-            self.set_stake(Stake::Doubtful(Some(epoch)));
-        } else if failure.kind == FailureKind::LeaseGone {
-            self.set_stake(Stake::Nothing);
-        }
     }
 
     /// Begins an epoch after `over`: nothing that was sent until then does anything after this.
@@ -197,15 +194,37 @@ impl OwnEntry {
         let Self { store, queue, key, .. } = &*self;
         let give_up = || patience.is_over();
         let standing = async {
-            let Some(revision) = self.find(&give_up).await? else { return Ok(None) };
-            reads::standing(&store.connection, queue, (key, revision), &give_up).await
+            let Some((revision, modified)) = self.find(&give_up).await? else { return Ok(None) };
+            let own = (&**key, revision);
+            let found = reads::standing(&store.connection, queue, own, &give_up).await;
+            found.map(|entered| entered.map(|entered| (entered, modified)))
         };
         let standing = patience.wait_for(standing).await??;
         self.looked_up = true;
-        let Some(entered) = standing else {
+        let Some((entered, modified)) = standing else {
             self.set_stake(Stake::Nothing);
             return Ok(Attempted::Taken(found));
         };
-        Ok(self.entered(entered))
+        let entered = self.entered(entered);
+        self.modified = modified;
+        Ok(entered)
+    }
+}
+
+/// The error of an attempt that is not to wait.
+pub(super) fn contended(request: &Request) -> Error {
+    Error::Contended { name: request.name.clone() }
+}
+
+/// Returns the error of an entry behind others that does not hold the lock yet, or never will;
+/// `None` if it holds it.
+pub(super) fn refusal(request: &Request, before: &[QueueEntry]) -> Option<Error> {
+    let mut before: Vec<_> = before.iter().map(|entry| (entry.revision, entry.kind)).collect();
+    // Lists are in the order of the keys, and the first one in line sets the number of permits.
+    before.sort_unstable_by_key(|(revision, _)| *revision);
+    let (kind, before) = (request.kind, before.into_iter().map(|(_, k)| k).collect::<Vec<_>>());
+    match queue::other_limit(before.iter().copied(), kind) {
+        Some(found) => Some(limit_conflict(request, found)),
+        None => (queue::judge(&before, kind) != Verdict::Admitted).then(|| contended(request)),
     }
 }

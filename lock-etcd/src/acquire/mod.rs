@@ -15,7 +15,7 @@
 //!                                    nothing, however late it arrives. Send again
 //!       another epoch                begin_epoch, send again
 //!       no key of the session        Outdated: remove what was made; a new session
-//!       no lease                     a new session
+//!       the session ends             a new session
 //!       the entry's key is not free  found: if an earlier sending was not answered, read the key;
 //!                                    its note says whose entry it is
 //!         this attempt's             Entered: that sending made it
@@ -38,8 +38,6 @@ pub(crate) mod convert;
 pub(crate) mod detach;
 mod enter;
 pub(crate) mod hold;
-mod refusal;
-mod rewrite;
 pub(crate) mod set;
 
 use std::sync::Arc;
@@ -48,9 +46,8 @@ use lock_core::{Attempt, Clock, Error, Instant, Kind, Request, Result, Wait};
 
 use crate::{
     acquire::{
-        enter::Attempted,
+        enter::{Attempted, contended, refusal},
         hold::Hold,
-        refusal::{contended, refusal},
     },
     error::{Failure, FailureKind},
     layout::{keys::Role, listing::QueueEntry},
@@ -76,25 +73,19 @@ pub(crate) async fn acquire(
         (_, kind) => Role::Ours(kind),
     };
     let (mut taken, began) = (Vec::new(), Clock::Boot.now());
-    let until = || store.connection.patience(began, request.ttl);
     loop {
-        let session = store.sessions.get(request.ttl, attempt, began).await?;
-        let turn = store.connection.turns.acquire(request.wait, attempt, until).await;
-        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
-        if !session.is_live() || session.is_retired() {
-            continue;
-        }
-        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
+        let (session, room) = store.sessions.get(request.ttl, request.wait, attempt, began).await?;
+        let mut entry = OwnEntry::new(store, session, queue.clone(), (role, attempt.id()));
         let asked = Clock::Boot.now();
         let entered = entry.enter(request, attempt, began).await;
-        drop(turn);
+        drop(room);
         let error = match entered {
             Ok(Attempted::Entered(entered)) => {
                 match entry.settle(entered, request, attempt, asked).await {
                     Ok(lease) => return Ok(lease),
                     Err((entry, error)) => {
                         if let Stake::Entry(revision) = entry.stake {
-                            store.watcher.side().leave(&entry.queue, revision, &entry.key);
+                            store.watcher.names().leave(&entry.queue, revision, &entry.key);
                         }
                         return Err(Box::pin(give_up(entry, attempt, error)).await);
                     }
@@ -112,11 +103,8 @@ pub(crate) async fn acquire(
                 entry.remove(None).await?;
                 continue;
             }
-            // The lease was gone before this request, or takes the new entry with it: begin again.
-            Err(failure) if failure.kind == FailureKind::LeaseGone => {
-                store.sessions.gone_unless_ended(&session);
-                continue;
-            }
+            // The end of the session takes the new entry with it.
+            Err(failure) if failure.kind == FailureKind::SessionEnded => continue,
             Err(failure) => failure.into_error("acquire", entry.stake != Stake::Nothing),
         };
         return Err(Box::pin(give_up(entry, attempt, error)).await);
@@ -130,14 +118,14 @@ impl OwnEntry {
         attempt.queued(&request.name, Some(before.len()));
         let own = QueueEntry { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told =
-            self.store.watcher.side().enter(&self.queue, attempt.id(), own, before, request.ttl);
-        let turn = tokio::select! {
+            self.store.watcher.names().enter(&self.queue, attempt.id(), own, before, request.ttl);
+        let end = tokio::select! {
             biased;
             () = attempt.cancelled() => return Err(contended(request)),
             () = self.session.ended.cancelled() => None,
-            turn = told => turn.ok(),
+            end = told => end.ok(),
         };
-        match turn {
+        match end {
             Some(WaitEnd::Yours) => Ok(()),
             Some(WaitEnd::Gone) => Err(vanished()),
             Some(WaitEnd::Denied(why)) => {
@@ -147,7 +135,7 @@ impl OwnEntry {
         }
     }
 
-    /// Waits for the turn and takes it. Returns the entry if it gets no lock.
+    /// Waits for the lock, if it must, and takes it. Returns the entry if it gets no lock.
     pub(crate) async fn settle(
         self,
         entered: Entered,
@@ -169,7 +157,7 @@ impl OwnEntry {
             let error = self.session_ended();
             return Err((self, error));
         };
-        if waits && !self.store.watcher.side().hold(&self.queue, revision, &validity) {
+        if waits && !self.store.watcher.names().hold(&self.queue, revision, &validity) {
             self.session.unhold(attempt.id());
             return Err((self, vanished()));
         }

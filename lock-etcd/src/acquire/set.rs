@@ -6,7 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
-    acquire::{enter::Attempted, refusal::contended},
+    acquire::enter::{Attempted, contended},
     error::{Failure, FailureKind, STORE},
     layout::{keys::Role, note},
     lease::EtcdLease,
@@ -30,14 +30,8 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let queue = |(request, _): &Wish| store.layout.queue(&request.name);
     let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
     let began = Clock::Boot.now();
-    let until = || store.connection.patience(began, request.ttl);
     loop {
-        let session = store.sessions.get(request.ttl, caller, began).await?;
-        let turn = store.connection.turns.acquire(Wait::Try, caller, until).await;
-        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
-        if !session.is_live() || session.is_retired() {
-            continue;
-        }
+        let (session, room) = store.sessions.get(request.ttl, Wait::Try, caller, began).await?;
         let role = Role::Ours(Kind::Exclusive);
         let entry = |(queue, (_, attempt)): (&Arc<str>, &Wish)| {
             OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()))
@@ -45,7 +39,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let mut entries: Vec<_> = queues.iter().zip(wishes).map(entry).collect();
         let asked = Clock::Boot.now();
         let entered = enter(&mut entries, wishes, &session, began).await;
-        drop(turn);
+        drop(room);
         let error = match entered {
             Ok(Some(revision)) => return hold(entries, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
@@ -56,12 +50,8 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
                 removed.into_iter().collect::<Result<()>>()?;
                 continue;
             }
-            // The lease was gone before this request, or takes the new entries with it: begin
-            // again.
-            Err(failure) if failure.kind == FailureKind::LeaseGone => {
-                store.sessions.gone_unless_ended(&session);
-                continue;
-            }
+            // The end of the session takes the new entries with it.
+            Err(failure) if failure.kind == FailureKind::SessionEnded => continue,
             Err(failure) if failure.is_too_large() => {
                 let what = format!("take {} names in one transaction", wishes.len());
                 Some(Error::Unsupported { store: STORE, what })
@@ -118,7 +108,7 @@ async fn look_up(entries: &mut [OwnEntry]) -> Result<bool, Failure> {
     let give_up = || session.ended.is_cancelled();
     let found = try_join_all(entries[1..].iter().map(|entry| entry.find(&give_up))).await?;
     for (entry, found) in entries[1..].iter_mut().zip(found) {
-        entry.set_stake(found.map_or(Stake::Nothing, Stake::Entry));
+        entry.set_stake(found.map_or(Stake::Nothing, |(created, _)| Stake::Entry(created)));
     }
     Ok(entries.iter().all(|entry| entry.stake != Stake::Nothing))
 }

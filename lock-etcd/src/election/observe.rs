@@ -14,9 +14,10 @@ use lock_core::{
 use tokio::sync::{Mutex, mpsc};
 
 use crate::{
-    election::observers::{self, Hint, Last, Seen, Watching},
+    election::observers::{Last, Seen, Watching},
     error::{Failure, STORE},
     layout::{keys::Role, listing, note},
+    queue::watched::Hint,
     session::store::Store,
     wire::{answer::revision, connection::LONGEST_PAUSE, reads},
 };
@@ -42,7 +43,7 @@ pub(crate) async fn observe(
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
     let queue = store.layout.queue(name)?;
-    let last = store.observers.side().name(&queue);
+    let last = store.observed.of(&queue);
     let mut observer =
         Observer { store: store.clone(), queue, last, seen: Seen::default(), watching: None };
     // In a task of its own: a caller that does not poll must not keep the name's others from reading.
@@ -81,7 +82,7 @@ impl Observer {
     /// refused the watch, if it did.
     async fn hint(&mut self) -> Option<u64> {
         let Self { store, queue, seen, watching, .. } = self;
-        let open = || observers::watch(&store.observers, queue, seen.revision + 1);
+        let open = || Watching::from(&store.watcher, queue, seen.revision + 1);
         let hint = tokio::select! {
             hint = watching.get_or_insert_with(open).hints.recv() => hint,
             () = Clock::Boot.sleep(LOOK) => return None,

@@ -8,17 +8,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
 };
 
 use lock_core::keep::poison::lock;
 
 /// The slots in use, by queue.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Slots(Mutex<HashMap<Arc<str>, Vec<u32>>>);
 
 /// A borrowed slot. Dropping it gives it back.
-#[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     queue: Arc<str>,
@@ -26,13 +25,9 @@ pub(crate) struct Slot {
 }
 
 impl Slots {
-    fn used(&self) -> MutexGuard<'_, HashMap<Arc<str>, Vec<u32>>> {
-        lock(&self.0)
-    }
-
     /// Takes the lowest free slot. The slots in use are sorted.
     pub(crate) fn take(self: &Arc<Self>, queue: &Arc<str>) -> Slot {
-        let mut queues = self.used();
+        let mut queues = lock(&self.0);
         let used = queues.entry(queue.clone()).or_default();
         let at = (0..).zip(used.iter()).take_while(|(slot, used)| slot == *used).count();
         let number = u32::try_from(at).unwrap_or(u32::MAX);
@@ -43,7 +38,7 @@ impl Slots {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut queues = self.slots.used();
+        let mut queues = lock(&self.slots.0);
         let Some(used) = queues.get_mut(&self.queue) else { return };
         used.retain(|used| *used != self.number);
         if used.is_empty() {
@@ -67,6 +62,6 @@ mod tests {
         let second = slots.take(&queue);
         assert_eq!(second.number, 1);
         drop((first, second, taken));
-        assert!(slots.used().is_empty());
+        assert!(lock(&slots.0).is_empty());
     }
 }

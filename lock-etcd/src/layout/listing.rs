@@ -17,7 +17,6 @@ pub(crate) struct QueueEntry {
 }
 
 /// An entry as it is in the store.
-#[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) entry: QueueEntry,
     pub(crate) role: Role,

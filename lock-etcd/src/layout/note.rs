@@ -1,6 +1,9 @@
 //! The note that an attempt writes about itself, and how others read it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    num::NonZeroU64,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use lock_core::{Entry, FencingToken, Holder, wall_clock};
 use serde::{Deserialize, Serialize};
@@ -17,14 +20,9 @@ struct Note<'a> {
     /// Milliseconds since 1970.
     since: u64,
     attempt: String,
-    /// The token floor that the entry counts from.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    floor: u64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(floor: &u64) -> bool {
-    *floor == 0
+    /// The token floor that the entry counts from, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    floor: Option<NonZeroU64>,
 }
 
 /// Writes the note of an attempt that queues up now, and whose session has this token floor.
@@ -34,7 +32,7 @@ pub(crate) fn write(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
         holder: holder.into(),
         since: u64::try_from(since).unwrap_or(u64::MAX),
         attempt: attempt.to_string(),
-        floor: floor.above(),
+        floor: NonZeroU64::new(floor.above()),
     };
     // Strings and numbers always have a form in JSON.
     serde_json::to_vec(&note).unwrap_or_default()
@@ -53,7 +51,7 @@ pub(crate) fn read(standing: &Standing) -> Entry {
 /// that was passed on has the time of that, not the start of the hold.
 pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
     let note = serde_json::from_slice::<Note<'_>>(note).ok();
-    let floor = note.as_ref().map_or(0, |note| note.floor);
+    let floor = note.as_ref().and_then(|note| note.floor).map_or(0, NonZeroU64::get);
     let token = Some(FencingToken::new(floor.saturating_add(revision.unsigned_abs())));
     match note {
         Some(note) => {

@@ -30,7 +30,7 @@ pub(crate) async fn diagnose(
     attempts: &[Uuid],
 ) -> Result<Diagnosis> {
     let queue = store.layout.queue(name)?;
-    let (first, places) = store.watcher.side().standing(&queue, attempts);
+    let (first, places) = store.watcher.names().standing(&queue, attempts);
     let connection = &store.connection;
     let known = match first {
         Some(first) => known(connection, &queue, &first).await,

@@ -2,45 +2,25 @@
 
 use std::sync::Arc;
 
-use etcd_client::{EventType, WatchFilterType, WatchOptions, WatchResponse};
+use etcd_client::{EventType, WatchResponse};
 use lock_core::{Clock, trace};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
     queue::{
-        names::{Doubt, Names},
+        names::Names,
         watched::{LINGER, Mine, STEPS, WaitEnd},
     },
-    wire::{
-        connection::WATCH_LOGINS,
-        stream::Side,
-        watches::{Open, Watches},
-    },
+    wire::connection::WATCH_LOGINS,
 };
 
-impl Side for Names {
-    /// Only deletions of the name's keys.
-    fn options() -> WatchOptions {
-        WatchOptions::new().with_filters([WatchFilterType::NoPut])
-    }
-
-    fn watches(&mut self) -> &mut Watches {
-        &mut self.watches
-    }
-
-    /// Skips watches that are not needed any more after an outage.
-    fn next_open(&mut self) -> Option<Open> {
-        while let Some((id, queue)) = self.watches.next_queue() {
-            if self.watched.get(&queue).is_some_and(|watched| !watched.is_over()) {
-                return self.watches.next_open();
-            }
-            self.close(&queue);
-            self.watches.close(id);
+impl Names {
+    /// Handles a message of the stream. Fails if the stream is of no more use.
+    pub(super) fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
+        let Some(id) = self.watches.about(message) else { return Ok(()) };
+        if self.hint(id, message) {
+            return Ok(());
         }
-        None
-    }
-
-    fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
         let Some(queue) = self.watches.queue(id) else { return Ok(()) };
         match (message.canceled(), message.created()) {
             (true, true) => self.refused(&queue, id, message.cancel_reason()),
@@ -52,10 +32,13 @@ impl Side for Names {
         }
     }
 
+    /// Handles the loss of the stream and of all its watches.
+    ///
     /// The watches begin anew from "now", and lists find what happened meanwhile: replaying the
     /// history since then would make etcd read all of it.
-    fn lost(&mut self) {
+    pub(super) fn lost(&mut self) {
         self.watches.clear();
+        self.observed.clear();
         let queues: Vec<_> = self.watched.keys().cloned().collect();
         for queue in queues {
             let Some(watched) = self.watched.get_mut(&queue) else { continue };
@@ -70,9 +53,7 @@ impl Side for Names {
             self.set_due(&queue, Some(poll));
         }
     }
-}
 
-impl Names {
     /// Handles a message of a watch: it has begun, or reports events.
     fn news(&mut self, queue: &Arc<str>, message: &WatchResponse) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
@@ -99,7 +80,8 @@ impl Names {
     }
 
     /// Handles a watch that etcd did not begin: the login has expired, or may not read the queue.
-    /// Some versions have the same text for both, so a read must decide.
+    /// Some versions have the same text for both, and it may have been an earlier login. So a list
+    /// of the queue decides.
     fn refused(&mut self, queue: &Arc<str>, id: i64, reason: &str) -> Result<(), Failure> {
         let words = ["permission denied", "auth", "user name"];
         if !words.iter().any(|words| reason.contains(words)) {
@@ -109,54 +91,51 @@ impl Names {
             ));
         }
         self.ended(queue, id);
-        let (queue, reason, generation) =
-            (queue.clone(), reason.to_owned(), self.watches.generation);
-        self.doubted.push(Doubt { queue, reason, generation });
-        self.work.notify_one();
+        if let Some(watched) = self.watched.get_mut(queue) {
+            watched.refused = Some(self.watches.generation);
+            self.want_list(queue);
+        }
         Ok(())
     }
 
-    /// Takes the watches that etcd refused, if there are any.
-    pub(crate) fn take_doubted(&mut self) -> Option<Vec<Doubt>> {
-        Some(std::mem::take(&mut self.doubted)).filter(|doubted| !doubted.is_empty())
+    /// Takes the generation of the connection on which a watch was refused, if it was.
+    pub(crate) fn take_refused(&mut self, queue: &str) -> Option<u64> {
+        self.watched.get_mut(queue)?.refused.take()
     }
 
-    /// Watches a queue again later: the login may read it although the watch was refused. By then
-    /// there may be another login.
-    pub(crate) fn watch_again(&mut self, queue: &Arc<str>) {
-        if self.watched.get(queue).is_some_and(|watched| watched.watch.is_none()) {
-            self.set_due(queue, Some(Clock::Boot.now() + WATCH_LOGINS));
-        }
-    }
-
-    /// Watches a queue again later although etcd refuses the login. A TTL of the waiters after the
-    /// first refusal they fail for this reason.
-    pub(crate) fn watch_later(&mut self, queue: &Arc<str>, reason: &str) {
+    /// Handles the list of a queue whose watch was refused, and why it failed, if it did. The watch
+    /// is tried again later: by then there may be another login. If etcd refuses the login, and
+    /// there `may_be_another`, the waiters fail a TTL after the first refusal.
+    pub(crate) fn watch_again(
+        &mut self,
+        queue: &Arc<str>,
+        failure: Option<&Failure>,
+        may_be_another: bool,
+    ) {
         let (now, Some(watched)) = (Clock::Boot.now(), self.watched.get_mut(queue)) else { return };
-        let end = *watched.locked.get_or_insert(now) + watched.poll.unwrap_or(LINGER);
-        match now < end {
-            true => self.watch_again(queue),
-            false => self.deny(queue, reason),
+        if let Some(failure) = failure.filter(|failure| failure.kind == FailureKind::Denied) {
+            let first = *watched.locked.get_or_insert(now);
+            let end = first + watched.poll.unwrap_or(LINGER);
+            if !failure.is_login_refused() || !may_be_another || now >= end {
+                return self.deny(queue, &failure.to_string());
+            }
+        }
+        if watched.watch.is_none() {
+            self.set_due(queue, Some(now + WATCH_LOGINS));
         }
     }
 
     /// Handles a name that the login may not watch. Its waiters fail. Its holders keep their locks,
     /// and do not learn of a deletion. The watch is tried again later.
-    pub(crate) fn deny(&mut self, queue: &Arc<str>, reason: &str) {
+    fn deny(&mut self, queue: &Arc<str>, reason: &str) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.unwatched();
         if !std::mem::replace(&mut watched.denied, true) {
             trace::unwatched(STORE, &format_args!("{queue}: {reason}"));
         }
         let reason: Arc<str> = reason.into();
-        for mine in watched.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
-            if let Mine::Waiting(_, tell) = mine {
-                // A waiter that has left needs no message.
-                _ = tell.send(WaitEnd::Denied(reason.clone()));
-            }
-        }
-        if watched.queue.is_idle() {
-            return self.close(queue);
+        for mine in watched.queue.mine_mut() {
+            mine.tell(WaitEnd::Denied(reason.clone()));
         }
         self.set_due(queue, Some(Clock::Boot.now() + LINGER));
     }

@@ -15,17 +15,9 @@ use crate::{
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
 const LIST_AT_ONCE: usize = 64;
 
-/// Names to be listed in one request.
-#[derive(Debug)]
-pub(crate) struct ToList {
-    pub(crate) queues: Vec<Arc<str>>,
-    /// Whether to ask the whole cluster, not only the member in use.
-    pub(crate) exact: bool,
-}
-
 impl Names {
     /// Returns the names to list now, and when to come again.
-    pub(crate) fn next_list(&mut self, now: Instant) -> (Option<ToList>, Instant) {
+    pub(crate) fn next_list(&mut self, now: Instant) -> (Option<Vec<Arc<str>>>, Instant) {
         let due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).cloned().collect();
         for due in due {
             self.due.remove(&due);
@@ -37,9 +29,7 @@ impl Names {
         }
         let rest = self.to_list.len().saturating_sub(LIST_AT_ONCE);
         let queues = self.to_list.split_off(rest);
-        let stale = |queue: &Arc<str>| self.watched.get(queue).is_some_and(|watched| watched.stale);
-        let exact = queues.iter().any(stale);
-        (Some(ToList { queues, exact }), if rest > 0 { now } else { wake })
+        (Some(queues), if rest > 0 { now } else { wake })
     }
 
     fn fall_due(&mut self, queue: &Arc<str>, now: Instant) {
@@ -54,12 +44,9 @@ impl Names {
             self.watch(queue, 0);
             return self.set_due(queue, Some(due));
         }
-        if !watched.listing {
-            watched.listing = true;
-            self.to_list.push(queue.clone());
-        }
         watched.step = (watched.step + 1).min(STEPS.len());
         let next = watched.next_poll(now);
+        self.want_list(queue);
         self.set_due(queue, Some(next));
     }
 
@@ -68,7 +55,6 @@ impl Names {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;
         watched.queue.listed(at, entries);
-        watched.stale = watched.queue.wants_list();
         self.judge(queue, Some(at));
     }
 

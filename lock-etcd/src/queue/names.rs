@@ -8,7 +8,7 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, LossReason, Validity};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         keys::{queue_of, role},
         listing::QueueEntry,
     },
-    queue::watched::{LINGER, Mine, WaitEnd, Watched},
+    queue::watched::{Hint, LINGER, Mine, WaitEnd, Watched},
     wire::watches::Watches,
 };
 
@@ -25,7 +25,6 @@ use crate::{
 const UNWATCHED: Duration = Duration::from_millis(50);
 
 /// A hold that is not watched yet.
-#[derive(Debug)]
 struct Young {
     since: Instant,
     revision: i64,
@@ -34,28 +33,19 @@ struct Young {
     validity: Validity,
 }
 
-/// A watch that etcd refused. A read must show whether the login may read the queue.
-#[derive(Debug)]
-pub(crate) struct Doubt {
-    pub(crate) queue: Arc<str>,
-    /// The reason in etcd's words.
-    pub(crate) reason: String,
-    /// The generation of the connection on which it was refused.
-    pub(crate) generation: u64,
-}
-
 /// All watched names.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Names {
     pub(super) watched: HashMap<Arc<str>, Watched>,
     pub(super) watches: Watches,
+    /// Where to tell the observers of elections, by their watches.
+    pub(super) observed: HashMap<i64, mpsc::Sender<Hint>>,
     /// Holds that are not watched yet, by their keys.
     young: HashMap<Arc<str>, Young>,
     /// Young holds in order of age, and some that are over.
     by_age: VecDeque<(Instant, Arc<str>)>,
     pub(super) due: BTreeSet<(Instant, Arc<str>)>,
     pub(super) to_list: Vec<Arc<str>>,
-    pub(super) doubted: Vec<Doubt>,
     /// Notified when there is a queue to list, or a due time earlier than before.
     pub(crate) work: Arc<Notify>,
 }
@@ -72,18 +62,32 @@ impl Names {
     ) -> oneshot::Receiver<WaitEnd> {
         let (tell, told) = oneshot::channel();
         let watched = self.watched.entry(queue.clone()).or_default();
-        // Otherwise the next list is due already, and a new waiter must not delay it.
+        (watched.hot, watched.poll) = (true, Some(ttl));
+        let seen = own.revision;
+        self.add(queue, (own, seen), before, Mine::Waiting(attempt, tell), 0);
+        told
+    }
+
+    /// Adds an attempt of ours, whose entry stood at the revision `seen`. If its name has no watch
+    /// yet, one begins at `start`.
+    fn add(
+        &mut self,
+        queue: &Arc<str>,
+        (own, seen): (QueueEntry, i64),
+        before: Vec<QueueEntry>,
+        mine: Mine,
+        start: i64,
+    ) {
+        let watched = self.watched.entry(queue.clone()).or_default();
+        // Otherwise the next list is due already, and a new attempt must not delay it.
         let set_due = watched.queue.is_idle() || watched.due.is_none();
-        watched.queue.enter(own, before, Mine::Waiting(attempt, tell));
-        watched.hot = true;
-        watched.poll = Some(ttl);
+        watched.queue.enter(seen, own, before, mine);
         let poll = watched.next_poll(Clock::Boot.now());
-        self.watch(queue, 0);
+        self.watch(queue, start);
         if set_due {
             self.set_due(queue, Some(poll));
         }
         self.judge(queue, None);
-        told
     }
 
     /// Turns a waiter into a holder. Returns whether its entry is still there.
@@ -146,15 +150,9 @@ impl Names {
         // after it brings the whole list. If it has become shared, the list says so.
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
-        let watched = self.watched.entry(queue.clone()).or_default();
-        let seen = stood.unwrap_or(revision);
-        watched.queue.enter_seen(seen, own, Vec::new(), Mine::Holding(validity));
-        let poll = watched.due.is_none().then(|| watched.next_poll(Clock::Boot.now()));
-        self.watch(&queue, stood.map_or(0, |stood| stood + 1));
-        if poll.is_some() {
-            self.set_due(&queue, poll);
-        }
-        self.judge(&queue, None);
+        let own = (own, stood.unwrap_or(revision));
+        let start = stood.map_or(0, |stood| stood + 1);
+        self.add(&queue, own, Vec::new(), Mine::Holding(validity), start);
     }
 
     /// Removes an attempt that is over: it gave up, or its lock is lost.
@@ -200,7 +198,7 @@ impl Names {
         if watched.watch.is_some() {
             return;
         }
-        let id = self.watches.open(queue, start);
+        let id = self.watches.open(queue, start, false);
         (watched.watch, watched.start, watched.step) = (Some(id), start, 0);
     }
 
@@ -213,11 +211,12 @@ impl Names {
     }
 
     /// Forgets all queues: what is known of them is of a state of the store that is gone. Waiters
-    /// and holders learn it from their sessions.
+    /// and holders learn it from their sessions, and observers watch anew.
     pub(crate) fn forget_all(&mut self) {
         let queues: Vec<_> = self.watched.keys().cloned().collect();
         queues.iter().for_each(|queue| self.close(queue));
         self.young.clear();
+        self.observed.drain().for_each(|(id, _)| self.watches.close(id));
     }
 
     pub(super) fn set_due(&mut self, queue: &Arc<str>, at: Option<Instant>) {
@@ -242,24 +241,26 @@ impl Names {
             match gone {
                 // A waiter that has left needs no message.
                 Mine::Waiting(_, tell) => _ = tell.send(WaitEnd::Gone),
-                // It finds out when it takes its turn.
-                Mine::Granted(_) => {}
+                // It finds out when it takes the lock.
+                Mine::Told(_) => {}
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
             }
         }
-        for mine in watched.queue.admitted(listed_at) {
-            if let Mine::Waiting(attempt, _) = *mine
-                && let Mine::Waiting(_, tell) = std::mem::replace(mine, Mine::Granted(attempt))
-            {
-                // A waiter that has left needs no message.
-                _ = tell.send(WaitEnd::Yours);
-            }
+        watched.queue.admitted(listed_at).for_each(|mine| mine.tell(WaitEnd::Yours));
+        // A refusal may have come while a list was under way.
+        if watched.queue.wants_list() || watched.refused.is_some() {
+            self.want_list(queue);
         }
-        if watched.queue.wants_list() && !watched.listing {
-            watched.listing = true;
-            self.to_list.push(queue.clone());
-            self.work.notify_one();
-        }
+    }
+
+    /// Has a queue listed, unless it is being listed.
+    pub(super) fn want_list(&mut self, queue: &Arc<str>) {
+        let Some(watched) = self.watched.get_mut(queue).filter(|watched| !watched.listing) else {
+            return;
+        };
+        watched.listing = true;
+        self.to_list.push(queue.clone());
+        self.work.notify_one();
     }
 
     /// Returns the key of the first in line, and the places of attempts of ours, as far as they are
@@ -273,7 +274,7 @@ impl Names {
             return (None, vec![None; attempts.len()]);
         };
         let attempt = |mine: &Mine| match mine {
-            Mine::Waiting(attempt, _) | Mine::Granted(attempt) => Some(*attempt),
+            Mine::Waiting(attempt, _) | Mine::Told(attempt) => Some(*attempt),
             Mine::Holding(_) => None,
         };
         let places = watched.queue.places();

@@ -5,7 +5,7 @@ use etcd_client::{
 use lock_core::{Kind, LockName};
 
 use super::*;
-use crate::{queue::watched::HELD, wire::stream::Side};
+use crate::queue::watched::HELD;
 
 fn entry(revision: i64, key: &str) -> QueueEntry {
     QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
@@ -23,7 +23,7 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
     let (queue, key) = (Arc::<str>::from("job/"), "job/1f.0");
     let before = vec![entry(4, "job/2f.0")];
     let _told = names.enter(&queue, Uuid::new_v4(), entry(5, key), before, HELD);
-    let id = names.next_open().unwrap().id;
+    let id = names.watches.next_open().unwrap().id;
     let header = Some(PbResponseHeader { revision: 5, ..Default::default() });
     let message = PbWatchResponse { watch_id: id, header, ..Default::default() };
     let began = PbWatchResponse { created: true, ..message.clone() };
@@ -38,6 +38,24 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
     assert!(names.watched.is_empty());
 }
 
+/// The list was sent before, and may fail for another reason.
+#[test]
+fn a_watch_that_is_refused_during_a_list_has_the_queue_listed_again() {
+    let mut names = Names::default();
+    let (queue, before) = (Arc::<str>::from("job/"), vec![entry(4, "job/2f.0")]);
+    let _told = names.enter(&queue, Uuid::new_v4(), entry(5, "job/1f.0"), before, HELD);
+    names.watches.next_open().unwrap();
+    let now = Clock::Boot.now() + Duration::from_secs(1);
+    assert!(names.next_list(now).0.is_some());
+    let (watch_id, cancel_reason) = (-1, "permission denied".to_owned());
+    let refused = PbWatchResponse { watch_id, created: true, canceled: true, ..Default::default() };
+    names.message(&WatchResponse(PbWatchResponse { cancel_reason, ..refused })).unwrap();
+    assert!(names.next_list(now).0.is_none(), "one is under way");
+    names.not_listed(&queue);
+    assert_eq!(names.next_list(now).0.unwrap(), [queue.clone()]);
+    assert!(names.take_refused(&queue).is_some());
+}
+
 /// Watches have lost events (etcd#18089).
 #[test]
 fn a_list_finds_a_loss_that_no_watch_reported() {
@@ -50,7 +68,7 @@ fn a_list_finds_a_loss_that_no_watch_reported() {
     for (at, entries) in [(1, vec![(5, "job/1f.0")]), (2, vec![])] {
         assert_eq!(validity.loss(), None);
         let (todo, _) = names.next_list(now + (HELD + Duration::from_secs(1)) * at);
-        let queue = &todo.unwrap().queues[0];
+        let queue = &todo.unwrap()[0];
         assert_eq!(&**queue, "job/");
         let entries: Vec<_> = entries.iter().map(|(at, key)| entry(*at, key)).collect();
         names.listed(queue, 9, &entries);

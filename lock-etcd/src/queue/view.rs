@@ -37,7 +37,6 @@ const REMEMBERED: usize = 256;
 ///
 /// Sorted deques instead of trees: entries come at the end and go at the front, and a process may
 /// hold 10,000 names with one entry each.
-#[derive(Debug)]
 pub(crate) struct Queue<M> {
     /// Live entries up to the last of ours, by key.
     live: HashMap<Vec<u8>, i64>,
@@ -58,7 +57,6 @@ pub(crate) struct Queue<M> {
     signalled: i64,
 }
 
-#[derive(Debug)]
 struct Own<M> {
     revision: i64,
     /// The last revision at which a list had it.
@@ -83,20 +81,9 @@ impl<M> Default for Queue<M> {
 }
 
 impl<M> Queue<M> {
-    /// Adds an attempt of ours, with the entries before it.
-    pub(crate) fn enter(&mut self, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
-        self.enter_seen(own.revision, own, before, what);
-    }
-
-    /// Same as [`enter`](Self::enter), for an attempt whose entry still stood at the revision
+    /// Adds an attempt of ours, with the entries before it. Its entry still stood at the revision
     /// `seen`.
-    pub(crate) fn enter_seen(
-        &mut self,
-        seen: i64,
-        own: QueueEntry,
-        before: Vec<QueueEntry>,
-        what: M,
-    ) {
+    pub(crate) fn enter(&mut self, seen: i64, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
         // Entries known from before may be gone: no attempt of ours was there to notice.
         self.forget_if_idle();
         let revision = own.revision;
@@ -249,6 +236,11 @@ impl<M> Queue<M> {
         self.mine.get_mut(at).map(|mine| &mut mine.what)
     }
 
+    /// All our attempts, to be changed.
+    pub(crate) fn mine_mut(&mut self) -> impl Iterator<Item = &mut M> {
+        self.mine.iter_mut().map(|mine| &mut mine.what)
+    }
+
     /// All our attempts.
     pub(crate) fn mine(&self) -> impl Iterator<Item = &M> {
         self.mine.iter().map(|mine| &mine.what)
@@ -283,19 +275,6 @@ impl<M> Queue<M> {
         let what = self.take(revision);
         self.forget_if_idle();
         what
-    }
-
-    /// Removes our attempts that are over, and returns them.
-    pub(crate) fn leave_if(&mut self, is_over: impl Fn(&M) -> bool) -> Vec<M> {
-        let mut left = Vec::new();
-        for mine in std::mem::take(&mut self.mine) {
-            match is_over(&mine.what) {
-                true => left.push(mine.what),
-                false => self.mine.push_back(mine),
-            }
-        }
-        self.forget_if_idle();
-        left
     }
 
     /// Forgets all entries if no attempt of ours is left: changes do not matter until the next one.

@@ -49,7 +49,7 @@ fn entry(revision: i64, key: &str) -> QueueEntry {
 fn a_late_deletion_does_not_hit_the_keys_next_user() {
     let mut queue = Queue::default();
     queue.watch_began(1);
-    queue.enter(entry(10, "own"), vec![entry(9, "go")], ());
+    queue.enter(10, entry(10, "own"), vec![entry(9, "go")], ());
     queue.deleted(b"go", 8);
     assert!(queue.admitted(None).next().is_none());
     queue.deleted(b"go", 11);
@@ -62,7 +62,7 @@ fn a_deletion_from_before_the_answer_counts() {
     let mut queue = Queue::default();
     queue.watch_began(1);
     queue.deleted(b"a", 12);
-    queue.enter(entry(10, "own"), vec![entry(9, "a")], ());
+    queue.enter(10, entry(10, "own"), vec![entry(9, "a")], ());
     assert!(queue.admitted(None).next().is_some());
 }
 
@@ -71,7 +71,7 @@ fn a_deletion_from_before_the_answer_counts() {
 fn a_waiter_is_not_granted_by_the_end_of_its_own_session() {
     let mut queue = Queue::default();
     queue.watch_began(1);
-    queue.enter(entry(10, "own"), vec![entry(9, "a")], "mine");
+    queue.enter(10, entry(10, "own"), vec![entry(9, "a")], "mine");
     queue.deleted(b"a", 12);
     queue.deleted(b"own", 12);
     assert_eq!(queue.take_gone(), ["mine"]);
@@ -87,7 +87,7 @@ fn forgotten_deletions_ask_for_a_list() {
     for n in 0..REMEMBERED {
         queue.deleted(b"b", 12 + n as i64);
     }
-    queue.enter(entry(10, "own"), vec![entry(9, "a")], ());
+    queue.enter(10, entry(10, "own"), vec![entry(9, "a")], ());
     assert!(queue.admitted(None).next().is_none() && queue.wants_list());
     queue.listed(1000, &[entry(10, "own")]);
     assert!(queue.admitted(Some(1000)).next().is_some() && !queue.wants_list());
@@ -101,7 +101,7 @@ fn a_signal_from_before_the_answer_asks_for_a_list() {
     let writer = entry(9, "a/1.0");
     queue.watch_began(1);
     queue.deleted(b"a/1.0.x", 12);
-    queue.enter(reader.clone(), vec![writer.clone()], ());
+    queue.enter(10, reader.clone(), vec![writer.clone()], ());
     assert!(queue.admitted(None).next().is_none() && queue.wants_list());
     queue.listed(11, &[writer.clone(), reader.clone()]);
     assert!(queue.wants_list(), "the list is older than the signal");

@@ -162,7 +162,7 @@ impl World {
             Step::Answer(n) if !self.answers.is_empty() => {
                 let (own, before) = self.answers.remove(n % self.answers.len());
                 let state = State::Waiting(own.revision);
-                self.queue.enter(own, before, state);
+                self.queue.enter(own.revision, own, before, state);
             }
             Step::Delete(n) => {
                 if let Some(at) = self.pick(true, n) {
@@ -245,7 +245,7 @@ impl World {
             Step::Upgraded => {
                 if let Some(entry) = self.upgrading.pop() {
                     self.holders.push(entry.revision);
-                    self.queue.enter(entry, Vec::new(), State::Granted);
+                    self.queue.enter(entry.revision, entry, Vec::new(), State::Granted);
                 }
             }
             _ => {}

@@ -33,20 +33,42 @@ pub(crate) enum WaitEnd {
     Denied(Arc<str>),
 }
 
+/// What a watch tells its observer. The observer then reads the queue.
+pub(crate) enum Hint {
+    /// Something in the queue has changed.
+    Changed,
+    /// etcd refused the watch on this generation of the connection: the login has expired, or may
+    /// not read the queue.
+    Refused(u64),
+}
+
 /// An attempt of ours in a watched queue.
-#[derive(Debug)]
 pub(crate) enum Mine {
     Waiting(Uuid, oneshot::Sender<WaitEnd>),
-    /// It was sent its turn and has not taken it yet.
-    Granted(Uuid),
+    /// It was told, and has not taken the lock yet, or left.
+    Told(Uuid),
     Holding(Validity),
 }
 
+impl Mine {
+    /// Tells a waiting attempt how its wait ends. One that has left needs no message.
+    pub(crate) fn tell(&mut self, end: WaitEnd) {
+        if let Self::Waiting(attempt, _) = *self
+            && let Self::Waiting(_, tell) = std::mem::replace(self, Self::Told(attempt))
+        {
+            _ = tell.send(end);
+        }
+    }
+}
+
 /// One watched name.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
+    /// The generation of the connection on which etcd refused its watch. A list must show whether
+    /// the login may read the queue.
+    pub(crate) refused: Option<u64>,
     /// Whether the login may not watch it.
     pub(crate) denied: bool,
     /// When etcd first refused the login for its watch, unless the watch has begun since then.
@@ -59,8 +81,6 @@ pub(crate) struct Watched {
     pub(crate) poll: Option<Duration>,
     pub(crate) due: Option<Instant>,
     pub(crate) listing: bool,
-    /// Whether the last list was too old: the next one asks the whole cluster.
-    pub(crate) stale: bool,
     /// Whether an attempt has waited here.
     pub(crate) hot: bool,
 }

@@ -22,7 +22,6 @@ use crate::{
 };
 
 /// One attempt's entry, made or not yet made.
-#[derive(Debug)]
 pub(crate) struct OwnEntry {
     pub(crate) store: Arc<Store>,
     pub(crate) session: Arc<Session>,
@@ -40,6 +39,8 @@ pub(crate) struct OwnEntry {
     pub(crate) looked_up: bool,
     /// The header of the answer that reported the entry.
     pub(crate) header: Header,
+    /// The last known modification of the entry: a published value, its adoption, or its creation.
+    pub(crate) modified: i64,
 }
 
 /// Whether an entry still has the kind in its key.
@@ -75,6 +76,7 @@ impl OwnEntry {
             stake: Stake::Nothing,
             looked_up: false,
             header: Header::default(),
+            modified: 0,
         }
     }
 
@@ -106,14 +108,17 @@ impl OwnEntry {
     pub(crate) fn answered(&mut self, stake: Stake, header: Header) {
         self.set_stake(stake);
         self.header = header;
+        if let Stake::Entry(revision) = stake {
+            self.modified = revision;
+        }
     }
 
     pub(crate) fn janitor(&self) -> Janitor<'_> {
         Janitor { store: &self.store, session: &self.session }
     }
 
-    /// Returns the create revision of the entry, if it stands.
-    pub(crate) async fn find(&self, give_up: GiveUp<'_>) -> Result<Option<i64>, Failure> {
+    /// Returns the create revision of the entry, and its last modification, if it stands.
+    pub(crate) async fn find(&self, give_up: GiveUp<'_>) -> Result<Option<(i64, i64)>, Failure> {
         reads::entry_of(&self.store.connection, &self.key, self.attempt, give_up).await
     }
 
@@ -162,7 +167,7 @@ impl OwnEntry {
             Ok(()) if self.session.stood_still() => late(STORE),
             Ok(()) => {
                 let silent = "the session in which the attempt waited could not be renewed in time";
-                Failure::new(FailureKind::LeaseGone, silent).into_error("acquire", false)
+                Failure::new(FailureKind::SessionEnded, silent).into_error("acquire", false)
             }
         }
     }

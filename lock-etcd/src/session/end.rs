@@ -7,11 +7,12 @@ use lock_core::Clock;
 use crate::{
     error::{Failure, FailureKind},
     session::{Session, leftover::Stake},
-    wire::{connection::Connection, leases, reads, removals},
+    wire::{
+        connection::Connection,
+        leases, reads,
+        removals::{self, Done, in_batches},
+    },
 };
-
-/// How many entries are removed in one transaction; etcd allows 128 operations.
-const AT_ONCE: usize = 50;
 
 /// An entry that stands: its key and its create revision.
 type Entry = (Arc<str>, i64);
@@ -36,7 +37,6 @@ pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result
 /// still stand.
 pub(super) async fn revoke_in_time(connection: &Connection, session: &Session) {
     let mut changes = connection.changes();
-    changes.mark_unchanged();
     loop {
         match revoke(connection, session).await {
             Err(failure) if failure.kind == FailureKind::Denied => {}
@@ -44,7 +44,7 @@ pub(super) async fn revoke_in_time(connection: &Connection, session: &Session) {
         }
         tokio::select! {
             _ = changes.changed() => {}
-            () = connection.until_closed() => return,
+            () = connection.closed.cancelled() => return,
             () = Clock::Boot.sleep_until(session.over_at()) => return,
         }
     }
@@ -53,20 +53,9 @@ pub(super) async fn revoke_in_time(connection: &Connection, session: &Session) {
 /// Removes the entries of a session that has ended, as far as etcd lets the login do so.
 /// Returns why one of them was not removed.
 async fn remove(connection: &Connection, session: &Session) -> Result<(), Failure> {
-    let (entries, mut refused) = standing(connection, session).await;
-    let mut batches: Vec<Vec<Entry>> = entries.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
-    while let Some(mut batch) = batches.pop() {
-        match delete(connection, session, &batch).await {
-            // A refused entry must not keep the others from being removed.
-            Err(failure) if failure.kind == FailureKind::Denied && batch.len() > 1 => {
-                let rest = batch.split_off(batch.len() / 2);
-                batches.extend([batch, rest]);
-            }
-            Err(failure) => refused = Err(failure),
-            Ok(()) => {}
-        }
-    }
-    refused
+    let (entries, unknown) = standing(connection, session).await;
+    let (_, refused) = in_batches(entries, |batch| delete(connection, session, batch)).await;
+    refused.and(unknown)
 }
 
 /// Returns the entries that stand, and why some of the others are unknown.
@@ -85,18 +74,16 @@ async fn standing(connection: &Connection, session: &Session) -> (Vec<Entry>, Re
     (entries, unknown)
 }
 
-async fn delete(
-    connection: &Connection,
-    session: &Session,
-    entries: &[Entry],
-) -> Result<(), Failure> {
+async fn delete(connection: &Connection, session: &Session, entries: Vec<Entry>) -> Done<Entry> {
     // Only the entries that the end of the lease would take: the answer that reports a left lock
     // may be on its way.
     let remove = |(key, revision): &Entry| removals::remove_of(session.lease, key, *revision);
-    let removals = entries.iter().map(remove);
-    removals::remove_all(connection, removals.collect(), &|| session.is_over()).await?;
-    entries.iter().for_each(|(key, _)| session.entries.note(key, Stake::Nothing));
-    Ok(())
+    let removals = entries.iter().map(remove).collect();
+    match removals::remove_all(connection, removals, &|| session.is_over()).await {
+        Err(failure) => return Err((entries, failure)),
+        Ok(_) => entries.iter().for_each(|(key, _)| session.entries.note(key, Stake::Nothing)),
+    }
+    Ok(Vec::new())
 }
 
 #[cfg(test)]

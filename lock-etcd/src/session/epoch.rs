@@ -28,7 +28,7 @@ pub(crate) const GONE: i64 = 0;
 
 /// The epoch of one session. Nothing is read while it is being raised: a request sent in between
 /// would be in vain.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Epoch {
     known: RwLock<i64>,
 }
@@ -48,7 +48,8 @@ impl Epoch {
         *self.known.read().await
     }
 
-    /// Ends the epoch `old`, unless it is over. One request serves all attempts that want it.
+    /// Ends the epoch `old`, unless it is over. One request serves all attempts that want it. Returns
+    /// the current epoch: an earlier sending may have begun it, or it is [`GONE`].
     pub(crate) async fn raise(
         &self,
         old: i64,
@@ -56,28 +57,18 @@ impl Epoch {
         key: &str,
         lease: i64,
         give_up: GiveUp<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<i64, Failure> {
         let mut epoch = self.known.write().await;
         if *epoch == old {
-            *epoch = raise(Guard { key, epoch: *epoch }, connection, lease, give_up).await?;
+            let txn = raising(Guard { key, epoch: old }, lease);
+            let answer = commit(connection, &txn, &mut false, give_up).await?;
+            *epoch = match answer.succeeded() {
+                true => revision(answer.header())?,
+                false => found_epoch(ranges(answer).next()),
+            };
         }
-        Ok(())
+        Ok(*epoch)
     }
-}
-
-/// Ends an epoch. Returns the current one: an earlier sending may have begun it, or it is [`GONE`].
-async fn raise(
-    guard: Guard<'_>,
-    connection: &Connection,
-    lease: i64,
-    give_up: GiveUp<'_>,
-) -> Result<i64, Failure> {
-    let txn = raising(guard, lease);
-    let answer = commit(connection, &txn, &mut false, give_up).await?;
-    if answer.succeeded() {
-        return revision(answer.header());
-    }
-    Ok(found_epoch(ranges(answer).next().map(|range| range.kvs)))
 }
 
 fn raising(guard: Guard<'_>, lease: i64) -> Txn {
@@ -108,11 +99,11 @@ mod tests {
         for late in [first, raising(Guard { key: "#1", epoch }, lease)] {
             let answer = client.txn(late).await.unwrap();
             assert!(!answer.succeeded());
-            assert!(found_epoch(ranges(answer).next().map(|range| range.kvs)) > epoch);
+            assert!(found_epoch(ranges(answer).next()) > epoch);
         }
         client.delete("#1", None).await.unwrap();
         let answer = client.txn(raising(Guard { key: "#1", epoch }, lease)).await.unwrap();
         assert!(!answer.succeeded());
-        assert_eq!(found_epoch(ranges(answer).next().map(|range| range.kvs)), GONE);
+        assert_eq!(found_epoch(ranges(answer).next()), GONE);
     }
 }

@@ -5,14 +5,13 @@
 //! in few requests, tries again as long as the session lives, and stops with it. The end of a
 //! session removes its entries without any of this.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use lock_core::{Clock, Instant, Result};
+use lock_core::{Clock, Instant, LossReason, Result};
 
 use crate::{
-    error::{Failure, FailureKind},
-    layout::keys::queue_of,
+    error::Failure,
     session::{
         Session, epoch,
         leftover::{Leftover, Stake},
@@ -20,12 +19,10 @@ use crate::{
     },
     wire::{
         connection::{Connection, GiveUp},
-        reads, removals,
+        reads,
+        removals::{self, Done, in_batches},
     },
 };
-
-/// How many entries are removed in one transaction; etcd allows 128 operations.
-const AT_ONCE: usize = 50;
 
 /// Removes the leftovers of one session.
 #[derive(Clone, Copy)]
@@ -38,20 +35,13 @@ impl Janitor<'_> {
     /// Removes a leftover. When this returns `Ok`, nothing of it stands, and nothing makes it
     /// again. A session that has ended takes its entries with it, so nothing is sent then.
     /// If etcd refuses, the janitor tries again, and no attempt begins in the session any more.
-    pub(crate) async fn remove(self, mut leftover: Leftover) -> Result<()> {
-        loop {
-            let removed = self.clean(std::slice::from_mut(&mut leftover)).await;
-            match (removed, leftover.then.take()) {
-                (Ok(()), Some(next)) => leftover = *next,
-                (Ok(()), None) => return Ok(()),
-                (Err(_), _) if self.session.ended.is_cancelled() => return Ok(()),
-                (Err(failure), then) => {
-                    self.store.sessions.retire(self.session);
-                    self.leave(Leftover { then, ..leftover });
-                    return Err(failure.into_error("release", true));
-                }
-            }
+    pub(crate) async fn remove(self, leftover: Leftover) -> Result<()> {
+        let (refused, why) = self.remove_all(vec![leftover]).await;
+        for leftover in refused {
+            self.store.sessions.retire(self.session);
+            self.leave(leftover);
         }
+        why.map_err(|failure| failure.into_error("release", true))
     }
 
     /// Leaves a leftover to the janitor.
@@ -73,65 +63,34 @@ impl Janitor<'_> {
         }
     }
 
-    /// Removes what it can. Returns the leftovers that etcd refused to remove.
-    async fn remove_all(self, mut leftovers: Vec<Leftover>) -> Vec<Leftover> {
-        let mut refused = Vec::new();
-        while !leftovers.is_empty() && !self.session.ended.is_cancelled() {
-            let mut batch = leftovers.split_off(leftovers.len().saturating_sub(AT_ONCE));
-            if self.clean(&mut batch).await.is_ok() {
-                leftovers.extend(
-                    batch.into_iter().filter_map(|leftover| leftover.then).map(|next| *next),
-                );
-                continue;
-            }
-            // A refused leftover must not keep the others from being removed.
-            refused.extend(self.one_by_one(batch).await);
-        }
-        refused
+    /// Removes what it can. Returns the leftovers that etcd refused to remove, and why.
+    async fn remove_all(self, leftovers: Vec<Leftover>) -> (Vec<Leftover>, Result<(), Failure>) {
+        in_batches(leftovers, |batch| self.remove_batch(batch)).await
     }
 
-    /// Removes what it can, one after the other, and returns the rest. After a refusal in a queue
-    /// the rest of that queue is not tried.
-    async fn one_by_one(self, leftovers: Vec<Leftover>) -> Vec<Leftover> {
-        let mut queues: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for leftover in leftovers {
-            let queue = queue_of(leftover.key.as_bytes()).to_vec();
-            queues.entry(queue).or_default().push(leftover);
-        }
-        let mut refused = Vec::new();
-        for (_, mut queue) in queues {
-            while let Some(mut leftover) = queue.pop() {
-                match self.clean(std::slice::from_mut(&mut leftover)).await {
-                    Ok(()) => queue.extend(leftover.then.map(|next| *next)),
-                    Err(_) => {
-                        refused.push(leftover);
-                        refused.append(&mut queue);
-                    }
-                }
+    /// Removes all of these, and returns what to remove next. If it fails, some may be gone.
+    async fn remove_batch(self, mut batch: Vec<Leftover>) -> Done<Leftover> {
+        let cleaned = self.clean(&mut batch).await;
+        match cleaned {
+            _ if self.session.ended.is_cancelled() => Ok(Vec::new()),
+            Ok(()) => {
+                Ok(batch.into_iter().filter_map(|done| done.then).map(|next| *next).collect())
             }
+            Err(failure) => Err((batch, failure)),
         }
-        refused
     }
 
-    /// Removes all of these. If it fails, some may be gone.
     async fn clean(self, leftovers: &mut [Leftover]) -> Result<(), Failure> {
-        let Self { store, session } = self;
+        let (connection, session) = (&self.store.connection, self.session);
         let give_up = || session.ended.is_cancelled();
         if give_up() {
             return Ok(());
         }
-        let late = leftovers.iter().filter_map(|leftover| leftover.stake.late()).max();
-        if let Some(late) = late {
-            match self.end_epochs(late, &give_up).await {
-                Err(failure) if failure.kind == FailureKind::LeaseGone => {
-                    store.sessions.gone(session);
-                    return Ok(());
-                }
-                ended => ended?,
-            }
+        if let Some(late) = leftovers.iter().filter_map(|leftover| leftover.stake.late()).max() {
+            self.end_epochs(late, &give_up).await?;
         }
-        find(&store.connection, leftovers, &give_up).await?;
-        delete(&store.connection, leftovers, &give_up).await?;
+        find(connection, leftovers, &give_up).await?;
+        delete(connection, leftovers, &give_up).await?;
         leftovers.iter().for_each(|leftover| session.entries.note(&leftover.key, Stake::Nothing));
         Ok(())
     }
@@ -141,8 +100,8 @@ impl Janitor<'_> {
     pub(crate) async fn end_epochs(self, last: i64, give_up: GiveUp<'_>) -> Result<(), Failure> {
         let Self { store, session } = self;
         let key = store.layout.session(session.lease);
-        session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
-        if session.epoch.current().await == epoch::GONE {
+        let raise = session.epoch.raise(last, &store.connection, &key, session.lease, give_up);
+        if raise.await? == epoch::GONE {
             self.retire();
             // Its lease may be gone, too.
             session.hurry();
@@ -154,18 +113,16 @@ impl Janitor<'_> {
 async fn run(store: Arc<Store>, session: Arc<Session>) {
     let (janitor, left) = (Janitor { store: &store, session: &session }, &session.left);
     let mut changes = store.connection.changes();
-    changes.mark_unchanged();
     let mut due = left.take(Clock::Boot.now());
     while !session.ended.is_cancelled() {
-        let mut refused = janitor.remove_all(due.new).await;
-        refused.extend(janitor.one_by_one(due.again).await);
+        let (refused, _) = janitor.remove_all([due.new, due.again].concat()).await;
         if !refused.is_empty() {
             store.sessions.retire(&session);
         }
         left.refused(refused, Clock::Boot.now());
         if session.is_retired() {
             if session.is_unused() {
-                return store.sessions.end_unused(&session);
+                return store.sessions.end(&session, LossReason::SessionEnded);
             }
             tokio::select! {
                 () = session.ended.cancelled() => {}
@@ -204,8 +161,8 @@ async fn find(
         async move { reads::entry_of(connection, &key, attempt, give_up).await }
     };
     let found = try_join_all(doubtful.iter().map(find).collect::<Vec<_>>()).await?;
-    for (leftover, created) in doubtful.iter_mut().zip(found) {
-        leftover.stake = created.map_or(Stake::Nothing, Stake::Entry);
+    for (leftover, found) in doubtful.iter_mut().zip(found) {
+        leftover.stake = found.map_or(Stake::Nothing, |(created, _)| Stake::Entry(created));
     }
     Ok(())
 }

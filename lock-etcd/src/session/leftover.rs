@@ -1,7 +1,11 @@
 //! The possible entries of attempts in the store, and the ones still to be removed.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
 
+use lock_core::keep::poison::lock;
 use uuid::Uuid;
 
 use crate::layout::key_slots::Slot;
@@ -28,7 +32,7 @@ impl Stake {
 }
 
 /// An entry that an attempt may have left in the store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Leftover {
     pub(crate) key: Arc<str>,
     /// The attempt, which the entry's note names.
@@ -40,4 +44,26 @@ pub(crate) struct Leftover {
     pub(crate) belongs: bool,
     /// To be removed after this one: as long as this one stands, an unanswered upgrade may make it.
     pub(crate) then: Option<Box<Self>>,
+}
+
+/// The entries of one session by their keys, with their create revisions as far as they are known.
+///
+/// The end of a lease takes all its keys with it. etcd refuses it if the login may not write one of
+/// them any more. The others are then removed key by key, so that no waiter waits a TTL for them.
+#[derive(Default)]
+pub(crate) struct Entries(Mutex<HashMap<Arc<str>, Option<i64>>>);
+
+impl Entries {
+    /// Notes the possible entry of an attempt under its key.
+    pub(crate) fn note(&self, key: &Arc<str>, stake: Stake) {
+        match stake {
+            Stake::Nothing => lock(&self.0).remove(key),
+            Stake::Doubtful(_) => lock(&self.0).insert(key.clone(), None),
+            Stake::Entry(revision) => lock(&self.0).insert(key.clone(), Some(revision)),
+        };
+    }
+
+    pub(super) fn all(&self) -> Vec<(Arc<str>, Option<i64>)> {
+        lock(&self.0).iter().map(|(key, revision)| (key.clone(), *revision)).collect()
+    }
 }

@@ -2,10 +2,8 @@
 
 pub(crate) mod attempt;
 mod end;
-pub(crate) mod entries;
 pub(crate) mod epoch;
 pub(crate) mod janitor;
-pub(crate) mod late;
 pub(crate) mod leftover;
 pub(crate) mod pool;
 mod renewal;
@@ -32,7 +30,10 @@ use uuid::Uuid;
 
 use crate::{
     layout::{floor::Record, keys::Keys},
-    session::{entries::Entries, epoch::Epoch, leftover::Leftover},
+    session::{
+        epoch::Epoch,
+        leftover::{Entries, Leftover},
+    },
     wire::{member::ANSWER_LIMIT, requests::stands},
 };
 
@@ -45,7 +46,6 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 ///
 /// It ends once and is never used again. It ends when etcd says that the lease is gone, when its
 /// deadline passed without a confirmed keep-alive, or when the client closes.
-#[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) lease: i64,
     pub(crate) ttl: Duration,
@@ -74,7 +74,6 @@ pub(crate) struct Session {
 }
 
 /// An attempt that lives by a session, until it is dropped.
-#[derive(Debug)]
 pub(crate) struct User(Arc<Session>);
 
 impl Drop for User {
@@ -85,23 +84,17 @@ impl Drop for User {
     }
 }
 
-#[derive(Debug)]
 struct State {
     /// When the last confirmed keep-alive was sent.
     renewed: Instant,
-    /// When the keep-alive under way was sent.
+    /// When the keep-alive was sent that is not confirmed yet.
     pinged: Option<Instant>,
-    /// Whether a keep-alive was sent since the last confirmed one.
-    asked: bool,
-    /// Whether a caller wants a keep-alive now.
-    hurry: bool,
     /// By attempt.
     grants: HashMap<Uuid, Grant>,
     /// Why it has ended, if it has.
     loss: Option<LossReason>,
 }
 
-#[derive(Debug)]
 struct Grant {
     validity: Validity,
     /// The end of a fixed term; keep-alives of the session do not move it.
@@ -119,8 +112,6 @@ impl Session {
             state: Mutex::new(State {
                 renewed: sent,
                 pinged: None,
-                asked: false,
-                hurry: false,
                 grants: HashMap::new(),
                 loss: None,
             }),

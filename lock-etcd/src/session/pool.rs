@@ -8,11 +8,8 @@ use std::{
 use etcd_client::{Txn, TxnOp};
 use futures_util::future::join_all;
 use lock_core::{
-    Attempt, Clock, Error, Instant, LossReason, Result,
-    keep::{
-        opening::Told,
-        pool::{Found, Maker, Pool, Pooled, other_ttl},
-    },
+    Attempt, Clock, Error, Instant, LossReason, Result, Wait,
+    keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -23,12 +20,12 @@ use crate::{
     layout::{floor::Record, keys::Keys},
     session::{Session, end, renewal},
     wire::{
-        answer::{ranges, revision},
-        connection::{BACKOFF, Connection},
+        answer::{firsts, revision},
+        connection::{BACKOFF, Connection, LONGEST_PAUSE, Word},
+        lanes::{Room, unsent},
         leases,
         member::ANSWER_LIMIT,
         requests::{put, send_txn},
-        turns::unsent,
     },
 };
 
@@ -40,7 +37,6 @@ const MOST: usize = 64;
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 /// One etcd lease for each TTL in use, made when it is first asked for.
-#[derive(Debug)]
 pub(crate) struct Sessions {
     layout: Keys,
     pool: Pool<Session, Failure>,
@@ -84,80 +80,77 @@ impl Sessions {
         }
     }
 
-    /// Returns the session for a TTL, for a caller that asked at `asked`.
-    /// Fails if etcd is out of reach for a TTL, or the caller has left.
-    pub(crate) async fn get(
-        self: &Arc<Self>,
+    /// Returns the session for a TTL, and room for a request to enter in it, for a caller that asked
+    /// at `asked`. Fails if etcd is out of reach for a TTL, or the caller has left.
+    pub(crate) async fn get<'a>(
+        self: &'a Arc<Self>,
         ttl: Duration,
+        wait: Wait,
         attempt: &Attempt,
         asked: Instant,
-    ) -> Result<Arc<Session>> {
-        self.check_open()?;
+    ) -> Result<(Arc<Session>, Option<Room<'a>>)> {
         whole_seconds("ttl", ttl)?;
-        match self.find(ttl)? {
-            Ok(session) => Ok(session),
-            Err(told) => Box::pin(self.wait(ttl, told, attempt, asked)).await,
+        let until = || self.connection.patience(asked, ttl);
+        loop {
+            self.check_open()?;
+            let session = match self.pool.get(ttl)? {
+                Found::Open(session) => session,
+                found => match Box::pin(self.made(ttl, found, attempt, until())).await? {
+                    Some(session) => session,
+                    None => continue,
+                },
+            };
+            let room = self.connection.lanes.acquire(wait, attempt, until).await;
+            let room = room.map_err(|failure| failure.into_error("acquire", false))?;
+            // It may have waited for long.
+            if session.is_live() && !session.is_retired() {
+                return Ok((session, room));
+            }
         }
     }
 
-    /// Returns the session, or a receiver for the result of making it.
-    fn find(
+    /// Waits for the one attempt to make a session. Returns `None` if the task that was making it is
+    /// gone, perhaps with its runtime.
+    async fn made(
         self: &Arc<Self>,
         ttl: Duration,
-    ) -> Result<Result<Arc<Session>, Told<Session, Failure>>> {
-        Ok(match self.pool.get(ttl)? {
-            Found::Open(session) => Ok(session),
-            Found::Opening(told) => Err(told),
+        found: Found<Session, Failure>,
+        attempt: &Attempt,
+        until: Instant,
+    ) -> Result<Option<Arc<Session>>> {
+        let mut told = match found {
+            Found::Open(session) => return Ok(Some(session)),
+            Found::Opening(told) => told,
             Found::Wanted { maker, told, instead_of } => {
                 if let Some(old) = instead_of {
                     // It is idle, or it has expired and its waiters do not know yet.
                     self.end(&old, LossReason::Expired);
                 }
                 tokio::spawn(self.clone().make(ttl, maker));
-                Err(told)
-            }
-        })
-    }
-
-    /// Waits for the one attempt to make it, at most a TTL.
-    async fn wait(
-        self: &Arc<Self>,
-        ttl: Duration,
-        mut told: Told<Session, Failure>,
-        attempt: &Attempt,
-        asked: Instant,
-    ) -> Result<Arc<Session>> {
-        let until = self.connection.patience(asked, ttl);
-        let mut pause = BACKOFF;
-        let failure = loop {
-            let made = tokio::select! {
-                biased;
-                () = attempt.cancelled() => {
-                    return Err(unsent("the caller has left").into_error("acquire", false));
-                }
-                () = self.closed.cancelled() => return Err(Error::closed(STORE)),
-                made = told.outcome() => made,
-                () = Clock::Boot.sleep_until(until) => {
-                    let silent = || Failure::silent(ttl.min(ANSWER_LIMIT));
-                    break told.last_failure().unwrap_or_else(silent);
-                }
-            };
-            match made {
-                Some(Ok(session)) if session.ttl != ttl => {
-                    return Err(other_ttl(ttl, session.ttl));
-                }
-                Some(Ok(session)) => return Ok(session),
-                Some(Err(failure)) => break failure,
-                // The task that was making it is gone, perhaps with its runtime.
-                None => pause.wait().await,
-            }
-            match self.find(ttl)? {
-                Ok(session) => return Ok(session),
-                Err(again) => told = again,
+                told
             }
         };
-        // If etcd made a lease all the same, it is not renewed, ends by itself, and locks nothing.
-        Err(failure.without_effect().into_error("acquire", false))
+        let made = tokio::select! {
+            biased;
+            () = attempt.cancelled() => Some(Err(unsent("the caller has left"))),
+            () = self.closed.cancelled() => return Err(Error::closed(STORE)),
+            made = told.outcome() => made,
+            () = Clock::Boot.sleep_until(until) => {
+                let silent = || Failure::silent(ttl.min(ANSWER_LIMIT));
+                Some(Err(told.last_failure().unwrap_or_else(silent)))
+            }
+        };
+        match made {
+            Some(Ok(session)) if session.ttl != ttl => Err(other_ttl(ttl, session.ttl)),
+            Some(Ok(session)) => Ok(Some(session)),
+            // If etcd made a lease all the same, it is not renewed, ends by itself, and locks
+            // nothing.
+            Some(Err(failure)) => Err(failure.without_effect().into_error("acquire", false)),
+            None => {
+                tokio::time::sleep(LONGEST_PAUSE).await;
+                Ok(None)
+            }
+        }
     }
 
     /// Makes a session as long as callers wait for it.
@@ -218,9 +211,9 @@ impl Sessions {
     async fn make_key(&self, lease: i64) -> Result<(i64, Record), Failure> {
         let make = put(&self.layout.session(lease), lease, b"");
         let txn = Txn::new().and_then([make, TxnOp::get(self.layout.floor(), None)]);
-        let answer = self.connection.call(|member| send_txn(member, &txn)).await?;
+        let answer = self.connection.call(Word::Leader, |member| send_txn(member, &txn)).await?;
         let made = revision(answer.header())?;
-        let floor = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
+        let floor = firsts(answer).next().flatten();
         Ok((made, Record::read(floor.as_ref())?))
     }
 
@@ -229,18 +222,6 @@ impl Sessions {
     pub(crate) fn retire(&self, session: &Arc<Session>) {
         session.set_retired();
         self.pool.retire(session);
-    }
-
-    /// Ends a retired session by which no attempt lives any more.
-    pub(crate) fn end_unused(&self, session: &Arc<Session>) {
-        self.end(session, LossReason::SessionEnded);
-    }
-
-    /// Ends all sessions: the store has gone back to an earlier state.
-    pub(crate) fn restored(&self) {
-        for session in self.all() {
-            self.end(&session, LossReason::Restored);
-        }
     }
 
     /// Renews a session until it has ended.
@@ -253,26 +234,17 @@ impl Sessions {
         };
         match session.upgrade() {
             Some(session) if has_expired => self.end(&session, LossReason::Expired),
-            Some(session) => self.gone(&session),
+            // etcd has said that its lease is gone.
+            Some(session) => {
+                session.set_gone();
+                self.end(&session, LossReason::SessionEnded);
+            }
             None => {}
         }
     }
 
-    /// Ends a session after etcd said that its lease is gone.
-    pub(crate) fn gone(&self, session: &Arc<Session>) {
-        session.set_gone();
-        self.end(session, LossReason::SessionEnded);
-    }
-
-    /// Same as [`gone`](Self::gone), for a session that may have ended before etcd was asked.
-    pub(crate) fn gone_unless_ended(&self, session: &Arc<Session>) {
-        if !session.ended.is_cancelled() {
-            self.gone(session);
-        }
-    }
-
     /// Ends a session by our own decision or etcd's, and makes sure that its lease ends, too.
-    fn end(&self, session: &Arc<Session>, reason: LossReason) {
+    pub(crate) fn end(&self, session: &Arc<Session>, reason: LossReason) {
         let first = session.end(reason);
         self.pool.forget(session);
         if first && !session.is_gone() {
@@ -300,7 +272,7 @@ impl Sessions {
         let revoked = join_all(revoked.collect::<Vec<_>>());
         let revoked =
             Clock::Boot.timeout(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
-        self.connection.close();
+        self.connection.closed.cancel();
         let confirmed: Result<(), Failure> = match revoked {
             Some((revoked, ())) => revoked.into_iter().collect(),
             None => Err(Failure::silent(CLOSE_LIMIT)),

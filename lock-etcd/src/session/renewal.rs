@@ -35,31 +35,21 @@ const RETRIES_PER_TTL: u32 = 12;
 /// How many keep-alives may stay unanswered, one after the other, in a TTL.
 const SILENCES_PER_TTL: u32 = 4;
 
-/// The next step of a renewal.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Next {
-    Ping,
-    /// The keep-alive under way was not answered in time.
-    Silent,
-    Wait(Instant),
-}
-
 /// Renews a session as long as it is there. Returns when etcd has said that the lease is gone.
 pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>) {
     let mut pause = BACKOFF;
-    // A denied session is no outage of the others, and their renewals do not mend it.
-    let alone = connection.reach.of_one_server();
-    while let Some(due) = until_due(session).await {
+    // Each session counts by itself: a denied one is no outage of the others.
+    let reach = connection.reach.of_one_server();
+    while let Some(due) = until_due(connection, session).await {
         let (retry, limit) = (due.ttl / RETRIES_PER_TTL, due.answer_limit());
         let mut changes = connection.changes();
-        changes.mark_unchanged();
         let (member, seen) = (connection.member(), connection.revisions.mark());
         let failed = tokio::select! {
-            failed = keep_alive((connection, &alone), session, due, &member, seen) => failed.err(),
+            failed = keep_alive((connection, &reach), session, due, &member, seen) => failed.err(),
             // On another member from now on.
             _ = changes.changed() => None,
         };
-        if session.upgrade().is_none_or(|session| session.unpinged()) {
+        if session.upgrade().is_none_or(|session| session.stood_still()) {
             pause = BACKOFF;
         }
         match failed {
@@ -67,10 +57,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
             Some(failure) if failure.kind == FailureKind::LeaseGone => return,
             Some(failure) => {
                 let is_denied = failure.kind == FailureKind::Denied;
-                match is_denied && !failure.is_login_refused() {
-                    true => alone.renewal_failed(STORE, &failure),
-                    false => connection.reach.renewal_failed(STORE, &failure),
-                }
+                reach.renewal_failed(STORE, &failure);
                 mend(connection, limit, member.generation, failure).await;
                 match is_denied {
                     true => tokio::select! {
@@ -87,7 +74,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
 
 /// Sends keep-alives on one stream, until something fails. `seen`: what the client had seen before.
 async fn keep_alive(
-    (connection, alone): (&Arc<Connection>, &Reach),
+    (connection, reach): (&Arc<Connection>, &Reach),
     renewed: &Weak<Session>,
     mut session: Arc<Session>,
     member: &Member,
@@ -101,12 +88,11 @@ async fn keep_alive(
     connection.works(Word::Leader);
     loop {
         if let Some(locks) = session.confirm() {
-            connection.reach.renewed(STORE, locks);
-            alone.renewed(STORE, 0);
+            reach.renewed(STORE, locks);
         }
         drop(session);
         session = tokio::select! {
-            due = until_due(renewed) => due.ok_or_else(|| gone("the session has ended"))?,
+            due = until_due(connection, renewed) => due.ok_or_else(|| gone("the session has ended"))?,
             reply = replies.message() => {
                 taken(reply.map_err(Failure::of_stream)?)?;
                 return Err(Failure::senseless("an answer to no keep-alive"));
@@ -120,21 +106,19 @@ async fn keep_alive(
     }
 }
 
-/// Waits until a keep-alive is due. Returns `None` if the session is gone: as long as no attempt
-/// lives by it, it may make room for another, so it is not held meanwhile.
-async fn until_due(session: &Weak<Session>) -> Option<Arc<Session>> {
-    loop {
-        let session = session.upgrade()?;
-        let Next::Wait(due) = session.next(Clock::Boot.now(), Instant::default()) else {
-            return Some(session);
-        };
-        let hurried = session.hurried.clone();
-        drop(session);
-        tokio::select! {
-            () = Clock::Boot.sleep_until(due) => {}
-            () = hurried.notified() => {}
-        }
+/// Waits until a keep-alive is due, or wanted now: by a caller, or since a request of the client is
+/// late, and the answer to a keep-alive shows that the member lives. Returns `None` if the session
+/// is gone: as long as no attempt lives by it, it may make room for another, so it is not held
+/// meanwhile.
+async fn until_due(connection: &Connection, session: &Weak<Session>) -> Option<Arc<Session>> {
+    let (due, hurried) =
+        session.upgrade().map(|session| (session.due(), session.hurried.clone()))?;
+    tokio::select! {
+        () = Clock::Boot.sleep_until(due) => {}
+        () = hurried.notified() => {}
+        () = connection.health.late.notified() => {}
     }
+    session.upgrade()
 }
 
 /// Waits until the deadline of a session has passed, or it is gone.
@@ -165,15 +149,16 @@ async fn answered<T>(
     session: &Session,
     answer: impl Future<Output = Answer<T>>,
 ) -> Result<T, Failure> {
-    let mut answer = pin!(answer);
+    let (mut answer, mut limit) = (pin!(answer), Instant::default());
     loop {
-        let Next::Wait(limit) = session.next(Clock::Boot.now(), connection.health.heard()) else {
-            return Err(Failure::silent(session.answer_limit()));
-        };
         tokio::select! {
             biased;
             answer = &mut answer => return answer.map_err(Failure::of_stream),
             () = Clock::Boot.sleep_until(limit) => {}
+        }
+        limit = session.silent_at(connection.health.heard());
+        if Clock::Boot.now() >= limit {
+            return Err(Failure::silent(session.answer_limit()));
         }
     }
 }
@@ -189,18 +174,20 @@ async fn mend(connection: &Arc<Connection>, limit: Duration, generation: u64, fa
 }
 
 impl Session {
-    /// Returns what to do now. A late keep-alive does not count as silence at once while the leader
-    /// still answers other requests, the last one at `heard`: the leader confirms a keep-alive only
-    /// after all that was committed before. The last third of the TTL is left for another member.
-    fn next(&self, now: Instant, heard: Instant) -> Next {
+    /// Returns when the next keep-alive is due.
+    fn due(&self) -> Instant {
+        self.state().renewed + self.ttl / RENEWALS_PER_TTL
+    }
+
+    /// Returns until when the keep-alive under way may be answered. A late one does not count as
+    /// silence at once while the leader still answers other requests, the last one at `heard`: the
+    /// leader confirms a keep-alive only after all that was committed before. The last third of the
+    /// TTL is left for another member.
+    fn silent_at(&self, heard: Instant) -> Instant {
         let state = self.state();
-        if let Some(pinged) = state.pinged {
-            let latest = (state.renewed + self.ttl * 2 / 3).max(pinged + self.answer_limit());
-            let limit = (pinged.max(heard) + self.answer_limit()).min(latest);
-            return if now >= limit { Next::Silent } else { Next::Wait(limit) };
-        }
-        let due = state.renewed + self.ttl / RENEWALS_PER_TTL;
-        if state.hurry || now >= due { Next::Ping } else { Next::Wait(due) }
+        let pinged = state.pinged.unwrap_or(state.renewed);
+        let latest = (state.renewed + self.ttl * 2 / 3).max(pinged + self.answer_limit());
+        (pinged.max(heard) + self.answer_limit()).min(latest)
     }
 
     /// How long a keep-alive may stay unanswered: several tries fit into the rest of the TTL.
@@ -210,24 +197,13 @@ impl Session {
 
     /// Notes that a keep-alive is being sent.
     pub(crate) fn pinged(&self, at: Instant) {
-        let mut state = self.state();
-        (state.pinged, state.asked) = (Some(at), true);
-        state.hurry = false;
-    }
-
-    /// Notes that the stream is gone: the keep-alive under way gets no answer any more. Returns
-    /// whether there was none.
-    fn unpinged(&self) -> bool {
-        let mut state = self.state();
-        state.pinged = None;
-        !state.asked
+        self.state().pinged = Some(at);
     }
 
     /// Confirms the keep-alive under way. Returns for how many locks, or `None` if it came too late.
     pub(crate) fn confirm(&self) -> Option<usize> {
         let mut state = self.state();
         let Some(sent) = state.pinged.take() else { return Some(0) };
-        state.asked = false;
         if Clock::Boot.now() >= safe_until(state.renewed, self.ttl) {
             // Holders know of the loss: a late confirmation must not revive what they gave up.
             return None;
@@ -247,12 +223,11 @@ impl Session {
     /// Whether each keep-alive that was sent was answered: if it was not renewed in time, the process
     /// stood still.
     pub(crate) fn stood_still(&self) -> bool {
-        !self.state().asked
+        self.state().pinged.is_none()
     }
 
     /// Asks for a keep-alive that is sent from now on.
     pub(crate) fn hurry(&self) {
-        self.state().hurry = true;
         self.hurried.notify_one();
     }
 
@@ -293,15 +268,14 @@ mod tests {
     fn a_keep_alive_counts_from_when_it_was_sent() {
         let now = Clock::Boot.now();
         let session = Session::new(1, TTL, now - Duration::from_secs(4));
-        assert_eq!(session.next(now, now), Next::Ping);
+        assert!(session.due() <= now);
         let validity = session.hold(&name(), Uuid::new_v4(), Instant::NEVER).unwrap();
         let sent = now - Duration::from_secs(1);
         session.pinged(sent);
-        assert_eq!(session.next(now, sent - TTL), Next::Wait(sent + session.answer_limit()));
-        assert_eq!(session.next(now + TTL, now), Next::Silent);
+        assert_eq!(session.silent_at(sent - TTL), sent + session.answer_limit());
         assert!(session.confirm().is_some());
         assert_eq!(validity.until(), safe_until(sent, TTL));
-        assert_eq!(session.next(now, now), Next::Wait(sent + TTL / 3));
+        assert_eq!(session.due(), sent + TTL / 3);
     }
 
     #[test]
@@ -311,9 +285,9 @@ mod tests {
         let sent = now + TTL / 3;
         session.pinged(sent);
         let (late, silent) = (now + TTL * 2 / 3, sent + session.answer_limit());
-        assert_eq!(session.next(silent, sent), Next::Silent);
-        assert_eq!(session.next(silent, silent), Next::Wait(late));
-        assert_eq!(session.next(late, late), Next::Silent);
+        assert_eq!(session.silent_at(sent), silent);
+        assert_eq!(session.silent_at(silent), late);
+        assert_eq!(session.silent_at(late), late);
     }
 
     #[test]
@@ -331,9 +305,8 @@ mod tests {
         assert!(session.stood_still());
         session.pinged(Clock::Boot.now());
         assert!(!session.stood_still());
-        assert!(!session.unpinged() && !session.stood_still());
         session.pinged(Clock::Boot.now());
         session.confirm();
-        assert!(session.unpinged() && session.stood_still());
+        assert!(session.stood_still());
     }
 }

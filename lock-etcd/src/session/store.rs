@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
+use lock_core::LossReason;
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    election::observers::{All, Observers},
+    election::observers::Reads,
     layout::{key_slots::Slots, keys::Keys},
-    queue::{names::Names, watcher::Watcher},
+    queue::stream::Watcher,
     session::pool::Sessions,
     wire::connection::Connection,
 };
 
 /// One client's connection, sessions and watches.
-#[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) layout: Keys,
     pub(crate) connection: Arc<Connection>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
-    pub(crate) observers: Arc<Observers>,
+    pub(crate) observed: Reads,
     pub(crate) runtime: Handle,
     /// Cancelled when the client is closed or dropped: nothing is observed any more.
     pub(crate) closed: CancellationToken,
@@ -30,36 +30,31 @@ pub(crate) struct Store {
 impl Store {
     /// The state of a new client, whose tasks run where this is called. `probe` ends when the lease
     /// that connecting needed is revoked.
-    pub(crate) fn new(layout: Keys, connection: Connection, probe: JoinHandle<()>) -> Self {
+    pub(crate) fn new(layout: Keys, connection: Connection, probe: JoinHandle<()>) -> Arc<Self> {
         let connection = Arc::new(connection);
-        let store = Self {
+        let store = Arc::new(Self {
             slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(&layout, connection.clone(), probe)),
-            watcher: Arc::new(Watcher::new(Names::default(), connection.clone())),
-            observers: Arc::new(Observers::new(All::default(), connection.clone())),
+            watcher: Arc::new(Watcher::new(connection.clone())),
+            observed: Reads::default(),
             connection,
             layout,
             runtime: Handle::current(),
             closed: CancellationToken::new(),
-        };
-        store.forget_when_it_goes_back();
+        });
+        let weak = Arc::downgrade(&store);
+        store.connection.revisions.set_owner(store.layout.floor(), move || {
+            let _ = weak.upgrade().map(|store| store.forget());
+        });
         store
     }
 
-    /// Has all that is known of the store forgotten when it has gone back to an earlier state: by
-    /// the task that finds out, before its caller learns the answer.
-    fn forget_when_it_goes_back(&self) {
-        let sessions = Arc::downgrade(&self.sessions);
-        let watcher = Arc::downgrade(&self.watcher);
-        let observers = Arc::downgrade(&self.observers);
-        self.connection.revisions.set_owner(self.layout.floor(), move || {
-            if let (Some(sessions), Some(watcher), Some(observers)) =
-                (sessions.upgrade(), watcher.upgrade(), observers.upgrade())
-            {
-                sessions.restored();
-                watcher.side().forget_all();
-                observers.side().begin_anew();
-            }
-        });
+    /// Forgets all that is known of the store, which has gone back to an earlier state. The task
+    /// that finds out does so before its caller learns the answer.
+    fn forget(&self) {
+        for session in self.sessions.all() {
+            self.sessions.end(&session, LossReason::Restored);
+        }
+        self.watcher.names().forget_all();
     }
 }

@@ -2,7 +2,7 @@
 
 use etcd_client::{
     GetResponse, LeaseTimeToLiveResponse, ResponseHeader, TxnResponse,
-    proto::{PbRangeResponse, PbTxnOpResponse},
+    proto::{PbKeyValue, PbRangeResponse, PbResponseHeader, PbTxnOpResponse},
 };
 use lock_core::Facts;
 
@@ -11,36 +11,16 @@ use crate::{error::Failure, wire::revisions::Stamped};
 pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
 
 /// The header of an answer: the member that answered, its cluster and term, and the revision.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Header {
-    revision: i64,
-    cluster: u64,
-    member: u64,
-    term: u64,
-}
+pub(crate) type Header = PbResponseHeader;
 
-impl Header {
-    pub(crate) fn of(header: Option<&ResponseHeader>) -> Self {
-        header.map_or(Self::default(), |header| Self {
-            revision: header.revision(),
-            cluster: header.cluster_id(),
-            member: header.member_id(),
-            term: header.raft_term(),
-        })
-    }
-
-    pub(crate) fn revision(self) -> i64 {
-        self.revision
-    }
-
-    pub(crate) fn facts(self) -> Facts {
-        Facts::new([
-            ("revision", self.revision.unsigned_abs()),
-            ("cluster_id", self.cluster),
-            ("member_id", self.member),
-            ("raft_term", self.term),
-        ])
-    }
+/// Returns what a header tells beside a grant.
+pub(crate) fn facts(header: &Header) -> Facts {
+    Facts::new([
+        ("revision", header.revision.unsigned_abs()),
+        ("cluster_id", header.cluster_id),
+        ("member_id", header.member_id),
+        ("raft_term", header.raft_term),
+    ])
 }
 
 impl Stamped for GetResponse {
@@ -56,27 +36,24 @@ impl Stamped for TxnResponse {
 }
 
 /// A lease's answers are those of the member, not of the store.
-impl Stamped for LeaseTimeToLiveResponse {
-    fn revision(&self) -> Option<i64> {
-        None
-    }
-}
+impl Stamped for LeaseTimeToLiveResponse {}
 
 /// A granted TTL.
-impl Stamped for u64 {
-    fn revision(&self) -> Option<i64> {
-        None
-    }
+impl Stamped for u64 {}
+
+impl Stamped for () {}
+
+pub(crate) fn header(header: Option<&ResponseHeader>) -> Result<Header, Failure> {
+    header.map(|header| header.0).ok_or(Failure::senseless("no header"))
 }
 
-impl Stamped for () {
-    fn revision(&self) -> Option<i64> {
-        None
-    }
+pub(crate) fn revision(of: Option<&ResponseHeader>) -> Result<i64, Failure> {
+    header(of).map(|header| header.revision)
 }
 
-pub(crate) fn revision(header: Option<&ResponseHeader>) -> Result<i64, Failure> {
-    header.map(ResponseHeader::revision).ok_or(Failure::senseless("no header"))
+/// Returns the first key of each read of a transaction.
+pub(crate) fn firsts(answer: TxnResponse) -> impl Iterator<Item = Option<PbKeyValue>> {
+    ranges(answer).map(|range| range.kvs.into_iter().next())
 }
 
 pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {

@@ -5,10 +5,9 @@
 //! has one member, and we choose it, unless the caller has given its own client.
 
 use std::{
-    fmt,
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -24,11 +23,11 @@ use crate::{
         dial::Source,
         endpoints::Endpoints,
         health::Health,
+        lanes::{Lanes, Room, unsent},
         limits::Limits,
         member::Member,
         revisions::{Revisions, Stamped},
         tls_error,
-        turns::{Turn, Turns, unsent},
     },
 };
 
@@ -49,20 +48,18 @@ pub(crate) struct Connection {
     pub(crate) limits: Limits,
     pub(super) member: RwLock<Arc<Member>>,
     pub(super) changes: watch::Sender<u64>,
-    /// Why the last round of dialing put no connection into use, if it did not.
-    pub(super) dialing: tokio::sync::Mutex<Option<Failure>>,
+    /// When the last round of dialing ended, and why it put no connection into use, if it did not.
+    pub(super) dialing: tokio::sync::Mutex<Option<(Instant, Failure)>>,
     /// When a new login was last requested because a watch was refused.
     pub(super) watch_login: tokio::sync::Mutex<Option<Instant>>,
-    /// Number of rounds of dialing so far.
-    pub(super) dialed: AtomicU64,
     pub(super) down: AtomicBool,
     pub(crate) reach: Reach,
     pub(crate) health: Health,
     /// Whether no read-only transaction is sent: the servers may crash at one.
     pub(crate) reads_alone: bool,
     /// Cancelled when the client is closed: nothing is tried again.
-    pub(super) closed: CancellationToken,
-    pub(crate) turns: Turns,
+    pub(crate) closed: CancellationToken,
+    pub(crate) lanes: Lanes,
     pub(crate) revisions: Revisions,
 }
 
@@ -128,13 +125,12 @@ impl Connection {
             changes: watch::Sender::new(0),
             dialing: tokio::sync::Mutex::new(None),
             watch_login: tokio::sync::Mutex::new(None),
-            dialed: AtomicU64::new(0),
             down: AtomicBool::new(false),
             reach: Reach::default(),
             health: Health::new(),
             reads_alone: false,
             closed: CancellationToken::new(),
-            turns: Turns::new(),
+            lanes: Lanes::new(),
             revisions: Revisions::default(),
         }
     }
@@ -145,7 +141,7 @@ impl Connection {
     }
 
     /// Returns a receiver that changes when another member, or another connection to the same one,
-    /// is in use.
+    /// is in use from now on.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -156,50 +152,39 @@ impl Connection {
         asked.max(self.health.heard()) + ttl
     }
 
-    /// Sends a request that needs the leader. Without a retry, unless all that it needed was a new
-    /// login.
-    pub(crate) async fn call<T: Stamped, F: Future<Output = Answer<T>>>(
-        &self,
-        send: impl Fn(&Member) -> F,
-    ) -> Result<T, Failure> {
-        let room = self.turns.request().await;
-        self.send_with_login(Word::Leader, room, send).await
-    }
-
-    /// Sends a request that only reads, when its turn has come. Without a retry, unless all that
-    /// it needed was a new login.
+    /// Sends a request that only reads, when there is room for a look; otherwise as
+    /// [`call`](Self::call).
     pub(crate) async fn look<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
-        let _turn = self.turns.look().await;
-        let room = self.turns.request().await;
-        self.send_with_login(word, room, send).await
+        let _room = self.lanes.look().await;
+        self.call(word, send).await
     }
 
-    /// Sends a request, and again if its login had expired: it was not carried out. The next login
-    /// may have been under way when all became invalid, but not the one after that.
-    async fn send_with_login<T: Stamped, F: Future<Output = Answer<T>>>(
+    /// Sends a request, and again only if its login had expired: it was not carried out. The next
+    /// login may have been under way when all became invalid, but not the one after that.
+    pub(crate) async fn call<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
-        room: Option<Turn<'_>>,
         send: impl Fn(&Member) -> F,
     ) -> Result<T, Failure> {
-        let mut result = self.send(word, room, &send).await;
-        for _ in 0..2 {
-            if result.as_ref().is_err_and(|failure| failure.kind == FailureKind::LoggedOut) {
-                let room = self.turns.request().await;
-                result = Box::pin(self.send(word, room, &send)).await;
+        let mut logins = 0..2;
+        loop {
+            let room = self.lanes.request().await;
+            match self.send(word, room, &send).await {
+                Err(failure)
+                    if failure.kind == FailureKind::LoggedOut && logins.next().is_some() => {}
+                result => return result,
             }
         }
-        result
     }
 
     async fn send<T: Stamped, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
-        room: Option<Turn<'_>>,
+        room: Option<Room<'_>>,
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure> {
         let (member, seen) = (self.member(), self.revisions.mark());
@@ -274,9 +259,9 @@ impl Connection {
         let give_up = || give_up() || self.closed.is_cancelled();
         let mut pause = BACKOFF;
         loop {
-            let mut room = self.turns.try_request();
+            let mut room = self.lanes.try_request();
             if room.is_none() {
-                room = self.turns.request().await;
+                room = self.lanes.request().await;
                 if give_up() {
                     return Err(unsent("it waited for others until it was too late"));
                 }
@@ -291,16 +276,6 @@ impl Connection {
         }
     }
 
-    /// Closes the connection: nothing is tried again from now on.
-    pub(crate) fn close(&self) {
-        self.closed.cancel();
-    }
-
-    /// Waits until the connection is closed.
-    pub(crate) async fn until_closed(&self) {
-        self.closed.cancelled().await;
-    }
-
     /// Notes that a request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
@@ -310,13 +285,6 @@ impl Connection {
             trace::connected(STORE);
             self.reach.works();
         }
-    }
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The options would show the password.
-        f.debug_struct("Connection").field("endpoints", &self.endpoints).finish_non_exhaustive()
     }
 }
 
@@ -342,7 +310,7 @@ mod tests {
     }
 
     async fn never_answered(connection: &Connection) -> Failure {
-        let call = connection.call(|_| pending::<Answer<()>>());
+        let call = connection.call(Word::Leader, |_| pending::<Answer<()>>());
         let ended = Clock::Boot.timeout(Duration::from_secs(60), call).await;
         ended.expect("it goes on").unwrap_err()
     }

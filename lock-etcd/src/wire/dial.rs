@@ -52,19 +52,11 @@ impl Source {
         !matches!(self, Self::Client(_))
     }
 
-    /// Whether there is another login to try than the one in use.
-    pub(crate) fn has_other_login(&self) -> bool {
+    /// The login that the driver itself uses.
+    pub(crate) fn login(&self) -> Option<&Login> {
         match self {
-            Self::Configured(own) => own.login.as_ref().is_some_and(Login::has_other),
-            _ => false,
-        }
-    }
-
-    /// Whether the login is where it may be replaced.
-    pub(crate) fn may_have_other_login(&self) -> bool {
-        match self {
-            Self::Configured(own) => own.login.as_ref().is_some_and(Login::can_change),
-            _ => false,
+            Self::Configured(own) => own.login.as_ref(),
+            _ => None,
         }
     }
 

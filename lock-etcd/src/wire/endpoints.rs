@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 /// The endpoints in the order of tries. Each client shuffles them, so that many clients with the
 /// same URL spread over the members. An endpoint that failed is tried last.
-#[derive(Debug)]
 pub(crate) struct Endpoints(Mutex<Vec<Arc<str>>>);
 
 impl Endpoints {

@@ -8,6 +8,7 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
         connection::{Connection, WATCH_LOGINS},
+        login::Login,
         member::Member,
     },
 };
@@ -28,7 +29,8 @@ impl Connection {
     /// refused is [`LoggedOut`](FailureKind::LoggedOut) if there is another one to try.
     pub(super) fn judge(&self, generation: u64, failure: Failure) -> Failure {
         let again = failure.is_login_refused()
-            && (self.member().generation != generation || self.source.has_other_login());
+            && (self.member().generation != generation
+                || self.source.login().is_some_and(Login::has_other));
         match again {
             true => failure.logged_out(),
             false => failure,
@@ -74,16 +76,14 @@ impl Connection {
     /// that wait for a round of dialing share its result.
     /// Returns why no member was reached or accepted the login.
     async fn replace(&self, generation: u64, same: bool) -> Result<(), Failure> {
-        let dialed = self.dialed.load(Ordering::Acquire);
+        let asked = Clock::Boot.now();
         let mut last = self.dialing.lock().await;
         let old = self.member();
         if old.generation != generation {
             return Ok(());
         }
-        if self.dialed.load(Ordering::Acquire) == dialed {
-            let round = self.dial_round(&old, same).await;
-            self.dialed.fetch_add(1, Ordering::AcqRel);
-            match round {
+        if last.as_ref().is_none_or(|(ended, _)| *ended < asked) {
+            match self.dial_round(&old, same).await {
                 Ok(member) => {
                     *last = None;
                     *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
@@ -94,10 +94,10 @@ impl Connection {
                         old.left.cancel();
                     }
                 }
-                Err(failure) => *last = Some(failure),
+                Err(failure) => *last = Some((Clock::Boot.now(), failure)),
             }
         }
-        last.clone().map_or(Ok(()), Err)
+        last.clone().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
     /// Dials each member once, until one accepts the login.

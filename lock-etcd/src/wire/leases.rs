@@ -40,7 +40,8 @@ pub(crate) async fn grant(
     let mut pause = BACKOFF;
     loop {
         let (lease, sent) = (new_lease(), Clock::Boot.now());
-        match connection.call(|member| send_grant(member, lease, ttl.as_secs())).await {
+        match connection.call(Word::Leader, |member| send_grant(member, lease, ttl.as_secs())).await
+        {
             Ok(seconds) => return Ok((lease, Duration::from_secs(seconds), sent)),
             Err(failure) if failure.kind.is_passing() && again(&failure) => {}
             Err(failure) => return Err(failure),

@@ -1,17 +1,17 @@
-//! Communication with etcd: connections, requests and answers, and the streams of watches.
+//! Communication with etcd: connections, requests and answers, and the names of watches.
 
 pub(crate) mod answer;
-mod cautions;
+pub(crate) mod cautions;
 pub(crate) mod client_error;
 pub(crate) mod configured;
 pub(crate) mod connection;
-pub(crate) mod deployment;
 pub(crate) mod dial;
 pub(crate) mod endpoints;
 mod explain;
 mod failover;
 pub(crate) mod health;
 pub(crate) mod history;
+pub(crate) mod lanes;
 pub(crate) mod leases;
 pub(crate) mod limits;
 pub(crate) mod login;
@@ -20,9 +20,6 @@ pub(crate) mod reads;
 pub(crate) mod removals;
 pub(crate) mod requests;
 pub(crate) mod revisions;
-pub(crate) mod stream;
 pub(crate) mod tls;
 mod tls_error;
-pub(crate) mod turns;
-mod version;
 pub(crate) mod watches;

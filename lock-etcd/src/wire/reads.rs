@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use etcd_client::{GetOptions, GetResponse, ResponseHeader, Txn, TxnOp, TxnResponse};
+use etcd_client::{GetOptions, GetResponse, KeyValue, ResponseHeader, Txn, TxnOp, TxnResponse};
 use futures_util::future::join_all;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ use crate::{
         note,
     },
     wire::{
-        answer::{Answer, Header, ranges, revision},
+        answer::{Answer, header, ranges, revision},
         connection::{Connection, GiveUp, Word},
         member::Member,
         requests::{Entered, send_txn},
@@ -40,29 +40,24 @@ pub(crate) struct Listed {
 }
 
 /// Lists several queues in one request. Lists each by itself if they are long, if the login may not
-/// read all of them, or if etcd takes no transaction for so many. If not `exact`, the member in use
-/// answers alone, and its answer may be old.
+/// read all of them, or if etcd takes no transaction for so many.
 pub(crate) async fn list(
     connection: &Connection,
     queues: &[Arc<str>],
-    exact: bool,
 ) -> Vec<Result<Listed, Failure>> {
-    let options = GetOptions::new().with_keys_only();
-    let (options, word) = match exact {
-        true => (options, Word::Leader),
-        false => (options.with_serializable(), Word::Member),
-    };
     if queues.len() == 1 || connection.reads_alone {
-        return list_each(connection, queues, &options, word).await;
+        return list_each(connection, queues).await;
     }
-    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone().with_prefix()));
+    let options = GetOptions::new().with_keys_only().with_prefix();
+    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone()));
     let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
-    match connection.look(word, |member| send_txn(member, &txn)).await.and_then(listed) {
+    let answer = connection.look(Word::Leader, |member| send_txn(member, &txn)).await;
+    match answer.and_then(listed) {
         Ok(lists) if lists.len() == queues.len() => lists.into_iter().map(Ok).collect(),
-        Err(failure) if failure.kind.is_passing() => {
+        Err(failure) if !failure.concerns_a_part() => {
             queues.iter().map(|_| Err(failure.clone())).collect()
         }
-        _ => list_each(connection, queues, &options, word).await,
+        _ => list_each(connection, queues).await,
     }
 }
 
@@ -71,23 +66,13 @@ fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
     Ok(ranges(answer).map(|range| Listed { revision, entries: queue_entries(range.kvs) }).collect())
 }
 
-async fn list_each(
-    connection: &Connection,
-    queues: &[Arc<str>],
-    options: &GetOptions,
-    word: Word,
-) -> Vec<Result<Listed, Failure>> {
+async fn list_each(connection: &Connection, queues: &[Arc<str>]) -> Vec<Result<Listed, Failure>> {
     let lists = queues.iter().map(async |queue| {
-        let all = read_all(connection, queue, (options, word), KEYS).await?;
+        let (from, to) = (queue.as_bytes(), end_of_prefix(queue.as_bytes()));
+        let all = read_all(connection, from, &to, true).await?;
         Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
     });
     join_all(lists.collect::<Vec<_>>()).await
-}
-
-/// Asks the cluster whether the login may read a queue.
-pub(crate) async fn check_right(connection: &Connection, queue: &str) -> Result<(), Failure> {
-    let options = GetOptions::new().with_prefix().with_count_only();
-    get(connection, Word::Leader, queue.as_bytes(), &options).await.map(drop)
 }
 
 /// Returns a queue with its notes, in order.
@@ -107,7 +92,7 @@ pub(crate) async fn inspect(
 
 /// Returns a queue with all values.
 pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
-    read_all(connection, queue, (&GetOptions::new(), Word::Leader), VALUES).await
+    read_all(connection, queue.as_bytes(), &end_of_prefix(queue.as_bytes()), false).await
 }
 
 /// Returns a candidate's note; empty if the candidate is gone.
@@ -116,27 +101,28 @@ pub(crate) async fn note(
     key: &str,
     revision: i64,
 ) -> Result<Vec<u8>, Failure> {
-    let note = read(connection, &keys::note(key)).await?;
+    let key = keys::note(key).into_bytes();
+    let note = get(connection, Word::Leader, &key, &GetOptions::new()).await?;
     let note = note.0.kvs.into_iter().find(|kv| kv.mod_revision == revision);
     Ok(note.map(|kv| kv.value).unwrap_or_default())
 }
 
-/// Returns all keys that start with `start`, at one revision.
+/// Returns all keys from `start` to `end`, at one revision; without their values if `keys_only`.
 async fn read_all(
     connection: &Connection,
-    start: &str,
-    (options, word): (&GetOptions, Word),
-    mut limit: i64,
+    start: &[u8],
+    end: &[u8],
+    keys_only: bool,
 ) -> Result<GetResponse, Failure> {
-    let to = end_of_prefix(start.as_bytes());
-    let mut all: Option<GetResponse> = None;
+    let (mut limit, mut all) = (if keys_only { KEYS } else { VALUES }, None::<GetResponse>);
     loop {
         let (from, at) = match &all {
-            None => (start.as_bytes().to_vec(), 0),
+            None => (start.to_vec(), 0),
             Some(all) => (behind_last(all), revision(all.header())?),
         };
-        let options = options.clone().with_range(to.clone()).with_limit(limit).with_revision(at);
-        match get(connection, word, &from, &options).await {
+        let options = GetOptions::new().with_range(end).with_limit(limit).with_revision(at);
+        let options = if keys_only { options.with_keys_only() } else { options };
+        match get(connection, Word::Leader, &from, &options).await {
             Ok(page) => {
                 let more = page.more();
                 match &mut all {
@@ -162,26 +148,23 @@ fn behind_last(page: &GetResponse) -> Vec<u8> {
     [last, &[0]].concat()
 }
 
-/// Returns some keys of a range in order, and where to continue if there are more.
-pub(crate) async fn page(
+/// Returns the entries in a range of keys.
+pub(crate) async fn entries(
     connection: &Connection,
     from: &[u8],
     to: &[u8],
-) -> Result<(Vec<QueueEntry>, Option<Vec<u8>>), Failure> {
-    let options = GetOptions::new().with_keys_only().with_range(to).with_limit(KEYS);
-    let page = get(connection, Word::Leader, from, &options).await?;
-    let next = page.more().then(|| behind_last(&page));
-    Ok((queue_entries(page.0.kvs), next))
+) -> Result<Vec<QueueEntry>, Failure> {
+    Ok(queue_entries(read_all(connection, from, to, true).await?.0.kvs))
 }
 
-/// Returns the create revision of an attempt's entry, if it stands. Another entry may have its key;
-/// the note says whose it is.
+/// Returns the create revision of an attempt's entry, and its last modification, if it stands.
+/// Another entry may have its key; the note says whose it is.
 pub(crate) async fn entry_of(
     connection: &Connection,
     key: &str,
     attempt: Uuid,
     give_up: GiveUp<'_>,
-) -> Result<Option<i64>, Failure> {
+) -> Result<Option<(i64, i64)>, Failure> {
     // A candidate's note is written with its entry.
     let (note, is_candidate) = match role(key.as_bytes()) {
         Role::Candidate => (keys::note(key), true),
@@ -189,7 +172,8 @@ pub(crate) async fn entry_of(
     };
     let found = insist(connection, &note, &GetOptions::new(), give_up).await?;
     let own = found.kvs().first().filter(|kv| note::attempt(kv.value()) == Some(attempt));
-    Ok(own.map(|kv| if is_candidate { kv.mod_revision() } else { kv.create_revision() }))
+    let modified = |kv: &KeyValue| kv.mod_revision();
+    Ok(own.map(|kv| (if is_candidate { modified(kv) } else { kv.create_revision() }, modified(kv))))
 }
 
 /// Returns an attempt's entry with this create revision, if it stands, and the entries before it.
@@ -201,7 +185,7 @@ pub(crate) async fn standing(
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();
     let answer = insist(connection, queue, &options, give_up).await?;
-    let header = Header::of(answer.header());
+    let header = header(answer.header())?;
     let all = queue_entries(answer.0.kvs);
     let is_own = |entry: &QueueEntry| entry.revision == revision && entry.key == key.as_bytes();
     if !all.iter().any(is_own) {
@@ -221,7 +205,7 @@ pub(crate) async fn created(
     Ok(found.kvs().first().map(|kv| kv.create_revision()))
 }
 
-/// Reads once, when the turn of a look has come.
+/// Reads once, when there is room for a look.
 pub(crate) async fn get(
     connection: &Connection,
     word: Word,
@@ -231,7 +215,7 @@ pub(crate) async fn get(
     connection.look(word, |member| send_get(member, key, options)).await
 }
 
-/// Reads until the answer is definite or `give_up` returns true. Waits for no turn of a look.
+/// Reads until the answer is definite or `give_up` returns true. Waits for no room for a look.
 pub(super) async fn insist(
     connection: &Connection,
     key: &str,
@@ -282,6 +266,6 @@ pub(crate) async fn exists(
 /// Returns the token floor's record, and the store's revision.
 pub(crate) async fn floor(connection: &Connection, key: &str) -> Result<(Record, i64), Failure> {
     let answer = get(connection, Word::Leader, key.as_bytes(), &GetOptions::new()).await?;
-    let revision = Header::of(answer.header()).revision();
+    let revision = revision(answer.header())?;
     Ok((Record::read(answer.0.kvs.first())?, revision))
 }

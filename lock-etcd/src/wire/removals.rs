@@ -15,6 +15,9 @@ use crate::{
     },
 };
 
+/// How many entries are removed in one transaction; etcd allows 128 operations.
+const AT_ONCE: usize = 50;
+
 /// The transaction that removes an entry and what belongs to it, if the entry is still the one that
 /// was seen. Sent again, it does nothing.
 pub(crate) fn remove(key: &str, revision: i64) -> Txn {
@@ -40,6 +43,36 @@ fn is_candidate(key: &str) -> bool {
 
 fn with_belongings(key: &str) -> DeleteOptions {
     DeleteOptions::new().with_range(end_of_entry(key))
+}
+
+/// What to do next, or the items that were refused, and why.
+pub(crate) type Done<T> = Result<Vec<T>, (Vec<T>, Failure)>;
+
+/// Does this `work` on all items, many at a time. A refused item must not keep the others from
+/// being done, so they are done in halves then. Returns the items that are refused, and why.
+pub(crate) async fn in_batches<T, F: Future<Output = Done<T>>>(
+    items: Vec<T>,
+    work: impl Fn(Vec<T>) -> F,
+) -> (Vec<T>, Result<(), Failure>) {
+    let (mut batches, mut refused, mut why) = (vec![items], Vec::new(), Ok(()));
+    while let Some(mut batch) = batches.pop() {
+        if batch.len() > AT_ONCE {
+            batches.push(batch.split_off(AT_ONCE));
+        }
+        match work(batch).await {
+            Ok(next) if next.is_empty() => {}
+            Ok(next) => batches.push(next),
+            Err((mut batch, failure)) if batch.len() > 1 && failure.concerns_a_part() => {
+                let rest = batch.split_off(batch.len() / 2);
+                batches.extend([batch, rest]);
+            }
+            Err((batch, failure)) => {
+                refused.extend(batch);
+                why = Err(failure);
+            }
+        }
+    }
+    (refused, why)
 }
 
 /// Sends removals, several in one transaction. Returns which of them found their entry. The entries

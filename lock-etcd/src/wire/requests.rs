@@ -1,6 +1,8 @@
 //! The requests that make an entry, and their results.
 
-use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnResponse};
+use etcd_client::{
+    Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnResponse, proto::PbRangeResponse,
+};
 
 use crate::{
     error::Failure,
@@ -9,14 +11,13 @@ use crate::{
         listing::{QueueEntry, queue_entries},
     },
     wire::{
-        answer::{Answer, Header, ranges, revision},
+        answer::{Answer, Header, header, ranges},
         connection::{Connection, GiveUp},
         member::Member,
     },
 };
 
 /// An attempt's entry as it is in the store.
-#[derive(Debug)]
 pub(crate) struct Entered {
     pub(crate) header: Header,
     /// Its create revision.
@@ -110,12 +111,11 @@ pub(crate) fn stands(key: &str, revision: i64) -> Compare {
 }
 
 /// Returns the epoch from the result of [`Guard::read`].
-pub(crate) fn found_epoch(kvs: Option<Vec<etcd_client::proto::PbKeyValue>>) -> i64 {
-    kvs.and_then(|kvs| kvs.first().map(|kv| kv.mod_revision)).unwrap_or_default()
+pub(crate) fn found_epoch(found: Option<PbRangeResponse>) -> i64 {
+    found.and_then(|range| range.kvs.first().map(|kv| kv.mod_revision)).unwrap_or_default()
 }
 
 /// The result of an acquiring transaction.
-#[derive(Debug)]
 pub(crate) enum Outcome {
     Entered(Entered),
     /// It did nothing: these entries were there, as far as it looked.
@@ -126,15 +126,14 @@ pub(crate) enum Outcome {
 
 /// Returns the result of an acquiring transaction that was sent with this guard.
 pub(crate) fn entered(answer: TxnResponse, guard: Guard<'_>) -> Result<Outcome, Failure> {
-    let (succeeded, revision) = (answer.succeeded(), revision(answer.header())?);
-    let header = Header::of(answer.header());
+    let (succeeded, header) = (answer.succeeded(), header(answer.header())?);
     let mut ranges = ranges(answer);
-    if !succeeded && found_epoch(ranges.next().map(|range| range.kvs)) != guard.epoch {
+    if !succeeded && found_epoch(ranges.next()) != guard.epoch {
         return Ok(Outcome::Over);
     }
     let found = ranges.next().map(|range| queue_entries(range.kvs)).unwrap_or_default();
     Ok(match succeeded {
-        true => Outcome::Entered(Entered { header, revision, before: found }),
+        true => Outcome::Entered(Entered { header, revision: header.revision, before: found }),
         false => Outcome::Found(found),
     })
 }

@@ -33,7 +33,9 @@ impl Mark {
 
 /// An answer that has the store's revision, or `None` if it has none.
 pub(crate) trait Stamped {
-    fn revision(&self) -> Option<i64>;
+    fn revision(&self) -> Option<i64> {
+        None
+    }
 }
 
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! The watches on the stream of a client: their names, and which of them etcd has not begun yet.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -9,33 +9,21 @@ use etcd_client::WatchResponse;
 use tokio::sync::Notify;
 
 /// A watch to be opened.
-#[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) id: i64,
     pub(crate) queue: Arc<str>,
     pub(crate) start: i64,
-}
-
-/// The watch that a message is about.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) enum About {
-    /// A watch that is wanted.
-    Watch(i64),
-    /// A watch that we have closed.
-    Closed,
-    /// No watch that we have requested.
-    Unknown,
+    /// Whether it reports what is written, too, and not deletions alone.
+    pub(crate) puts: bool,
 }
 
 /// All watches on one stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Watches {
     queues: HashMap<i64, Arc<str>>,
     /// Requested, in order, and not answered. etcd handles the requests of a stream one after the
     /// other and answers in that order; a refusal carries no id.
     begun: VecDeque<i64>,
-    /// Closed watches about which etcd may still send messages.
-    closed: HashSet<i64>,
     last: i64,
     to_open: Vec<Open>,
     to_close: Vec<i64>,
@@ -47,11 +35,11 @@ pub(crate) struct Watches {
 
 impl Watches {
     /// Adds a watch and returns its id.
-    pub(crate) fn open(&mut self, queue: &Arc<str>, start: i64) -> i64 {
+    pub(crate) fn open(&mut self, queue: &Arc<str>, start: i64, puts: bool) -> i64 {
         self.last += 1;
         let id = self.last;
         self.queues.insert(id, queue.clone());
-        self.to_open.push(Open { id, queue: queue.clone(), start });
+        self.to_open.push(Open { id, queue: queue.clone(), start, puts });
         self.work.notify_one();
         id
     }
@@ -65,7 +53,6 @@ impl Watches {
         match self.to_open.iter().rposition(|open| open.id == id) {
             Some(unsent) => drop(self.to_open.remove(unsent)),
             None => {
-                self.closed.insert(id);
                 self.to_close.push(id);
                 self.work.notify_one();
             }
@@ -82,18 +69,13 @@ impl Watches {
         self.queues.get(&id).cloned()
     }
 
-    /// The watch that a message is about.
-    pub(crate) fn about(&mut self, message: &WatchResponse) -> About {
+    /// Returns the watch that a message is about, unless we have closed it.
+    pub(crate) fn about(&mut self, message: &WatchResponse) -> Option<i64> {
         let id = match message.created() {
             true => self.created(message.watch_id()),
             false => Some(message.watch_id()),
         };
-        match id {
-            Some(id) if self.queues.contains_key(&id) => About::Watch(id),
-            Some(id) if message.canceled() && self.closed.remove(&id) => About::Closed,
-            Some(id) if self.closed.contains(&id) => About::Closed,
-            _ => About::Unknown,
-        }
+        id.filter(|id| self.queues.contains_key(id))
     }
 
     /// Finds the create request that a reply answers.
@@ -109,11 +91,6 @@ impl Watches {
     pub(crate) fn clear(&mut self) {
         let (last, generation, work) = (self.last, self.generation, self.work.clone());
         *self = Self { last, generation, work, ..Self::default() };
-    }
-
-    /// Returns the name of the next watch to request, and its id.
-    pub(crate) fn next_queue(&self) -> Option<(i64, Arc<str>)> {
-        self.to_open.last().map(|open| (open.id, open.queue.clone()))
     }
 
     /// Takes the next watch to request.
@@ -142,7 +119,7 @@ mod tests {
     fn opened(names: &[&str]) -> (Watches, Vec<i64>) {
         let mut watches = Watches::default();
         let open = |name: &&str| {
-            watches.open(&Arc::from(*name), 0);
+            watches.open(&Arc::from(*name), 0, false);
             watches.next_open().map(|open| open.id)
         };
         let ids = names.iter().filter_map(open).collect();
@@ -152,36 +129,35 @@ mod tests {
     #[test]
     fn a_refusal_is_that_of_the_oldest_request_without_an_answer() {
         let (mut watches, ids) = opened(&["a", "b", "c"]);
-        assert_eq!(watches.about(&message(ids[0], true, false)), About::Watch(ids[0]));
-        assert_eq!(watches.about(&message(-1, true, true)), About::Watch(ids[1]));
-        assert_eq!(watches.about(&message(ids[2], true, false)), About::Watch(ids[2]));
-        assert_eq!(watches.about(&message(-1, true, true)), About::Unknown);
+        assert_eq!(watches.about(&message(ids[0], true, false)), Some(ids[0]));
+        assert_eq!(watches.about(&message(-1, true, true)), Some(ids[1]));
+        assert_eq!(watches.about(&message(ids[2], true, false)), Some(ids[2]));
+        assert_eq!(watches.about(&message(-1, true, true)), None);
     }
 
     #[test]
-    fn a_closed_watch_is_known_until_etcd_has_confirmed() {
+    fn a_closed_watch_concerns_no_name() {
         let (mut watches, ids) = opened(&["a", "b"]);
         watches.close(ids[0]);
         assert_eq!(watches.next_close(), Some(ids[0]));
-        assert_eq!(watches.about(&message(ids[0], true, false)), About::Closed);
-        assert_eq!(watches.about(&message(ids[0], false, false)), About::Closed);
-        assert_eq!(watches.about(&message(ids[0], false, true)), About::Closed);
-        assert_eq!(watches.about(&message(ids[0], false, false)), About::Unknown);
-        assert_eq!(watches.about(&message(ids[1], true, false)), About::Watch(ids[1]));
+        assert_eq!(watches.about(&message(ids[0], true, false)), None);
+        assert_eq!(watches.about(&message(ids[0], false, false)), None);
+        assert_eq!(watches.about(&message(ids[0], false, true)), None);
+        assert_eq!(watches.about(&message(ids[1], true, false)), Some(ids[1]));
     }
 
     #[test]
     fn a_refused_request_that_was_closed_meanwhile_concerns_no_name() {
         let (mut watches, ids) = opened(&["a", "b"]);
         watches.close(ids[0]);
-        assert_eq!(watches.about(&message(-1, true, true)), About::Closed);
-        assert_eq!(watches.about(&message(ids[1], true, false)), About::Watch(ids[1]));
+        assert_eq!(watches.about(&message(-1, true, true)), None);
+        assert_eq!(watches.about(&message(ids[1], true, false)), Some(ids[1]));
     }
 
     #[test]
     fn an_unsent_watch_is_not_cancelled() {
         let mut watches = Watches::default();
-        let id = watches.open(&Arc::from("a"), 0);
+        let id = watches.open(&Arc::from("a"), 0, false);
         watches.close(id);
         assert!(watches.next_open().is_none() && watches.next_close().is_none());
     }
@@ -190,7 +166,7 @@ mod tests {
     fn a_new_stream_uses_no_id_twice() {
         let (mut watches, ids) = opened(&["a"]);
         watches.clear();
-        assert_eq!(watches.about(&message(ids[0], false, false)), About::Unknown);
-        assert!(watches.open(&Arc::from("a"), 0) > ids[0]);
+        assert_eq!(watches.about(&message(ids[0], false, false)), None);
+        assert!(watches.open(&Arc::from("a"), 0, false) > ids[0]);
     }
 }

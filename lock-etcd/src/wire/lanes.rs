@@ -3,9 +3,9 @@
 //! etcd confirms a keep-alive only after it has applied everything that was committed before. A
 //! client that sends thousands of acquires at once thereby delays its own keep-alives past the TTL.
 //! So the number of requests under way is bounded, and a burst waits in this process, in order.
-//! Acquires, tries and looks take a turn first, and there are fewer turns than requests under way:
-//! a release or a revoke never waits for an acquire. Keep-alives and watches have streams of their
-//! own and wait for nothing here.
+//! Acquires, tries and looks need room in their lane first, and all lanes together have less room
+//! than there is for requests: a release or a revoke never waits for an acquire. Keep-alives and
+//! watches have streams of their own and wait for nothing here.
 
 use lock_core::{Attempt, Clock, Instant, Wait};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -26,8 +26,7 @@ const TRIES: usize = 8;
 const LOOKS: usize = 8;
 
 /// The bounds, and the room that is left.
-#[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct Lanes {
     requests: Semaphore,
     acquires: Semaphore,
     tries: Semaphore,
@@ -35,9 +34,9 @@ pub(crate) struct Turns {
 }
 
 /// The right to have a request, an acquire, a try or a look under way, until it is dropped.
-pub(crate) type Turn<'a> = SemaphorePermit<'a>;
+pub(crate) type Room<'a> = SemaphorePermit<'a>;
 
-impl Turns {
+impl Lanes {
     pub(crate) fn new() -> Self {
         Self {
             requests: Semaphore::new(REQUESTS),
@@ -48,12 +47,12 @@ impl Turns {
     }
 
     /// Returns the right to send a request now, if there is room for it.
-    pub(crate) fn try_request(&self) -> Option<Turn<'_>> {
+    pub(crate) fn try_request(&self) -> Option<Room<'_>> {
         self.requests.try_acquire().ok()
     }
 
     /// Waits for room for a request.
-    pub(crate) async fn request(&self) -> Option<Turn<'_>> {
+    pub(crate) async fn request(&self) -> Option<Room<'_>> {
         match self.try_request() {
             // The bounds are never closed.
             None => Box::pin(self.requests.acquire()).await.ok(),
@@ -61,12 +60,12 @@ impl Turns {
         }
     }
 
-    /// Waits for the turn of a look.
-    pub(crate) async fn look(&self) -> Option<Turn<'_>> {
+    /// Waits for room for a look.
+    pub(crate) async fn look(&self) -> Option<Room<'_>> {
         self.looks.acquire().await.ok()
     }
 
-    /// Waits for the turn of an acquire, or of a `try` to acquire.
+    /// Waits for room for an acquire, or for a `try` to acquire.
     /// Fails if the caller has left, or has waited until the time that `until` returns. `until` is
     /// called again when that time comes.
     pub(crate) async fn acquire(
@@ -74,33 +73,33 @@ impl Turns {
         wait: Wait,
         attempt: &Attempt,
         until: impl Fn() -> Instant,
-    ) -> Result<Option<Turn<'_>>, Failure> {
-        let turns = match wait {
+    ) -> Result<Option<Room<'_>>, Failure> {
+        let lane = match wait {
             Wait::Try => &self.tries,
             _ => &self.acquires,
         };
-        match turns.try_acquire() {
-            Ok(turn) => Ok(Some(turn)),
-            Err(_) => Box::pin(wait_for(turns, attempt, until)).await,
+        match lane.try_acquire() {
+            Ok(room) => Ok(Some(room)),
+            Err(_) => Box::pin(wait_for(lane, attempt, until)).await,
         }
     }
 }
 
 async fn wait_for<'a>(
-    turns: &'a Semaphore,
+    lane: &'a Semaphore,
     attempt: &Attempt,
     until: impl Fn() -> Instant,
-) -> Result<Option<Turn<'a>>, Failure> {
-    let mut turn = std::pin::pin!(turns.acquire());
+) -> Result<Option<Room<'a>>, Failure> {
+    let mut room = std::pin::pin!(lane.acquire());
     loop {
         let until = until();
         if Clock::Boot.now() >= until {
-            return Err(unsent("the store was out of reach before its turn came"));
+            return Err(unsent("the store was out of reach before there was room for its request"));
         }
         tokio::select! {
             biased;
             () = attempt.cancelled() => return Err(unsent("the caller has left")),
-            turn = &mut turn => return Ok(turn.ok()),
+            room = &mut room => return Ok(room.ok()),
             () = Clock::Boot.sleep_until(until) => {}
         }
     }

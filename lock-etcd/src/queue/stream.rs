@@ -1,0 +1,146 @@
+//! The stream of all watches of a client.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use etcd_client::{
+    WatchFilterType, WatchOptions, WatchRequestSender, WatchResponseStream, WatchStream,
+};
+use lock_core::{Clock, keep::poison::lock};
+use tokio::sync::Notify;
+
+use crate::{
+    error::{Failure, FailureKind},
+    queue::names::Names,
+    wire::{
+        connection::{BACKOFF, Connection},
+        reads,
+        revisions::Mark,
+        watches::Open,
+    },
+};
+
+/// A stream that ends sooner than this is opened again after a longer pause each time.
+const LASTED: Duration = Duration::from_secs(1);
+
+/// The state of the names that this client waits for, holds or observes, and what updates it.
+pub(crate) struct Watcher {
+    names: Mutex<Names>,
+    work: Arc<Notify>,
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl Watcher {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        let names = Names::default();
+        let work = names.watches.work.clone();
+        Self { names: Mutex::new(names), work, connection }
+    }
+
+    pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
+        lock(&self.names)
+    }
+}
+
+/// Keeps the stream open while there is something to watch, until it is aborted.
+pub(super) async fn run(watcher: &Watcher) {
+    let (connection, mut pause) = (&watcher.connection, BACKOFF);
+    loop {
+        let first = wait_for_first(watcher).await;
+        let mut changes = connection.changes();
+        let (began, generation) = (Clock::Boot.now(), connection.member().generation);
+        let seen = connection.revisions.mark();
+        watcher.names().watches.generation = generation;
+        let failure = match open(connection, first).await {
+            Ok(opened) => {
+                let (requests, messages) = opened.split();
+                // Sending waits while etcd is slow to read. It must not keep us from reading: etcd
+                // would stay slow for ever.
+                tokio::select! {
+                    // Messages are read before requests are sent.
+                    biased;
+                    failed = read(watcher, messages, seen) => failed.err(),
+                    failed = feed(watcher, requests) => failed.err(),
+                    // On another member from now on.
+                    _ = changes.changed() => None,
+                }
+            }
+            Err(failure) => Some(failure),
+        };
+        watcher.names().lost();
+        if Clock::Boot.now().since(began) > LASTED {
+            pause = BACKOFF;
+        }
+        if let Some(failure) = failure {
+            // If a login is refused, waiters and observers learn it from their next request.
+            drop(connection.failed(generation, &failure).await);
+            pause.wait().await;
+        }
+    }
+}
+
+async fn wait_for_first(watcher: &Watcher) -> Open {
+    loop {
+        if let Some(open) = watcher.names().watches.next_open() {
+            return open;
+        }
+        watcher.work.notified().await;
+    }
+}
+
+async fn open(connection: &Connection, first: Open) -> Result<WatchStream, Failure> {
+    let mut client = connection.member().client.watch_client();
+    let opened = client.watch(&*first.queue, Some(options(&first)));
+    let limit = connection.limits.request;
+    match Clock::Boot.timeout(limit, opened).await {
+        Some(opened) => opened.map_err(Failure::of_stream),
+        None => Err(Failure::silent(limit)),
+    }
+}
+
+fn options(open: &Open) -> WatchOptions {
+    let options = WatchOptions::new().with_prefix().with_watch_id(open.id);
+    let options = options.with_start_revision(open.start);
+    match open.puts {
+        true => options,
+        false => options.with_filters([WatchFilterType::NoPut]),
+    }
+}
+
+/// Sends requests until the stream fails.
+async fn feed(watcher: &Watcher, mut requests: WatchRequestSender) -> Result<Infallible, Failure> {
+    loop {
+        let (open, close) = {
+            let watches = &mut watcher.names().watches;
+            (watches.next_open(), watches.next_close())
+        };
+        if open.is_none() && close.is_none() {
+            watcher.work.notified().await;
+        }
+        if let Some(open) = open {
+            requests.watch(&*open.queue, Some(options(&open))).await?;
+        }
+        if let Some(id) = close {
+            requests.cancel(id).await?;
+        }
+    }
+}
+
+/// Reads messages until the stream fails. Before it was opened, the client had seen `mark`.
+async fn read(
+    watcher: &Watcher,
+    mut messages: WatchResponseStream,
+    mark: Mark,
+) -> Result<Infallible, Failure> {
+    let ended = || Failure::new(FailureKind::Broken, "the watch stream ended");
+    loop {
+        let message = messages.message().await?.ok_or_else(ended)?;
+        if message.created() {
+            reads::doubt(&watcher.connection, mark, message.header());
+        }
+        watcher.names().message(&message)?;
+    }
+}
