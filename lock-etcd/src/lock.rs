@@ -220,6 +220,10 @@ impl DistributedLock for EtcdLock {
         operators::raise_token_floor(self.open()?, above).await
     }
 
+    async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+        operators::below_token_floor(self.open()?).await
+    }
+
     async fn close(&self) -> Result<()> {
         let closed = self.store.sessions.close().await;
         self.store.closed.cancel();

@@ -12,7 +12,12 @@ use uuid::Uuid;
 
 use crate::{
     error::Failure,
-    layout::{floor::Record, keys::queue_of, listing::Standing, note},
+    layout::{
+        floor::Record,
+        keys::queue_of,
+        listing::{QueueEntry, Standing},
+        note,
+    },
     session::store::Store,
     wire::{
         answer::{self, firsts},
@@ -52,12 +57,21 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
 
 /// Returns the names that have an entry and start with `start`, in order.
 pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
-    let Some((from, to)) = store.layout.names(start) else { return Ok(Vec::new()) };
-    let entries = reads::entries(&store.connection, &from, &to).await;
-    let entries = entries.map_err(|failure| failure.into_error("names", false))?;
-    let names = entries.iter().filter_map(|entry| store.layout.name(queue_of(&entry.key)));
-    let names: BTreeSet<_> = names.filter(|name| name.as_str().starts_with(start)).collect();
-    Ok(names.into_iter().collect())
+    let found = names_with(store, start, |_| true).await;
+    Ok(found.map_err(|failure| failure.into_error("names", false))?.into_iter().collect())
+}
+
+/// Returns the names that start with `start` and have an entry for which `counts` returns true.
+async fn names_with(
+    store: &Store,
+    start: &str,
+    counts: impl Fn(&QueueEntry) -> bool,
+) -> Result<BTreeSet<LockName>, Failure> {
+    let Some((from, to)) = store.layout.names(start) else { return Ok(BTreeSet::new()) };
+    let entries = reads::entries(&store.connection, &from, &to).await?;
+    let counting = entries.iter().filter(|entry| counts(entry));
+    let names = counting.filter_map(|entry| store.layout.name(queue_of(&entry.key)));
+    Ok(names.filter(|name| name.as_str().starts_with(start)).collect())
 }
 
 /// Removes the entry of an attempt. Returns whether there was one.
@@ -118,4 +132,21 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
         record = Record::read(found.as_ref()).map_err(failed)?;
     }
     Ok(record.newest(revision))
+}
+
+/// Returns the attempts with entries that were made before the floor was last raised.
+pub(crate) async fn below_token_floor(store: &Store) -> Result<Vec<(LockName, Uuid)>> {
+    let failed = |failure: Failure| failure.into_error("raise the token floor", true);
+    let asked = reads::floor(&store.connection, &store.layout.floor()).await;
+    let (record, _) = asked.map_err(failed)?;
+    let names = names_with(store, "", |entry| record.is_after(entry.revision)).await;
+    let mut found = Vec::new();
+    for name in names.map_err(failed)? {
+        let queue = store.layout.queue(&name)?;
+        let standing = reads::inspect(&store.connection, &queue).await.map_err(failed)?;
+        let old = standing.iter().filter(|standing| record.is_after(standing.entry.revision));
+        let attempts = old.filter_map(|entry| note::attempt(&entry.note));
+        found.extend(attempts.map(|attempt| (name.clone(), attempt)));
+    }
+    Ok(found)
 }

@@ -7,7 +7,7 @@ use lock_core::{Attempt, Clock, Error, Kind, LossReason, Request, Result, Ticket
 
 use crate::{
     acquire::{detach::Left, enter::Attempted},
-    error::FailureKind,
+    error::{FailureKind, STORE},
     layout::{keys::Role, note},
     lease::EtcdLease,
     session::{
@@ -76,8 +76,14 @@ pub(crate) async fn adopt(
                 entry.remove(None).await?;
                 continue;
             }
-            // The end of the session takes the lock with it, if it was adopted.
-            Err(failure) if failure.kind == FailureKind::SessionEnded => continue,
+            // It was not sent. After a sending, another session would find its own attempt's write,
+            // and take it for another client's.
+            Err(failure)
+                if failure.kind == FailureKind::SessionEnded && entry.stake == Stake::Nothing =>
+            {
+                continue;
+            }
+            Err(_) if store.sessions.check_open().is_err() => Error::closed(STORE),
             Err(failure) => failure.into_error("adopt", entry.stake != Stake::Nothing),
         };
         return Err(give_up(entry, attempt, error).await);

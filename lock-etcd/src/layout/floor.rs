@@ -34,6 +34,12 @@ impl Record {
         Compare::mod_revision(key, CompareOp::Equal, self.since)
     }
 
+    /// Whether it was written after the entry with this create revision was made. Such an entry
+    /// counts from an earlier record, and is about to be ended.
+    pub(crate) fn is_after(&self, revision: i64) -> bool {
+        revision < self.since
+    }
+
     pub(crate) fn above(&self) -> u64 {
         self.above
     }

@@ -114,9 +114,10 @@ impl Names {
     ) {
         let (now, Some(watched)) = (Clock::Boot.now(), self.watched.get_mut(queue)) else { return };
         if let Some(failure) = failure.filter(|failure| failure.kind == FailureKind::Denied) {
-            let first = *watched.locked.get_or_insert(now);
-            let end = first + watched.poll.unwrap_or(LINGER);
-            if !failure.is_login_refused() || !may_be_another || now >= end {
+            let (patience, may_pass) =
+                (watched.poll.unwrap_or(LINGER), failure.is_login_refused() && may_be_another);
+            // A time without the right to read does not count.
+            if !may_pass || now >= *watched.locked.get_or_insert(now) + patience {
                 return self.deny(queue, &failure.to_string());
             }
         }

@@ -38,14 +38,14 @@ const SILENCES_PER_TTL: u32 = 4;
 /// Renews a session as long as it is there. Returns when etcd has said that the lease is gone.
 pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>) {
     let mut pause = BACKOFF;
-    // Each session counts by itself: a denied one is no outage of the others.
-    let reach = connection.reach.of_one_server();
+    // A denied session is no outage of the others, and their renewals do not mend it.
+    let alone = connection.reach.of_one_server();
     while let Some(due) = until_due(connection, session).await {
         let (retry, limit) = (due.ttl / RETRIES_PER_TTL, due.answer_limit());
         let mut changes = connection.changes();
         let (member, seen) = (connection.member(), connection.revisions.mark());
         let failed = tokio::select! {
-            failed = keep_alive((connection, &reach), session, due, &member, seen) => failed.err(),
+            failed = keep_alive((connection, &alone), session, due, &member, seen) => failed.err(),
             // On another member from now on.
             _ = changes.changed() => None,
         };
@@ -57,7 +57,10 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
             Some(failure) if failure.kind == FailureKind::LeaseGone => return,
             Some(failure) => {
                 let is_denied = failure.kind == FailureKind::Denied;
-                reach.renewal_failed(STORE, &failure);
+                match is_denied && !failure.is_login_refused() {
+                    true => alone.renewal_failed(STORE, &failure),
+                    false => connection.reach.renewal_failed(STORE, &failure),
+                }
                 mend(connection, limit, member.generation, failure).await;
                 match is_denied {
                     true => tokio::select! {
@@ -74,7 +77,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
 
 /// Sends keep-alives on one stream, until something fails. `seen`: what the client had seen before.
 async fn keep_alive(
-    (connection, reach): (&Arc<Connection>, &Reach),
+    (connection, alone): (&Arc<Connection>, &Reach),
     renewed: &Weak<Session>,
     mut session: Arc<Session>,
     member: &Member,
@@ -88,7 +91,8 @@ async fn keep_alive(
     connection.works(Word::Leader);
     loop {
         if let Some(locks) = session.confirm() {
-            reach.renewed(STORE, locks);
+            connection.reach.renewed(STORE, locks);
+            alone.renewed(STORE, 0);
         }
         drop(session);
         session = tokio::select! {
