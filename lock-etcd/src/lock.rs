@@ -19,7 +19,7 @@ use crate::{
     error::STORE,
     operators,
     queue::{diagnose, watcher},
-    session::store::Store,
+    session::{late, store::Store},
     wire::{
         cautions::{self, Server},
         client_error::is_full,
@@ -68,8 +68,10 @@ impl EtcdLock {
             }
             connection.reads_alone = server.crashes_at_reads();
             let store = Store::new(keys, connection, probe);
-            let watching = watcher::run(store.watcher.clone());
-            tokio::spawn(store.closed.clone().run_until_cancelled_owned(watching));
+            let (watching, late) =
+                (watcher::run(store.watcher.clone()), late::run(store.sessions.clone()));
+            let both = async { tokio::join!(watching, late) };
+            tokio::spawn(store.closed.clone().run_until_cancelled_owned(both));
             trace::connected(STORE);
             Ok(Self { store, guarantees })
         })

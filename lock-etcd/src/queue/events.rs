@@ -9,7 +9,7 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     queue::{
         names::Names,
-        watched::{LINGER, Mine, STEPS, WaitEnd},
+        watched::{LINGER, STEPS, WaitEnd},
     },
     wire::connection::WATCH_LOGINS,
 };

@@ -40,7 +40,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
     let mut pause = BACKOFF;
     // A denied session is no outage of the others, and their renewals do not mend it.
     let alone = connection.reach.of_one_server();
-    while let Some(due) = until_due(connection, session).await {
+    while let Some(due) = until_due(session).await {
         let (retry, limit) = (due.ttl / RETRIES_PER_TTL, due.answer_limit());
         let mut changes = connection.changes();
         let (member, seen) = (connection.member(), connection.revisions.mark());
@@ -96,7 +96,7 @@ async fn keep_alive(
         }
         drop(session);
         session = tokio::select! {
-            due = until_due(connection, renewed) => due.ok_or_else(|| gone("the session has ended"))?,
+            due = until_due(renewed) => due.ok_or_else(|| gone("the session has ended"))?,
             reply = replies.message() => {
                 taken(reply.map_err(Failure::of_stream)?)?;
                 return Err(Failure::senseless("an answer to no keep-alive"));
@@ -110,17 +110,14 @@ async fn keep_alive(
     }
 }
 
-/// Waits until a keep-alive is due, or wanted now: by a caller, or since a request of the client is
-/// late, and the answer to a keep-alive shows that the member lives. Returns `None` if the session
-/// is gone: as long as no attempt lives by it, it may make room for another, so it is not held
-/// meanwhile.
-async fn until_due(connection: &Connection, session: &Weak<Session>) -> Option<Arc<Session>> {
+/// Waits until a keep-alive is due, or wanted now. Returns `None` if the session is gone: as long as
+/// no attempt lives by it, it may make room for another, so it is not held meanwhile.
+async fn until_due(session: &Weak<Session>) -> Option<Arc<Session>> {
     let (due, hurried) =
         session.upgrade().map(|session| (session.due(), session.hurried.clone()))?;
     tokio::select! {
         () = Clock::Boot.sleep_until(due) => {}
         () = hurried.notified() => {}
-        () = connection.health.late.notified() => {}
     }
     session.upgrade()
 }
