@@ -213,12 +213,12 @@ impl Lease for ZkLease {
             Some(LossReason::Expired) => Err(None),
             _ => self.session.remove(path(&attempt)).await.map_err(Some),
         };
-        if removed.is_err() && !self.session.is_over() {
-            self.session.left.add(Leftover::Node(path(&attempt).to_owned()));
-        }
         self.session.forget(attempt.id);
         match removed {
-            Err(Some(error)) => Err(error),
+            Err(error) if !self.session.is_over() => {
+                self.session.left.add(Leftover::Node(path(&attempt).to_owned()));
+                error.map_or(Ok(()), Err)
+            }
             _ => Ok(()),
         }
     }

@@ -1,6 +1,13 @@
 //! The driver: connects, and tells what ZooKeeper guarantees.
 
-use std::{ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{
+    ops::RangeInclusive,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -272,12 +279,12 @@ impl DistributedLock for ZkLock {
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let directory = &self.sessions.config.directory(name)?;
-        let revoke = |session: Arc<Session>| async move {
-            let revoked = session.revoke(directory, attempt).await?;
-            // Another client's node does not go with our session.
-            if session.is_over() { Err(session.error("revoke")) } else { Ok(revoked) }
-        };
-        self.ask(revoke).await
+        // A raise of the floor may end the session that has deleted it; the next one finds none.
+        let found = &AtomicBool::new(false);
+        let revoke =
+            |session: Arc<Session>| async move { session.revoke(directory, attempt, found).await };
+        self.ask(revoke).await?;
+        Ok(found.load(Relaxed))
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {

@@ -3,6 +3,8 @@
 
 mod floor;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use lock_core::{Diagnosis, Entry, Kind, Layout, LockName, Result};
 use uuid::Uuid;
@@ -141,40 +143,45 @@ fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, Str
 }
 
 impl Session {
-    /// Deletes the entry of any client's attempt. Returns whether there was one.
-    pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
+    /// Deletes the entry of any client's attempt. `found` tells afterwards whether there was one,
+    /// also if this fails: the session may end after a deletion was sent, or answered.
+    pub(crate) async fn revoke(
+        &self,
+        directory: &str,
+        attempt: Uuid,
+        found: &AtomicBool,
+    ) -> Result<()> {
         loop {
-            let queue = listing::in_order(self.list_after_sync(directory, Lane::First).await?);
-            let (mut found, mut moved) = (false, false);
-            for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
-                let removed = self.remove(&format!("{directory}/{name}")).await?;
-                (found, moved) = (found || removed, moved || !removed);
-            }
-            if found || self.revoke_upgraded(directory, &queue, attempt).await? {
-                return Ok(true);
+            let mut moved = false;
+            for path in self.nodes_of_grant(directory, attempt).await? {
+                let removed = self.remove(&path).await;
+                found.fetch_or(!matches!(removed, Ok(false)), Relaxed);
+                moved |= !removed?;
             }
             if !moved {
-                return Ok(false);
+                return Ok(());
             }
             // Since the list the grant has moved to another node, or the holder has released it.
         }
     }
 
-    /// Deletes the node of an upgrade that took over this attempt's grant, as its note says.
-    async fn revoke_upgraded(
-        &self,
-        directory: &str,
-        queue: &[String],
-        attempt: Uuid,
-    ) -> Result<bool> {
+    /// Returns the nodes of an attempt, or the node of an upgrade that took over its grant, as that
+    /// node's note says.
+    async fn nodes_of_grant(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
+        let queue = listing::in_order(self.list_after_sync(directory, Lane::First).await?);
+        let path = |name: &String| format!("{directory}/{name}");
+        let own = queue.iter().filter(|name| child::attempt(name) == Some(attempt));
+        let own: Vec<_> = own.map(path).collect();
+        if !own.is_empty() {
+            return Ok(own);
+        }
         for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
-            let path = format!("{directory}/{name}");
+            let path = path(name);
             let data = self.data(&path, Lane::First).await?.unwrap_or_default();
-            let upgraded = Note::read(&data).and_then(|note| note.attempt);
-            if upgraded == Some(attempt) && self.remove(&path).await? {
-                return Ok(true);
+            if Note::read(&data).and_then(|note| note.attempt) == Some(attempt) {
+                return Ok(vec![path]);
             }
         }
-        Ok(false)
+        Ok(Vec::new())
     }
 }

@@ -186,19 +186,17 @@ impl Session {
         }
     }
 
-    /// Deletes a node. A node of ours is gone afterwards, or goes with the session. Returns whether
-    /// the node was there, as far as is known.
+    /// Deletes a node. Returns whether the node was there, as far as is known. Fails also if the
+    /// session ends before: a node of ours goes with it.
     pub(crate) async fn remove(&self, path: &str) -> Result<bool> {
         let mut unanswered = false;
         loop {
-            let Ok(exchange) = self.begin() else { return Ok(unanswered) };
+            let exchange = self.begin()?;
             let deleted = self.over.run_until_cancelled(exchange.delete(path)).await;
-            let Some(deleted) = deleted else { return Ok(unanswered) };
-            match deleted {
+            match deleted.ok_or_else(|| self.error("delete"))? {
                 Ok(()) => return Ok(true),
                 // Perhaps the request that was not answered has deleted it.
                 Err(ZkError::NoNode) => return Ok(unanswered),
-                Err(error) if error::meaning(&error) == Meaning::Over => return Ok(unanswered),
                 Err(error) => {
                     unanswered |= error::is_unanswered(&error);
                     self.again("delete", error).await?;
