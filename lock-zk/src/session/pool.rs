@@ -141,9 +141,12 @@ impl Sessions {
         self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
         // `renewal::follow` below is told of a break meanwhile.
         let asking = deployment::ask_deployment(weak.clone());
-        let asked = async { tokio::join!(asking, session.read_floor()).1 };
+        let left = (sent + session.ttl()).since(Clock::Boot.now());
+        let floor = Clock::Boot.timeout(left, session.read_floor());
+        let asked = async { tokio::join!(asking, floor).1 };
         let floor = session.over.run_until_cancelled(asked).await;
-        let changed = floor.unwrap_or_else(|| Err(session.error("connect")))?;
+        let floor = floor.ok_or_else(|| session.error("connect"))?;
+        let changed = floor.unwrap_or_else(|| Err(self.silent(session.ttl())))?;
         self.spawn(&session, Session::end_when_raised(weak.clone(), changed));
         self.runtime.spawn(renewal::follow(
             weak,
