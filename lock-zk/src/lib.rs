@@ -104,8 +104,8 @@
 //! also after a reconnect. So a session from before the raise uses no node that was made after it,
 //! however late its request arrives or its server lags; and all other nodes are older than the
 //! record. Other clients see an older node without a token. A client that is cut off learns of the
-//! raise when it is back, or by its deadlines; until then its holders work, as after a revoke, and
-//! it passes their locks on to its own waiters.
+//! raise when it is back, or by its deadlines; until then its holders work, as after a revoke. And
+//! until its session ends it may pass their locks on to its own waiters, below the floor.
 //!
 //! # Options
 //!
