@@ -95,7 +95,7 @@
 //! has the number that is added. A session reads it when it begins, and counts from it to its end:
 //! each change of the node ends the session. A node that was made there without data, to give it an
 //! ACL, is no record until a raise writes it; make it before there are locks. With
-//! [`Layout::Native`] no name begins with `%floor/` or `%floor-`, or is `%floor`.
+//! [`Layout::Native`] no name is `%floor`, or begins with `%floor/`.
 //!
 //! A raise writes the record. Watches tell all clients in reach: their holders and waiters are told
 //! as after a revoke, and go on in a session that counts from the new floor. Then the client that

@@ -67,7 +67,7 @@ pub(crate) struct Session {
     pub(crate) left: Arc<Leftovers<Leftover>>,
     watches: Watches,
     /// The token floor's record, from which all tokens of this session count, and its watch.
-    floor: OnceLock<(Above, Event)>,
+    record: OnceLock<(Above, Event)>,
     pauses: Pauses,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
@@ -113,7 +113,7 @@ impl Session {
             attempts: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
-            floor: OnceLock::new(),
+            record: OnceLock::new(),
             pauses: Pauses::new(),
             client: Mutex::new(Some(client)),
             route,
@@ -224,7 +224,7 @@ impl Session {
     /// Whether it is over for us. The watch on the token floor's record ends it here, in whichever
     /// task asks first.
     pub(crate) fn is_over(&self) -> bool {
-        let event = self.floor.get().and_then(|(_, changed)| changed.clone().now());
+        let event = self.record.get().and_then(|(_, changed)| changed.clone().now());
         // The end of the session is an event of each watch, too.
         if event.is_some_and(|event| event != EventType::Session) {
             self.finish(End::Raised);
@@ -252,7 +252,7 @@ impl Session {
     /// with anything later, also after a reconnect. So if the session is not over here, no raise is
     /// older than these answers.
     pub(crate) fn above(&self, op: &'static str) -> Result<Above> {
-        match self.floor.get() {
+        match self.record.get() {
             Some((above, _)) if !self.is_over() => Ok(*above),
             _ => Err(self.error(op)),
         }

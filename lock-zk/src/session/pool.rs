@@ -142,11 +142,11 @@ impl Sessions {
         // `renewal::follow` below is told of a break meanwhile.
         let asking = deployment::ask_deployment(weak.clone());
         let left = (sent + session.ttl()).since(Clock::Boot.now());
-        let floor = Clock::Boot.timeout(left, session.read_floor());
-        let asked = async { tokio::join!(asking, floor).1 };
-        let floor = session.over.run_until_cancelled(asked).await;
-        let floor = floor.ok_or_else(|| session.error("connect"))?;
-        let changed = floor.unwrap_or_else(|| Err(self.silent(session.ttl())))?;
+        let record = Clock::Boot.timeout(left, session.read_record());
+        let asked = async { tokio::join!(asking, record).1 };
+        let record = session.over.run_until_cancelled(asked).await;
+        let record = record.ok_or_else(|| session.error("connect"))?;
+        let changed = record.unwrap_or_else(|| Err(self.silent(session.ttl())))?;
         self.spawn(&session, Session::end_when_raised(weak.clone(), changed));
         self.runtime.spawn(renewal::follow(
             weak,

@@ -9,7 +9,7 @@ use std::{
 
 use lock_core::{Effect, Error, Result, keep::errors::rejected};
 use uuid::Uuid;
-use zookeeper_client::{CreateMode, Error as ZkError, Stat};
+use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     error::{self, Meaning, STORE},
@@ -130,9 +130,9 @@ impl Session {
     /// Reads the token floor's record, and watches it: see [`above`](Self::above).
     ///
     /// The `sync` makes it the newest one: after a raise, a server that lags would give the old
-    /// floor to the session that follows the one that the raise has ended.
-    pub(crate) async fn read_floor(&self) -> Result<Event> {
-        let path = &path::floor(&self.config.prefix);
+    /// record to the session that follows the one that the raise has ended.
+    pub(crate) async fn read_record(&self) -> Result<Event> {
+        let path = &path::floor_record(&self.config.prefix);
         loop {
             let exchange = self.begin()?;
             let read = || async {
@@ -149,7 +149,7 @@ impl Session {
                     let above = data.map(|(data, stat)| Above::read(path, &data, &stat));
                     let above = above.transpose()?.unwrap_or_default();
                     // It is read once.
-                    let _ = self.floor.set((above, changed.clone()));
+                    let _ = self.record.set((above, changed.clone()));
                     return Ok(changed);
                 }
                 Err(error) => self.again("token floor", error).await?,
@@ -215,21 +215,6 @@ impl Session {
         }
         let deleted = self.over.run_until_cancelled(exchange.commit(multi)).await;
         deleted.is_some_and(|deleted| deleted.is_ok())
-    }
-
-    /// Makes a directory and those above it. Returns also after a pause if it is to be tried again.
-    pub(crate) async fn make_directory(
-        &self,
-        op: &'static str,
-        path: &str,
-        mode: CreateMode,
-        lane: Lane,
-    ) -> Result<()> {
-        let exchange = self.begin_in(lane).await?;
-        match exchange.mkdir(path, &mode.with_acls(self.config.access.acls())).await {
-            Ok(()) => Ok(()),
-            Err(error) => self.again(op, error).await,
-        }
     }
 
     /// Returns after a pause if the request is to be repeated.
