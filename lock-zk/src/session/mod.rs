@@ -8,7 +8,6 @@ mod janitor;
 pub(crate) mod leftover;
 mod login;
 mod own_nodes;
-mod pause;
 pub(crate) mod pool;
 mod proof;
 mod renewal;
@@ -38,8 +37,7 @@ use crate::{
     error::{self, Meaning, STORE, vanished},
     layout::{child, floor::Above},
     session::{
-        attempt::Attempt, deadline::Deadline, leftover::Leftover, pause::Pauses,
-        unwatched::Unwatched,
+        attempt::Attempt, deadline::Deadline, leftover::Leftover, unwatched::Unwatched,
     },
     wire::{
         lanes::{Lane, Lanes},
@@ -68,7 +66,6 @@ pub(crate) struct Session {
     watches: Watches,
     /// The token floor's record, from which all tokens of this session count, and its watch.
     record: OnceLock<(Above, Event)>,
-    pauses: Pauses,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
@@ -114,7 +111,6 @@ impl Session {
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
             record: OnceLock::new(),
-            pauses: Pauses::new(),
             client: Mutex::new(Some(client)),
             route,
             newest: tokio::sync::Mutex::new(Newest { login, since: None }),

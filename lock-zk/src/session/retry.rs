@@ -5,9 +5,10 @@
 use std::{
     ops::ControlFlow::{self, Break, Continue},
     sync::Arc,
+    time::Duration,
 };
 
-use lock_core::{Effect, Error, Result, keep::errors::rejected};
+use lock_core::{Clock, Effect, Error, Result, deadline::jitter, keep::errors::rejected};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
@@ -25,6 +26,16 @@ use crate::{
         watches::Event,
     },
 };
+
+/// The usual pause before a request is repeated, and that after a server has refused one since it
+/// has too many.
+const PAUSE: Duration = Duration::from_millis(50);
+const THROTTLED: Duration = Duration::from_millis(500);
+
+/// Returns the pause after this failure.
+pub(super) fn pause_after(failure: &ZkError) -> Duration {
+    if matches!(failure, ZkError::Throttled) { THROTTLED } else { PAUSE }
+}
 
 impl Session {
     /// Sends a request when its lane has a free slot. Breaks with the answer, or with `None` if there
@@ -226,7 +237,7 @@ impl Session {
         self.hear_of_end(&error);
         match error::meaning(&error) {
             Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
-                self.pauses.wait(&error).await;
+                Clock::Boot.sleep(jitter(pause_after(&error))).await;
                 Ok(())
             }
             Meaning::Denied if self.log_in_anew().await => Ok(()),
