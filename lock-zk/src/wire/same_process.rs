@@ -3,72 +3,56 @@
 //! Linux lists all connections with the numbers of their sockets, and each process's descriptors with
 //! the same numbers.
 
-use std::{io, net::SocketAddr};
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, BufReader},
+    net::{SocketAddr, SocketAddrV4},
+};
+
+/// Of this thread: it may be in another network than the rest of the process.
+const CONNECTIONS: &str = "/proc/thread-self/net/tcp";
+const DESCRIPTORS: &str = "/proc/self/fd";
 
 /// Checks that this system tells.
 pub(crate) fn check() -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    let readable = std::fs::metadata("/proc/self/fd").is_ok();
-    #[cfg(not(target_os = "linux"))]
-    let readable = false;
-    let unsupported = || {
-        let why = "tls=verify needs Linux with /proc; give a connector of zookeeper-client with \
-                   its feature tls instead";
-        io::Error::new(io::ErrorKind::Unsupported, why)
-    };
-    if readable { Ok(()) } else { Err(unsupported()) }
+    if cfg!(target_os = "linux") && fs::metadata(DESCRIPTORS).is_ok() {
+        return Ok(());
+    }
+    let why = "tls=verify needs Linux with /proc; give a connector of zookeeper-client with its \
+               feature tls instead";
+    Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
 /// Whether the other end of the connection from `from` to `to` is a descriptor of this process.
 pub(crate) async fn is_own(from: SocketAddr, to: SocketAddr) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else { return false };
-        // A process with many descriptors has a long list.
-        let look = tokio::task::spawn_blocking(move || linux::is_own(from, to));
-        matches!(look.await, Ok(Ok(true)))
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (from, to);
-        false
-    }
+    let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else { return false };
+    // Both lists may be long.
+    let look = tokio::task::spawn_blocking(move || has(from, to));
+    matches!(look.await, Ok(Ok(true)))
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::{
-        fs::{self, File},
-        io::{self, BufRead, BufReader},
-        net::SocketAddrV4,
+fn has(from: SocketAddrV4, to: SocketAddrV4) -> io::Result<bool> {
+    let Some(socket) = socket(from, to)? else { return Ok(false) };
+    let link = format!("socket:[{socket}]");
+    let own = fs::read_dir(DESCRIPTORS)?.filter_map(Result::ok);
+    let mut links = own.filter_map(|entry| fs::read_link(entry.path()).ok());
+    Ok(links.any(|found| found.as_os_str() == link.as_str()))
+}
+
+/// Returns the number of the socket that is connected from `from` to `to`.
+fn socket(from: SocketAddrV4, to: SocketAddrV4) -> io::Result<Option<u32>> {
+    let written = |addr: SocketAddrV4| {
+        format!("{:08X}:{:04X}", u32::from_ne_bytes(addr.ip().octets()), addr.port())
     };
-
-    /// Of this thread: it may be in another network than the rest of the process.
-    const CONNECTIONS: &str = "/proc/thread-self/net/tcp";
-
-    pub(super) fn is_own(from: SocketAddrV4, to: SocketAddrV4) -> io::Result<bool> {
-        let Some(socket) = socket(from, to)? else { return Ok(false) };
-        let link = format!("socket:[{socket}]");
-        let own = fs::read_dir("/proc/self/fd")?.filter_map(Result::ok);
-        let mut links = own.filter_map(|entry| fs::read_link(entry.path()).ok());
-        Ok(links.any(|found| found.as_os_str() == link.as_str()))
-    }
-
-    /// Returns the number of the socket that is connected from `from` to `to`.
-    fn socket(from: SocketAddrV4, to: SocketAddrV4) -> io::Result<Option<u32>> {
-        let written = |addr: SocketAddrV4| {
-            format!("{:08X}:{:04X}", u32::from_ne_bytes(addr.ip().octets()), addr.port())
-        };
-        let (from, to) = (written(from), written(to));
-        for line in BufReader::new(File::open(CONNECTIONS)?).lines().skip(1) {
-            let line = line?;
-            let mut words = line.split_ascii_whitespace().skip(1);
-            if words.next() == Some(&from) && words.next() == Some(&to) {
-                return Ok(words.nth(6).and_then(|number| number.parse().ok()));
-            }
+    let (from, to) = (written(from), written(to));
+    for line in BufReader::new(File::open(CONNECTIONS)?).lines().skip(1) {
+        let line = line?;
+        let mut words = line.split_ascii_whitespace().skip(1);
+        if words.next() == Some(&from) && words.next() == Some(&to) {
+            return Ok(words.nth(6).and_then(|number| number.parse().ok()));
         }
-        Ok(None)
     }
+    Ok(None)
 }
 
 #[cfg(all(test, target_os = "linux"))]
