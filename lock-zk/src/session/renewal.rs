@@ -8,11 +8,12 @@
 //! keeps the session alive.
 
 use std::{
+    future::pending,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::Fuse};
+use futures_util::FutureExt;
 use lock_core::{
     Clock, Error,
     keep::{backoff::Backoff, pool::WeakPool},
@@ -106,6 +107,16 @@ async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>
     }
 }
 
+/// Asks whether the server stands alone, as long as the session is too short for an ensemble: a
+/// question may get no answer, and in an ensemble such a session proves nothing. Never returns.
+async fn ask_again(session: Weak<Session>) {
+    while session.upgrade().is_some_and(|alive| alive.deadline.must_be_alone()) {
+        Clock::Boot.sleep(AGAIN).await;
+        ask_deployment(session.clone()).await;
+    }
+    pending().await
+}
+
 /// Follows the client crate's view of the session to its end.
 pub(crate) async fn follow(
     session: Weak<Session>,
@@ -114,33 +125,16 @@ pub(crate) async fn follow(
     reconnected: Arc<Notify>,
     route: Arc<Route>,
 ) {
-    let ask = |pause| {
-        let session = session.clone();
-        async move {
-            Clock::Boot.sleep(pause).await;
-            ask_deployment(session).await;
-        }
-        .boxed()
-        .fuse()
-    };
-    // The question may get no answer, and in an ensemble so short a session proves nothing.
-    let ask_again = || match session.upgrade().is_some_and(|alive| alive.deadline.must_be_alone()) {
-        true => ask(AGAIN),
-        false => Fuse::terminated(),
-    };
-    let mut asking = ask_again();
+    let mut asking = ask_again(session.clone()).boxed();
     loop {
         let state = tokio::select! {
             biased;
             state = states.changed() => state,
-            () = &mut asking => {
-                asking = ask_again();
-                continue;
-            }
+            () = &mut asking => continue,
         };
         // The next connection may lead to a member of an ensemble. A short break is told as a new
         // connection only.
-        asking = Fuse::terminated();
+        asking = pending().boxed();
         let _ = session.upgrade().inspect(|session| session.deadline.set_standalone(false));
         match state {
             SessionState::Disconnected => {
@@ -152,7 +146,8 @@ pub(crate) async fn follow(
                 nodelay::set(&route.hosts).await;
                 trace::connected(STORE);
                 route.reach.works();
-                asking = ask(Duration::ZERO);
+                let (now, again) = (session.clone(), session.clone());
+                asking = ask_deployment(now).then(|()| ask_again(again)).boxed();
                 reconnected.notify_one();
             }
             // `Closed` follows our own end of the session, which counted first.
