@@ -38,11 +38,8 @@ pub(crate) struct Facts {
 impl Facts {
     /// Asks all servers, after a session was opened: that is a write.
     pub(crate) async fn ask(route: &Route) -> Self {
-        let (modes, settings, numbers) = tokio::join!(
-            questions::ask_all(route, b"srvr"),
-            questions::ask_all(route, b"conf"),
-            questions::ask_all(route, b"mntr"),
-        );
+        let (modes, settings, numbers) =
+            tokio::join!(route.ask_all(b"srvr"), route.ask_all(b"conf"), route.ask_all(b"mntr"),);
         Self::of(&modes, &settings, &numbers)
     }
 

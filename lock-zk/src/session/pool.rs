@@ -18,7 +18,7 @@ use crate::{
     config::ZkConfig,
     error::{self, STORE, invalid},
     session::{Session, deployment, janitor, own_nodes, renewal},
-    wire::{connection::connect, nodelay, route::Route},
+    wire::{nodelay, route::Route},
 };
 
 /// More distinct TTLs than a program needs; each costs a connection and a renewal.
@@ -97,11 +97,11 @@ impl Sessions {
 
     /// Opens a session in a task of its own: the caller that asked first may leave.
     fn open(self: &Arc<Self>, ttl: Duration, maker: Maker<Session, Arc<Error>>) {
-        let client = connect(self.route.clone(), ttl);
-        let weak = Arc::downgrade(self);
+        let (weak, route) = (Arc::downgrade(self), self.route.clone());
         self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
-            let client = Clock::Boot.timeout(ttl, client).await.unwrap_or(Err(ZkError::Timeout));
+            let client =
+                Clock::Boot.timeout(ttl, route.connect(ttl)).await.unwrap_or(Err(ZkError::Timeout));
             let Some(sessions) = weak.upgrade() else { return };
             let opened = match client {
                 Ok(client) => sessions.start(client, sent).await,

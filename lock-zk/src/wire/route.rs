@@ -1,9 +1,9 @@
 //! The way of a client's sessions to its servers: addresses, encryption, and login.
 
-use std::{fmt, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use lock_core::{Effect, Reach, Result};
-use zookeeper_client::{Client, Connector};
+use zookeeper_client::{Client, Connector, Error as ZkError};
 
 use crate::{
     config::ZkConfig,
@@ -11,6 +11,7 @@ use crate::{
     wire::{
         dial::Dialer,
         login::{Login, SCHEME},
+        questions,
         tunnel::Tunnel,
     },
 };
@@ -60,10 +61,29 @@ impl Route {
         Ok(Self { hosts, servers, chroot, given, silence, login, dialer, tunnels, reach })
     }
 
+    /// Opens a session at any of the hosts. Returns also the newest login that it has.
+    ///
+    /// The client crate tries them one after the other in random order, and a silent one holds it
+    /// up. So if there are several, they are asked first for a sign of life, and the silent ones are
+    /// given to the crate once only. One session is opened: a server that is slow, such as after an
+    /// outage, must not get more of them. So if none gives a sign of life at once, the crate's own,
+    /// longer limit counts: each handshake that it gives up leaves a session at the server.
+    pub(crate) async fn connect(&self, ttl: Duration) -> Result<(Client, Option<String>), ZkError> {
+        let silent = questions::silent(&self.servers, &self.dialer).await;
+        let (connector, login) = self.connector(ttl, silent.is_none());
+        let client = connector.connect(&self.ensemble(ttl, &silent.unwrap_or_default())).await?;
+        Ok((client, login))
+    }
+
+    /// Asks all servers with a command of four letters: see [`questions::ask_all`].
+    pub(crate) async fn ask_all(&self, command: &[u8; 4]) -> Vec<io::Result<String>> {
+        questions::ask_all(&self.servers, &self.dialer, command).await
+    }
+
     /// Returns the connector for sessions of this TTL, and the newest login that it has. It
     /// overrides the other options of a given connector: they would let a session end later than
     /// its deadlines, or make it useless.
-    pub(crate) fn connector(&self, ttl: Duration, slow: bool) -> (Connector, Option<String>) {
+    fn connector(&self, ttl: Duration, slow: bool) -> (Connector, Option<String>) {
         let mut connector = self.given.clone().unwrap_or_else(Client::connector);
         let logins = self.login.as_ref().map(Login::for_session).unwrap_or_default();
         for login in &logins {
@@ -77,7 +97,7 @@ impl Route {
 
     /// Returns the client crate's connect string for sessions of this TTL. It has the silent ones
     /// of the hosts once only.
-    pub(crate) fn ensemble(&self, ttl: Duration, silent: &[usize]) -> String {
+    fn ensemble(&self, ttl: Duration, silent: &[usize]) -> String {
         let others = self.hosts.iter().enumerate().filter(|(host, _)| !silent.contains(host));
         let others: Vec<_> = others.map(|(_, host)| host.as_str()).collect();
         let mut all = vec![self.hosts.join(",")];
@@ -85,15 +105,13 @@ impl Route {
         format!("{}{}", all.join(","), self.chroot)
     }
 
-    /// Returns why connections with TLS were not made last, or broke; nothing if none failed.
-    pub(crate) fn failure(&self) -> Option<String> {
-        let failures: Vec<_> = self.tunnels.iter().filter_map(Tunnel::failure).collect();
-        (!failures.is_empty()).then(|| failures.join("; "))
-    }
-
-    /// Adds the reason of the tunnels to an error's text.
+    /// Adds to an error's text why connections with TLS were not made last, or broke.
     pub(crate) fn with_failure(&self, text: &str) -> String {
-        self.failure().map_or_else(|| text.to_owned(), |why| format!("{text}: {why}"))
+        let failures: Vec<_> = self.tunnels.iter().filter_map(Tunnel::failure).collect();
+        match failures.as_slice() {
+            [] => text.to_owned(),
+            failures => format!("{text}: {}", failures.join("; ")),
+        }
     }
 }
 

@@ -147,7 +147,7 @@ impl Route {
             return Ok(());
         }
         stream.set_nodelay(true)?;
-        let server = self.dialer.host(&self.host).await?;
+        let server = self.dialer.connect(&self.host, &self.host).await?;
         lock(&self.failure).take();
         carry(stream, server).await.map_err(explained)
     }
