@@ -16,7 +16,10 @@ use zookeeper_client::Error as ZkError;
 use crate::{
     error,
     layout::note::Became,
-    session::{Session, attempt::Attempt, leftover::Leftover},
+    session::{
+        Session,
+        attempt::{Attempt, Leftover},
+    },
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.

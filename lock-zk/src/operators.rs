@@ -15,7 +15,7 @@ use crate::{
     error,
     layout::{child, listing, note::Note},
     session::Session,
-    wire::lanes::Lane,
+    wire::requests::Lane,
 };
 
 /// How many entries of a queue are read. Of the later ones only the attempts are told.

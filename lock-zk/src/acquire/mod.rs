@@ -56,10 +56,9 @@ use crate::{
     queue::view::{Ahead, Duty, Next},
     session::{
         End, Session,
-        attempt::{Attempt, News, Node},
-        leftover::Leftover,
+        attempt::{Attempt, Leftover, News, Node},
     },
-    wire::{lanes::Lane, requests::Exchange},
+    wire::requests::{Exchange, Lane},
 };
 
 /// A grant gets at least this part of the TTL.

@@ -29,8 +29,7 @@ use crate::{
     layout::{floor::Above, listing, note},
     session::{Session, pool::Sessions},
     wire::{
-        lanes::Lane,
-        requests::Exchange,
+        requests::{Exchange, Lane},
         watches::{Watch, Watched},
     },
 };

@@ -15,7 +15,7 @@ use crate::{
     },
     operators::{AT_ONCE, directories, names},
     session::Session,
-    wire::{lanes::Lane, requests::Exchange},
+    wire::requests::{Exchange, Lane},
 };
 
 impl Session {
@@ -25,7 +25,7 @@ impl Session {
         let data = |exchange: Arc<Exchange>| async move {
             exchange.after_sync(path, || exchange.data(path)).await
         };
-        let found = self.read("token floor", Lane::First, data).await?;
+        let found = self.answer("token floor", Lane::First, data).await?;
         found.map(|(data, stat)| Ok((Above::read(path, &data, &stat)?, stat))).transpose()
     }
 

@@ -84,6 +84,15 @@ pub(crate) enum News {
     Became(Became),
 }
 
+/// What an attempt may have left, until the [janitor](super::janitor) removes it.
+#[derive(Clone, Debug)]
+pub(crate) enum Leftover {
+    /// A node.
+    Node(String),
+    /// All nodes that an attempt may have left in a directory.
+    Attempt(String, Uuid),
+}
+
 impl Attempt {
     pub(crate) fn new(id: Uuid, request: Request) -> Self {
         let since = wall_clock().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

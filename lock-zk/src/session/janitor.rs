@@ -11,7 +11,7 @@ use lock_core::{
     keep::{leftovers::Leftovers, pool::WeakPool},
 };
 
-use crate::session::{End, Session, leftover::Leftover};
+use crate::session::{End, Session, attempt::Leftover};
 
 /// How many nodes one request removes.
 const AT_ONCE: usize = 64;
@@ -61,9 +61,14 @@ async fn remove(session: &Weak<Session>, leftovers: Vec<Leftover>) -> Vec<Leftov
     let mut refused = Vec::new();
     for some in leftovers.chunks(AT_ONCE) {
         let Some(alive) = session.upgrade() else { break };
-        let nodes: Vec<_> = some.iter().filter_map(Leftover::path).collect();
-        let all_are_nodes = nodes.len() == some.len();
-        if all_are_nodes && nodes.len() > 1 && alive.remove_all(&nodes).await {
+        let paths = some.iter().map(|leftover| match leftover {
+            Leftover::Node(path) => Some(path.as_str()),
+            Leftover::Attempt(..) => None,
+        });
+        let nodes: Option<Vec<_>> = paths.collect();
+        if let Some(nodes) = nodes.filter(|nodes| nodes.len() > 1)
+            && alive.remove_all(&nodes).await
+        {
             continue;
         }
         for leftover in some {

@@ -5,7 +5,6 @@ pub(crate) mod deadline;
 pub(crate) mod deployment;
 pub(crate) mod facts;
 mod janitor;
-pub(crate) mod leftover;
 mod login;
 mod own_nodes;
 pub(crate) mod pool;
@@ -37,12 +36,13 @@ use crate::{
     error::{self, Meaning, STORE, vanished},
     layout::{child, floor::Above},
     session::{
-        attempt::Attempt, deadline::Deadline, leftover::Leftover, unwatched::Unwatched,
+        attempt::{Attempt, Leftover},
+        deadline::Deadline,
+        unwatched::Unwatched,
     },
     wire::{
-        lanes::{Lane, Lanes},
         login::Newest,
-        requests::Exchange,
+        requests::{Exchange, Lane, Lanes},
         route::Route,
         watches::{Event, Watches},
     },
@@ -51,7 +51,7 @@ use crate::{
 /// One ZooKeeper session. All attempts of a client with the same TTL are in it.
 pub(crate) struct Session {
     /// The owner of our ephemeral nodes.
-    id: i64,
+    pub(crate) id: i64,
     pub(crate) config: Arc<ZkConfig>,
     pub(crate) deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as

@@ -2,7 +2,6 @@
 //! there is a session.
 
 pub(crate) mod dial;
-pub(crate) mod lanes;
 pub(crate) mod login;
 pub(crate) mod nodelay;
 pub(crate) mod own_client;
