@@ -41,7 +41,7 @@ use crate::{
     wire::{
         questions::{self, Timing},
         route::Route,
-        tls_error::is_certificate_refused,
+        tls_error::CERTIFICATE_REFUSED,
     },
 };
 
@@ -152,9 +152,9 @@ async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
         }
         (plain, _) => {
             let told = questions::timing(plain, &route.dialer).await;
-            told.map_err(|error| match is_certificate_refused(&error) {
-                true => denied(STORE, "connect", error),
-                false => error::unavailable("connect", Effect::None, error),
+            told.map_err(|error| match error.kind() {
+                CERTIFICATE_REFUSED => denied(STORE, "connect", error),
+                _ => error::unavailable("connect", Effect::None, error),
             })
         }
     }

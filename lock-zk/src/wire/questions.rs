@@ -21,7 +21,7 @@ use tokio::{
 use crate::wire::{
     dial::{Dialer, Stream, speaks_tls},
     own_client,
-    tls_error::{certificate_refused, explained, is_certificate_refused},
+    tls_error::{CERTIFICATE_REFUSED, explained},
 };
 
 /// The end of a session: the length of the request, its number, and its kind.
@@ -93,7 +93,7 @@ impl Timing {
 pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timing> {
     let share = dialer.limit / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
     let limit = share.max(HOST_LIMIT);
-    let mut failure = io::Error::other("no host to connect to");
+    let mut failure = "no host to connect to".to_owned();
     let mut certificates = !hosts.is_empty();
     for host in hosts {
         let answer =
@@ -104,12 +104,13 @@ pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timi
         match answer {
             Ok(timing) => return Ok(timing),
             Err(error) => {
-                certificates &= is_certificate_refused(&error);
-                failure = io::Error::new(error.kind(), format!("{host}: {error}"));
+                certificates &= error.kind() == CERTIFICATE_REFUSED;
+                failure = format!("{host}: {error}");
             }
         }
     }
-    Err(if certificates { certificate_refused(failure.to_string()) } else { failure })
+    let kind = if certificates { CERTIFICATE_REFUSED } else { io::ErrorKind::Other };
+    Err(io::Error::new(kind, failure))
 }
 
 /// Asks for the timeouts; without TLS it also finds out that the server speaks nothing else.

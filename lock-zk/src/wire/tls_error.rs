@@ -1,6 +1,6 @@
 //! Says why TLS failed, and what to do.
 
-use std::{fmt, io};
+use std::io;
 
 use lock_core::keep::tls_cause::{cause, is_about_certificates};
 use tokio_rustls::rustls::Error as Tls;
@@ -12,39 +12,21 @@ const OTHER_NAME: &str = "option server_name";
 const CLOSED: &str = "the server closed the connection in the TLS handshake: \
                       it may speak plain text at this port (secureClientPort is another one)";
 
-/// One side does not accept the other one's certificate: trying again changes nothing.
-#[derive(Debug)]
-struct CertificateRefused(String);
-
-impl fmt::Display for CertificateRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CertificateRefused {}
-
-/// The error of a connection whose certificates are not accepted.
-pub(crate) fn certificate_refused(text: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, CertificateRefused(text))
-}
-
-/// Whether one side does not accept the other one's certificate.
-pub(crate) fn is_certificate_refused(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<CertificateRefused>())
-}
+/// The kind of an error that says that one side does not accept the other one's certificate: trying
+/// again changes nothing. No other error of a connection has it.
+pub(crate) const CERTIFICATE_REFUSED: io::ErrorKind = io::ErrorKind::InvalidData;
 
 /// Returns the error with a text for people. It has the text of the original, too.
 pub(crate) fn explained(error: io::Error) -> io::Error {
-    let text = match error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()) {
-        Some(tls) if is_about_certificates(tls) => {
-            return certificate_refused(format!("TLS: {}", cause(tls, OTHER_NAME)));
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Tls>()) {
+        Some(tls) => {
+            let is_refused = is_about_certificates(tls);
+            let kind = if is_refused { CERTIFICATE_REFUSED } else { io::ErrorKind::Other };
+            io::Error::new(kind, format!("TLS: {}", cause(tls, OTHER_NAME)))
         }
-        Some(tls) => format!("TLS: {}", cause(tls, OTHER_NAME)),
-        None if is_broken(error.kind()) => CLOSED.to_owned(),
-        None => return error,
-    };
-    io::Error::new(error.kind(), text)
+        None if is_broken(error.kind()) => io::Error::new(error.kind(), CLOSED),
+        None => error,
+    }
 }
 
 fn is_broken(kind: io::ErrorKind) -> bool {
@@ -62,12 +44,13 @@ mod tests {
     fn a_certificate_that_is_not_accepted_and_a_server_without_tls_are_told_apart() {
         let error = Tls::InvalidCertificate(CertificateError::NotValidForName);
         let refused = explained(io::Error::new(io::ErrorKind::InvalidData, error));
-        assert!(is_certificate_refused(&refused), "{refused}");
+        assert_eq!(refused.kind(), CERTIFICATE_REFUSED, "{refused}");
         assert!(refused.to_string().contains("option server_name"), "{refused}");
         let closed = explained(io::ErrorKind::UnexpectedEof.into()).to_string();
         assert!(closed.contains("plain text"), "{closed}");
         let refused = explained(io::ErrorKind::ConnectionRefused.into());
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
-        assert!(!is_certificate_refused(&refused));
+        let other = explained(io::Error::new(io::ErrorKind::InvalidData, Tls::DecryptError));
+        assert_ne!(other.kind(), CERTIFICATE_REFUSED, "{other}");
     }
 }
