@@ -152,12 +152,24 @@ impl Acquire {
     async fn follow_all(&self, ahead: &mut Ahead) -> Result<Next> {
         let mut watch = None;
         if ahead.names().iter().any(|name| self.session.own_attempt(name).is_none()) {
-            watch = self.watch_directory(ahead).await?;
-            if watch.is_none() {
-                return Ok(Next::Look);
+            let arm = |exchange: Arc<Exchange>| async move {
+                exchange.watch_children(&self.directory, Watched::Ahead).await
+            };
+            let (children, armed) = match self.session.once("watch", self.lane(), arm).await? {
+                Break(Some(armed)) => armed,
+                Break(None) => return Err(vanished()),
+                Continue(()) => return Ok(Next::Look),
+            };
+            let node = self.attempt.node();
+            if !node.is_some_and(|node| ahead.see(children, node.name(), node.sequence)) {
+                return Err(vanished());
             }
+            watch = Some(armed);
         }
-        let own = ahead.names().iter().filter_map(|name| self.ending_of(name));
+        let own = ahead.names().iter().filter_map(|name| {
+            let (attempt, name) = (self.session.own_attempt(name)?, name.clone());
+            Some(async move { (name, attempt.news(None).await) })
+        });
         let mut endings: FuturesUnordered<_> = own.collect();
         // The list may be older than a release in this process.
         while let Some(Some((name, ending))) = endings.next().now_or_never() {
@@ -176,28 +188,6 @@ impl Acquire {
             }
             () = Clock::Boot.sleep(self.session.ttl()) => Ok(Next::Look),
         }
-    }
-
-    /// Sets a watch on the directory and takes in its entries.
-    async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
-        let arm = |exchange: Arc<Exchange>| async move {
-            exchange.watch_children(&self.directory, Watched::Ahead).await
-        };
-        match self.session.once("watch", self.lane(), arm).await? {
-            Break(Some((children, watch))) => {
-                let node = self.attempt.node();
-                let found = node.is_some_and(|n| ahead.see(children, n.name(), n.sequence));
-                if found { Ok(Some(watch)) } else { Err(vanished()) }
-            }
-            Break(None) => Err(vanished()),
-            Continue(()) => Ok(None),
-        }
-    }
-
-    /// Waits for the end of an entry of this session; returns it with the entry's name.
-    fn ending_of(&self, name: &str) -> Option<impl Future<Output = (String, News)> + use<>> {
-        let (attempt, name) = (self.session.own_attempt(name)?, name.to_owned());
-        Some(async move { (name, attempt.news(None).await) })
     }
 }
 
