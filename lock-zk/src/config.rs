@@ -44,7 +44,7 @@ impl Access {
 ///
 /// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
 /// and `tick` as in a URL. `Debug` does not show the password.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
@@ -81,7 +81,17 @@ pub struct ZkConfig {
     pub tick: Option<Duration>,
     /// A connector of the caller's, with its own logins.
     #[cfg_attr(feature = "serde", serde(skip))]
-    pub(crate) given: Option<Connector>,
+    pub(crate) given: Option<Given>,
+}
+
+/// A connector of the caller's. It may show a password.
+#[derive(Clone)]
+pub(crate) struct Given(pub(crate) Connector);
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").finish_non_exhaustive()
+    }
 }
 
 impl ZkConfig {
@@ -157,7 +167,7 @@ impl ZkConfig {
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
         let (hosts, chroot) = own_client::parse(cluster)?;
         own_client::check(&connector)?;
-        Ok(Self { hosts, chroot, given: Some(connector), ..Self::default() })
+        Ok(Self { hosts, chroot, given: Some(Given(connector)), ..Self::default() })
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
@@ -259,23 +269,6 @@ impl Default for ZkConfig {
             timeouts: Timeouts::default(),
             given: None,
         }
-    }
-}
-
-impl fmt::Debug for ZkConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ZkConfig")
-            .field("hosts", &self.hosts)
-            .field("chroot", &self.chroot)
-            .field("user", &self.user)
-            .field("prefix", &self.prefix)
-            .field("layout", &self.layout)
-            .field("access", &self.access)
-            .field("ttl", &self.ttl)
-            .field("tick", &self.tick)
-            .field("tls", &self.tls)
-            .field("timeouts", &self.timeouts)
-            .finish_non_exhaustive()
     }
 }
 

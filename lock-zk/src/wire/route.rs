@@ -55,7 +55,7 @@ impl Route {
             true => servers.clone(),
             false => tunnels.iter().map(|tunnel| tunnel.addr.to_string()).collect(),
         };
-        let (chroot, given) = (config.chroot.clone(), config.given.clone());
+        let (chroot, given) = (config.chroot.clone(), config.given.clone().map(|given| given.0));
         let silence = config.timeouts.request;
         let reach = Reach::default();
         Ok(Self { hosts, servers, chroot, given, silence, login, dialer, tunnels, reach })
