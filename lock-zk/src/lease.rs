@@ -212,7 +212,7 @@ impl Lease for ZkLease {
         // A waiter right behind in this process need not wait for the server.
         attempt.pass();
         let removed = match self.validity.loss() {
-            // All locks of the session were lost at the same moment, and their nodes go together.
+            // All locks of the session were lost at the same moment: their nodes go together.
             Some(LossReason::Expired) => Err(None),
             _ => self.session.remove(path(&attempt)).await.map_err(Some),
         };

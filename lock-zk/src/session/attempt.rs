@@ -246,11 +246,6 @@ impl Attempt {
         self.validity().is_some_and(Validity::has_ended)
     }
 
-    /// Whether it held the lock and lost it by its deadline.
-    pub(crate) fn has_expired(&self) -> bool {
-        self.validity().and_then(Validity::loss) == Some(LossReason::Expired)
-    }
-
     /// Begins to look after the node; returns `false` if a task does already.
     pub(crate) fn guard(&self) -> bool {
         !std::mem::replace(&mut self.state().guarded, true)

@@ -140,7 +140,8 @@ impl Session {
         // Taken before the sending: a request must not count as younger than it is.
         let sent = Clock::Boot.now();
         let client = self.client().ok_or_else(|| self.error("acquire"))?;
-        Ok(Exchange::new(self.deadline.clone(), client, sent, self.watches.clone(), slot))
+        let (deadline, watches) = (self.deadline.clone(), self.watches.clone());
+        Ok(Exchange { deadline, client, sent, watches, _slot: slot })
     }
 
     fn client(&self) -> Option<Client> {
@@ -154,18 +155,6 @@ impl Session {
             self.deadline.set_used(true);
         }
         attempts.insert(attempt.id, attempt.clone());
-    }
-
-    /// Whether an attempt holds a lock or has a place in a queue. A lock that was lost and is not
-    /// released yet does not count. An attempt without a place does not count: it can begin again
-    /// in another session.
-    pub(crate) fn is_used(&self) -> bool {
-        !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
-    }
-
-    /// Whether a lock in it was lost by its deadline and is not released yet.
-    pub(crate) fn has_expired(&self) -> bool {
-        lock(&self.attempts).values().any(|attempt| attempt.has_expired())
     }
 
     /// Forgets an attempt whose node is gone.

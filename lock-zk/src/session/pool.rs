@@ -134,9 +134,9 @@ impl Sessions {
         let session = Arc::new(session);
         let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
-        let (pool, left) = (|| self.pool.downgrade(), session.left.clone());
-        self.spawn(&session, janitor::work(weak.clone(), pool(), left));
-        self.spawn(&session, renewal::renew(weak.clone(), pool(), reconnected.clone()));
+        let (pool, left) = (self.pool.downgrade(), session.left.clone());
+        self.spawn(&session, janitor::work(weak.clone(), pool, left));
+        self.spawn(&session, renewal::renew(weak.clone(), reconnected.clone()));
         self.spawn(&session, own_nodes::watch(weak.clone(), session.unwatched.first.clone()));
         self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
         // `renewal::follow` below is told of a break meanwhile.

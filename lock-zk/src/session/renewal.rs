@@ -14,11 +14,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use lock_core::{
-    Clock, Error,
-    keep::{backoff::Backoff, pool::WeakPool},
-    trace,
-};
+use lock_core::{Clock, keep::backoff::Backoff, trace};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
@@ -35,11 +31,7 @@ const TRIES_PER_TTL: u32 = 100;
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Renews the locks of a session until the session is dropped.
-pub(crate) async fn renew(
-    session: Weak<Session>,
-    pool: WeakPool<Session, Arc<Error>>,
-    reconnected: Arc<Notify>,
-) {
+pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
     let mut pauses = None;
     while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {
         let mut pause = due.since(Clock::Boot.now());
@@ -69,11 +61,6 @@ pub(crate) async fn renew(
         if is_answered {
             pauses = None;
             alive.route.reach.renewed(STORE, renewed);
-        }
-        if alive.has_expired() && !alive.is_used() {
-            // All of its locks were lost in an outage. New ones get another session, so that one
-            // request can end this one.
-            pool.retire(&alive);
         }
         drop(alive);
         let _ = Clock::Boot.timeout(pause, reconnected.notified()).await;

@@ -64,29 +64,18 @@ impl Lanes {
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
 /// counts when the future returns it.
 pub(crate) struct Exchange {
-    deadline: Arc<Deadline>,
-    client: Client,
+    pub(crate) deadline: Arc<Deadline>,
+    pub(crate) client: Client,
     /// When the requests are sent, at the earliest.
     pub(crate) sent: Instant,
-    watches: Watches,
+    pub(crate) watches: Watches,
     /// The slot of an acquire or a look among the requests in flight.
-    _slot: Option<OwnedSemaphorePermit>,
+    pub(crate) _slot: Option<OwnedSemaphorePermit>,
 }
 
 pub(crate) type Answer<T> = Result<T, ZkError>;
 
 impl Exchange {
-    /// Requests that are sent after `sent`.
-    pub(crate) fn new(
-        deadline: Arc<Deadline>,
-        client: Client,
-        sent: Instant,
-        watches: Watches,
-        slot: Option<OwnedSemaphorePermit>,
-    ) -> Self {
-        Self { deadline, client, sent, watches, _slot: slot }
-    }
-
     fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
         self.count(reply, false)
     }
@@ -154,11 +143,7 @@ impl Exchange {
     /// Watches the end of an ephemeral node. Such a node has no children, so a watch on them tells
     /// of nothing else. [`ZkError::NoNode`] if it has ended.
     pub(crate) async fn watch_end(&self, path: &str, watched: Watched) -> Answer<Watch> {
-        let Some(room) = self.watches.take(path, watched) else {
-            return self.stat(path).await?.map(|_| Watch(None)).ok_or(ZkError::NoNode);
-        };
-        let (_, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
-        Ok(Watch(Some((watcher, room))))
+        Ok(self.watch_children(path, watched).await?.1)
     }
 
     /// Reads a node, and watches its data and its end. [`ZkError::NoNode`] if it has ended.
