@@ -91,13 +91,13 @@ pub(crate) async fn diagnose(
 struct Directory {
     path: String,
     name: LockName,
-    is_used: bool,
+    entries: Vec<String>,
 }
 
 /// Returns the names with an entry that start with `prefix`, in order.
 pub(crate) async fn names(session: &Session, prefix: &str) -> Result<Vec<LockName>> {
     let levels = directories(session, prefix).await?;
-    let used = levels.into_iter().flatten().filter(|directory| directory.is_used);
+    let used = levels.into_iter().flatten().filter(|directory| !directory.entries.is_empty());
     let names = used.map(|directory| directory.name);
     let mut names: Vec<_> = names.filter(|name| name.as_str().starts_with(prefix)).collect();
     names.sort_unstable();
@@ -123,7 +123,7 @@ async fn directories(session: &Session, prefix: &str) -> Result<Vec<Vec<Director
             if config.layout == Layout::Native {
                 level.extend(others.into_iter().map(|child| format!("{name}/{child}")));
             }
-            found.push(Directory { path, name, is_used: !entries.is_empty() });
+            found.push(Directory { path, name, entries });
         }
         levels.push(found);
     }

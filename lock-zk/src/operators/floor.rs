@@ -13,7 +13,7 @@ use crate::{
         floor::{Above, broken},
         listing, path,
     },
-    operators::{AT_ONCE, directories, names},
+    operators::{AT_ONCE, Directory, directories},
     session::Session,
     wire::requests::{Exchange, Lane},
 };
@@ -106,11 +106,11 @@ impl Session {
     pub(crate) async fn before_floor(&self) -> Result<Vec<(LockName, Uuid)>> {
         let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        for name in names(self, "").await? {
-            let directory = self.config.directory(&name)?;
-            for child in listing::in_order(self.list(&directory, Lane::Look).await?) {
+        for Directory { path, name, entries } in directories(self, "").await?.into_iter().flatten()
+        {
+            for child in listing::in_order(entries) {
                 let exchange = self.begin_in(Lane::Look).await?;
-                match exchange.data(&format!("{directory}/{child}")).await {
+                match exchange.data(&format!("{path}/{child}")).await {
                     Ok((note, stat)) if above.is_after(&stat) => {
                         let attempt = listing::read(&child, &note, &stat, above).attempt;
                         found.extend(attempt.map(|attempt| (name.clone(), attempt)));
