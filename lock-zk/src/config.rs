@@ -4,11 +4,11 @@ use std::{fmt, time::Duration};
 
 use lock_core::{
     Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls, User, duration::shown,
+    keep::errors::invalid,
 };
 use zookeeper_client::{Acls, Connector};
 
 use crate::{
-    error::invalid,
     layout::path,
     wire::own_client::{self, DEFAULT_PORT},
 };
@@ -236,7 +236,7 @@ impl ZkConfig {
             return Err(invalid("acl", "creator", allowed));
         }
         if let Some(tick) = self.tick.filter(|tick| tick.is_zero() || *tick > LONGEST_TICK) {
-            return Err(invalid("tick", shown(tick).to_string(), "more than 0, up to 1m"));
+            return Err(invalid("tick", shown(tick), "more than 0, up to 1m"));
         }
         self.tls.check()?;
         self.timeouts.check()?;

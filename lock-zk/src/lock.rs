@@ -15,7 +15,11 @@ use lock_core::{
     FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
     Reach, Request, Result, TokenFloor, Wake, Wish,
     duration::shown,
-    keep::{cancel::unless_cancelled, errors::denied, limits::DEFAULT_TTL},
+    keep::{
+        cancel::unless_cancelled,
+        errors::{denied, invalid},
+        limits::DEFAULT_TTL,
+    },
     only_exclusive,
 };
 use tokio::sync::mpsc;
@@ -29,7 +33,7 @@ use crate::{
     },
     config::ZkConfig,
     election::observe::observe,
-    error::{self, STORE, cancelled, invalid},
+    error::{self, STORE, cancelled},
     operators::{self, diagnose, inspect},
     session::{
         End, Session,
@@ -186,7 +190,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let (members, facts, access) =
         tokio::join!(members(&session), Facts::ask(&session.route), check_access(&session));
     access?;
-    let alone = facts.alone && members == Some(0);
+    let alone = facts.stands_alone(members);
     let least = if alone { least } else { least.max(tick * LEAST_TICKS) };
     checked_ttl(default_ttl, &(least..=most))?;
     drop(session);

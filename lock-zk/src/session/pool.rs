@@ -6,7 +6,7 @@ use lock_core::{
     Clock, Effect, Error, Result,
     duration::shown,
     keep::{
-        errors::again,
+        errors::{again, invalid},
         pool::{Found, Maker, Pool, Pooled, other_ttl},
     },
 };
@@ -16,7 +16,7 @@ use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
     config::ZkConfig,
-    error::{self, STORE, invalid},
+    error::{self, STORE},
     session::{Session, deployment, janitor, own_nodes, renewal},
     wire::{nodelay, route::Route},
 };
@@ -176,7 +176,7 @@ pub(crate) fn checked_ttl(ttl: Duration, range: &RangeInclusive<Duration>) -> Re
         return Ok(ttl);
     }
     let allowed = format!("this server takes {} to {}", shown(*range.start()), shown(*range.end()));
-    Err(invalid("URL option ttl", shown(ttl).to_string(), allowed))
+    Err(invalid("URL option ttl", shown(ttl), allowed))
 }
 
 #[cfg(test)]

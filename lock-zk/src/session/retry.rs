@@ -166,7 +166,7 @@ impl Session {
                 // Perhaps the request that was not answered has deleted it.
                 Err(ZkError::NoNode) => return Ok(unanswered),
                 Err(error) => {
-                    unanswered |= error::is_unanswered(&error);
+                    unanswered |= error::meaning(&error) == Meaning::Unanswered;
                     self.again("delete", error).await?;
                 }
             }

@@ -5,7 +5,10 @@ use std::{io, sync::Arc, time::Duration};
 use lock_core::{
     Clock, Encryption, Tls,
     duration::shown,
-    keep::tls::{client_config, server_name},
+    keep::{
+        errors::invalid,
+        tls::{client_config, server_name},
+    },
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -17,7 +20,7 @@ use tokio_rustls::{
     rustls::{self, ClientConfig, RootCertStore, crypto::ring},
 };
 
-use crate::{error::invalid, wire::tls_error::explained};
+use crate::wire::tls_error::explained;
 
 /// The most time for the answer to a greeting.
 const GREETING: Duration = Duration::from_millis(800);

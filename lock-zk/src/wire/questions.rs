@@ -7,11 +7,7 @@
 
 use std::{io, ops::RangeInclusive, time::Duration};
 
-use futures_util::{
-    StreamExt,
-    future::{join_all, pending},
-    stream::FuturesUnordered,
-};
+use futures_util::future::{join_all, pending};
 use lock_core::{Clock, duration::shown};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt, copy, sink},
@@ -148,30 +144,22 @@ async fn timing_of(host: &str, dialer: &Dialer) -> io::Result<Timing> {
 /// Returns which of several hosts give no sign of life at once; `None` if none of them does: then
 /// the way to them is slow. A host that refuses the connection, or the question, holds nobody up.
 pub(crate) async fn silent(hosts: &[String], dialer: &Dialer) -> Option<Vec<usize>> {
-    // The others are not reached without the caller's own TLS.
-    let can_ask = |(_, host): &(usize, &String)| !host.starts_with(own_client::TLS);
-    let mut silent: Vec<_> = hosts.iter().enumerate().filter(can_ask).collect();
-    if hosts.len() < 2 || silent.is_empty() {
+    if hosts.len() < 2 {
         return Some(Vec::new());
     }
-    let asks = silent.iter().map(|(number, host)| async move {
-        // Each server answers it, also one that does not permit it.
-        if let Ok(stream) = dialer.connect(host, host.as_str()).await {
-            let _ = word(stream, b"ruok").await;
-        }
-        *number
+    let asks = hosts.iter().map(|host| async move {
+        let asked = async {
+            // Each server answers it, also one that does not permit it.
+            if let Ok(stream) = dialer.connect(host, host.as_str()).await {
+                let _ = word(stream, b"ruok").await;
+            }
+        };
+        // The others are not reached without the caller's own TLS.
+        host.starts_with(own_client::TLS) || Clock::Boot.timeout(LIFE, asked).await.is_some()
     });
-    let mut asks: FuturesUnordered<_> = asks.collect();
-    let mut alive = Vec::new();
-    let asked = async {
-        while let Some(number) = asks.next().await {
-            alive.push(number);
-        }
-    };
-    let _ = Clock::Boot.timeout(LIFE, asked).await;
-    drop(asks);
-    silent.retain(|(number, _)| !alive.contains(number));
-    (!alive.is_empty()).then(|| silent.into_iter().map(|(number, _)| number).collect())
+    let alive = join_all(asks).await;
+    let silent: Vec<_> = (0..hosts.len()).filter(|number| !alive[*number]).collect();
+    (silent.len() < hosts.len()).then_some(silent)
 }
 
 /// Asks all servers with a command of four letters. Returns their answers; none if a name is not

@@ -150,7 +150,6 @@ impl fmt::Debug for Route {
         f.debug_struct("Route")
             .field("servers", &self.servers)
             .field("login", &self.login)
-            .field("tunnels", &self.tunnels)
             .finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@
 //! it would be sent the login.
 
 use std::{
-    fmt, io,
+    io,
     net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc, Mutex,
@@ -166,12 +166,6 @@ async fn carry(client: TcpStream, server: Box<dyn Stream>) -> io::Result<()> {
     tokio::select! {
         ended = copy(&mut from_server, &mut to_client) => ended.map(drop),
         () = up => Ok(()),
-    }
-}
-
-impl fmt::Debug for Tunnel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tunnel").field("addr", &self.addr).field("host", &self.route.host).finish()
     }
 }
 
