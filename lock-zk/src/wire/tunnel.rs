@@ -89,29 +89,16 @@ async fn listen(listener: TcpListener, route: Arc<Route>, end: CancellationToken
     let serving = async {
         // The bound is never closed.
         while let Ok(check) = route.checks.clone().acquire_owned().await {
-            let (stream, from) = next(&listener).await;
-            drop(tokio::spawn(route.clone().serve(stream, from, check)));
+            match listener.accept().await {
+                Ok((stream, from)) => drop(tokio::spawn(route.clone().serve(stream, from, check))),
+                // A lack of descriptors may last.
+                Err(_) => Clock::Boot.sleep(PAUSE).await,
+            }
         }
     };
-    if end.run_until_cancelled(serving).await.is_none() {
-        let refusing = async {
-            loop {
-                drop(next(&listener).await);
-            }
-        };
-        let _: Option<()> = Clock::Boot.timeout(LINGER, refusing).await;
-    }
-}
-
-/// Accepts the next connection, with a pause after each one that could not be taken: a lack of
-/// descriptors may last.
-async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    loop {
-        match listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(_) => Clock::Boot.sleep(PAUSE).await,
-        }
-    }
+    end.run_until_cancelled(serving).await;
+    Clock::Boot.sleep(LINGER).await;
+    drop(listener);
 }
 
 impl Route {
@@ -122,34 +109,31 @@ impl Route {
         from: SocketAddr,
         check: OwnedSemaphorePermit,
     ) {
-        if let Err(error) = self.connect(stream, from, check).await {
+        let served = async {
+            let is_own = same_process::is_own(from, stream.local_addr()?).await;
+            drop(check);
+            if !is_own {
+                self.refuse(from);
+                return Ok(());
+            }
+            stream.set_nodelay(true)?;
+            let server = self.dialer.connect(&self.host, &self.host).await?;
+            lock(&self.failure).take();
+            carry(stream, server).await.map_err(explained)
+        };
+        if let Err(error) = served.await {
             tracing::debug!(target: "distlock", host = self.host, %error, "TLS");
             *lock(&self.failure) = Some(error.to_string());
         }
     }
 
-    async fn connect(
-        &self,
-        stream: TcpStream,
-        from: SocketAddr,
-        check: OwnedSemaphorePermit,
-    ) -> io::Result<()> {
-        let is_own = same_process::is_own(from, stream.local_addr()?).await;
-        drop(check);
-        if !is_own {
-            if !self.warned.swap(true, Relaxed) {
-                let host = &self.host;
-                tracing::warn!(
-                    target: "distlock", host, %from,
-                    "a connection of another program was refused; the next ones are not reported"
-                );
-            }
-            return Ok(());
+    fn refuse(&self, from: SocketAddr) {
+        if !self.warned.swap(true, Relaxed) {
+            tracing::warn!(
+                target: "distlock", host = self.host, %from,
+                "a connection of another program was refused; the next ones are not reported"
+            );
         }
-        stream.set_nodelay(true)?;
-        let server = self.dialer.connect(&self.host, &self.host).await?;
-        lock(&self.failure).take();
-        carry(stream, server).await.map_err(explained)
     }
 }
 
