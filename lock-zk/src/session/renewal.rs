@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use lock_core::{Clock, keep::backoff::Backoff, trace};
+use lock_core::{Clock, trace};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
@@ -25,14 +25,13 @@ use crate::{
     wire::{nodelay, route::Route},
 };
 
-/// How many tries that fail fit into a TTL, at first.
-const TRIES_PER_TTL: u32 = 100;
+/// How many tries that fail fit into the time between two renewals.
+const TRIES: u32 = 8;
 /// The pause before a server is asked again whether it stands alone.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Renews the locks of a session until the session is dropped.
 pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
-    let mut pauses = None;
     while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write).await } else { None };
@@ -50,8 +49,7 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
                 alive.hear_of_end(&error);
                 // A request that is sent while the connection is down waits for the next one. One
                 // that a busy server refuses is sent a few times before the next is due.
-                let growing = Backoff::new(alive.ttl() / TRIES_PER_TTL, alive.deadline.pace() / 2);
-                pause = pauses.get_or_insert(growing).take();
+                pause = alive.deadline.pace() / TRIES;
                 false
             }
             Some(Ok(())) => true,
@@ -59,7 +57,6 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
         };
         let renewed = alive.renew_all();
         if is_answered {
-            pauses = None;
             alive.route.reach.renewed(STORE, renewed);
         }
         drop(alive);
