@@ -103,34 +103,25 @@ impl ZkConfig {
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names the mistake.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
-        let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
-        let layout = options.choice("layout", Layout::CHOICES)?.unwrap_or_default();
-        let (ttl, tick) = (options.duration("ttl")?, options.duration("tick")?);
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
-        let access = options.choice("acl", &accesses)?.unwrap_or_default();
-        let user = User::from_url(url, &mut options)?;
-        let password = Secret::from_url(url, &mut options)?;
-        let tls = Tls::from_options(&mut options, Encryption::Off)?;
-        let timeouts = Timeouts::from_options(&mut options)?;
-        options.finish()?;
-        let chroot = match url.path() {
-            "" => String::new(),
-            path => format!("/{path}"),
-        };
         let config = Self {
             hosts: url.hosts(DEFAULT_PORT),
-            chroot,
-            user,
-            password,
-            tls,
-            timeouts,
-            ttl,
-            prefix,
-            layout,
-            access,
-            tick,
+            chroot: match url.path() {
+                "" => String::new(),
+                path => format!("/{path}"),
+            },
+            user: User::from_url(url, &mut options)?,
+            password: Secret::from_url(url, &mut options)?,
+            tls: Tls::from_options(&mut options, Encryption::Off)?,
+            timeouts: Timeouts::from_options(&mut options)?,
+            ttl: options.duration("ttl")?,
+            prefix: options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned(),
+            layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
+            access: options.choice("acl", &accesses)?.unwrap_or_default(),
+            tick: options.duration("tick")?,
             given: None,
         };
+        options.finish()?;
         config.checked()
     }
 
