@@ -74,13 +74,10 @@ impl ZkLease {
         }
     }
 
+    /// The error of a call after the loss. `reason` counts if the holder was not told of another.
     fn lost(&self, reason: LossReason) -> Error {
+        let reason = self.validity.loss().unwrap_or(reason);
         Error::Lost { name: self.attempt().request.name.clone(), reason }
-    }
-
-    /// The error of a call after the end of the session.
-    fn ended(&self) -> Error {
-        self.lost(self.validity.loss().unwrap_or(LossReason::SessionEnded))
     }
 
     /// Writes a note into the grant's node.
@@ -89,9 +86,9 @@ impl ZkLease {
             Ok(true) => Ok(()),
             Ok(false) => {
                 attempt.gone();
-                Err(self.lost(self.validity.loss().unwrap_or(LossReason::EntryGone)))
+                Err(self.lost(LossReason::EntryGone))
             }
-            Err(_) if self.session.is_over() => Err(self.ended()),
+            Err(_) if self.session.is_over() => Err(self.lost(LossReason::SessionEnded)),
             Err(error) => Err(error),
         }
     }
@@ -147,7 +144,7 @@ impl Lease for ZkLease {
         let acquire = self.upgrade(&old);
         let upgraded = acquire.replace(&old, &self.validity).await;
         if self.session.is_over() {
-            return Err(self.ended());
+            return Err(self.lost(LossReason::SessionEnded));
         }
         match (upgraded, self.validity.loss()) {
             (Ok(true), _) => {
@@ -175,15 +172,15 @@ impl Lease for ZkLease {
     async fn renew(&self) -> Result<()> {
         loop {
             let attempt = self.attempt();
-            let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
+            let ended = || self.lost(LossReason::SessionEnded);
+            let exchange = self.session.begin().map_err(|_| ended())?;
             let asked = exchange.ask_leader(path(&attempt));
             let asked = self.session.over.run_until_cancelled(asked).await;
-            match asked.ok_or_else(|| self.ended())? {
+            match asked.ok_or_else(ended)? {
                 Ok(()) => {
                     attempt.set_term_end(safe_until(exchange.sent, self.session.ttl()));
                     let held = attempt.renew(Clock::Boot.now(), self.session.deadline.safe_until());
-                    let reason = || self.validity.loss().unwrap_or(LossReason::Expired);
-                    return if held { Ok(()) } else { Err(self.lost(reason())) };
+                    return if held { Ok(()) } else { Err(self.lost(LossReason::Expired)) };
                 }
                 Err(ZkError::NoNode) => {
                     let _alone = self.published.lock().await;
