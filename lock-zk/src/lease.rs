@@ -107,8 +107,7 @@ impl Lease for ZkLease {
     }
 
     fn facts(&self) -> Facts {
-        let token = self.token().value();
-        Facts::new((token > 0).then_some(("czxid", token)))
+        Facts::new([("czxid", self.token().value())])
     }
 
     fn validity(&self) -> &Validity {

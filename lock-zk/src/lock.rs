@@ -147,8 +147,8 @@ impl ZkLock {
 
 /// Returns the servers' timeouts and tick. Servers that are reached by TLS alone cannot be asked:
 /// the usual multiples of the tick count as their timeouts.
-async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
-    match (config.plain_hosts().as_slice(), config.tick) {
+async fn timing(route: &Route) -> Result<Timing> {
+    match (route.config.plain_hosts().as_slice(), route.config.tick) {
         ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick, told: false }),
         ([], None) => {
             let allowed = "the tickTime of the servers, which cannot be asked by TLS";
@@ -177,15 +177,16 @@ fn other_ttl(default: Duration, granted: &RangeInclusive<Duration>) -> String {
 }
 
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
-    let route = Route::open(&config).await?;
-    let timing = timing(&config, &route).await?;
+    let route = Route::open(config).await?;
+    let config = route.config.clone();
+    let timing = timing(&route).await?;
     let (tick, shorter) = timing.tick(config.tick);
     let (least, most) = timing.timeouts.into_inner();
     let least = least.max(SHORTEST_TTL);
     let narrowed = config.ttl.is_none() && !(least..=most).contains(&DEFAULT_TTL);
     let usual = DEFAULT_TTL.max(tick * LEAST_TICKS).min(most).max(least);
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
-    let sessions = Sessions::new(config, route, tick);
+    let sessions = Sessions::new(route, tick);
     let session = sessions.get(default_ttl).await?;
     let (members, facts, access) =
         tokio::join!(members(&session), Facts::ask(&session.route), check_access(&session));
@@ -216,7 +217,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     if narrowed {
         guarantees.cautions.push(other_ttl(default_ttl, &guarantees.ttl));
     }
-    guarantees.cautions.extend(sessions.config.open_login());
+    guarantees.cautions.extend(config.open_login());
     Ok(ZkLock { sessions, guarantees })
 }
 

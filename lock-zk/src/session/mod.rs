@@ -94,7 +94,6 @@ impl Session {
     /// login as its newest.
     pub(crate) fn new(
         (client, login): (Client, Option<String>),
-        config: Arc<ZkConfig>,
         route: Arc<Route>,
         tick: Duration,
         sent: Instant,
@@ -104,7 +103,7 @@ impl Session {
         let again = jitter(ttl.clamp(Duration::from_secs(1), Duration::from_secs(10)));
         Self {
             id: client.session_id().0,
-            config,
+            config: route.config.clone(),
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             lanes: Lanes::new(),
             attempts: Mutex::default(),

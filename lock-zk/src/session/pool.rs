@@ -49,9 +49,9 @@ impl Pooled for Session {
 impl Sessions {
     /// Makes a pool without sessions. Their tasks will run in the current runtime. `tick` is that
     /// of the servers, or longer.
-    pub(crate) fn new(config: ZkConfig, route: Route, tick: Duration) -> Arc<Self> {
+    pub(crate) fn new(route: Route, tick: Duration) -> Arc<Self> {
         Arc::new(Self {
-            config: Arc::new(config),
+            config: route.config.clone(),
             route: Arc::new(route),
             tick,
             runtime: Handle::current(),
@@ -129,8 +129,7 @@ impl Sessions {
     ) -> Result<Arc<Session>> {
         nodelay::set(&self.route.hosts).await;
         let states = client.state_watcher();
-        let (config, route) = (self.config.clone(), self.route.clone());
-        let session = Session::new((client, login), config, route, self.tick, sent);
+        let session = Session::new((client, login), self.route.clone(), self.tick, sent);
         let session = Arc::new(session);
         let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());

@@ -1,6 +1,9 @@
 //! Says why TLS failed, and what to do.
 
-use std::io;
+use std::io::{
+    self,
+    ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof},
+};
 
 use lock_core::keep::tls_cause::{cause, is_about_certificates};
 use tokio_rustls::rustls::Error as Tls;
@@ -24,14 +27,13 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
             let kind = if is_refused { CERTIFICATE_REFUSED } else { io::ErrorKind::Other };
             io::Error::new(kind, format!("TLS: {}", cause(tls, OTHER_NAME)))
         }
-        None if is_broken(error.kind()) => io::Error::new(error.kind(), CLOSED),
-        None => error,
+        None => match error.kind() {
+            kind @ (UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe) => {
+                io::Error::new(kind, CLOSED)
+            }
+            _ => error,
+        },
     }
-}
-
-fn is_broken(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    matches!(kind, UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
 #[cfg(test)]
