@@ -4,11 +4,11 @@ use std::{fmt, time::Duration};
 
 use lock_core::{
     Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls, User, duration::shown,
+    keep::errors::invalid,
 };
 use zookeeper_client::{Acls, Connector};
 
 use crate::{
-    error::invalid,
     layout::path,
     wire::own_client::{self, DEFAULT_PORT},
 };
@@ -44,7 +44,7 @@ impl Access {
 ///
 /// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
 /// and `tick` as in a URL. `Debug` does not show the password.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
@@ -81,7 +81,17 @@ pub struct ZkConfig {
     pub tick: Option<Duration>,
     /// A connector of the caller's, with its own logins.
     #[cfg_attr(feature = "serde", serde(skip))]
-    pub(crate) given: Option<Connector>,
+    pub(crate) given: Option<Given>,
+}
+
+/// A connector of the caller's. It may show a password.
+#[derive(Clone)]
+pub(crate) struct Given(pub(crate) Connector);
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").finish_non_exhaustive()
+    }
 }
 
 impl ZkConfig {
@@ -93,34 +103,25 @@ impl ZkConfig {
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names the mistake.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
-        let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
-        let layout = options.choice("layout", Layout::CHOICES)?.unwrap_or_default();
-        let (ttl, tick) = (options.duration("ttl")?, options.duration("tick")?);
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
-        let access = options.choice("acl", &accesses)?.unwrap_or_default();
-        let user = User::from_url(url, &mut options)?;
-        let password = Secret::from_url(url, &mut options)?;
-        let tls = Tls::from_options(&mut options, Encryption::Off)?;
-        let timeouts = Timeouts::from_options(&mut options)?;
-        options.finish()?;
-        let chroot = match url.path() {
-            "" => String::new(),
-            path => format!("/{path}"),
-        };
         let config = Self {
             hosts: url.hosts(DEFAULT_PORT),
-            chroot,
-            user,
-            password,
-            tls,
-            timeouts,
-            ttl,
-            prefix,
-            layout,
-            access,
-            tick,
+            chroot: match url.path() {
+                "" => String::new(),
+                path => format!("/{path}"),
+            },
+            user: User::from_url(url, &mut options)?,
+            password: Secret::from_url(url, &mut options)?,
+            tls: Tls::from_options(&mut options, Encryption::Off)?,
+            timeouts: Timeouts::from_options(&mut options)?,
+            ttl: options.duration("ttl")?,
+            prefix: options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned(),
+            layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
+            access: options.choice("acl", &accesses)?.unwrap_or_default(),
+            tick: options.duration("tick")?,
             given: None,
         };
+        options.finish()?;
         config.checked()
     }
 
@@ -157,7 +158,7 @@ impl ZkConfig {
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
         let (hosts, chroot) = own_client::parse(cluster)?;
         own_client::check(&connector)?;
-        Ok(Self { hosts, chroot, given: Some(connector), ..Self::default() })
+        Ok(Self { hosts, chroot, given: Some(Given(connector)), ..Self::default() })
     }
 
     /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
@@ -226,7 +227,7 @@ impl ZkConfig {
             return Err(invalid("acl", "creator", allowed));
         }
         if let Some(tick) = self.tick.filter(|tick| tick.is_zero() || *tick > LONGEST_TICK) {
-            return Err(invalid("tick", shown(tick).to_string(), "more than 0, up to 1m"));
+            return Err(invalid("tick", shown(tick), "more than 0, up to 1m"));
         }
         self.tls.check()?;
         self.timeouts.check()?;
@@ -259,23 +260,6 @@ impl Default for ZkConfig {
             timeouts: Timeouts::default(),
             given: None,
         }
-    }
-}
-
-impl fmt::Debug for ZkConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ZkConfig")
-            .field("hosts", &self.hosts)
-            .field("chroot", &self.chroot)
-            .field("user", &self.user)
-            .field("prefix", &self.prefix)
-            .field("layout", &self.layout)
-            .field("access", &self.access)
-            .field("ttl", &self.ttl)
-            .field("tick", &self.tick)
-            .field("tls", &self.tls)
-            .field("timeouts", &self.timeouts)
-            .finish_non_exhaustive()
     }
 }
 

@@ -50,10 +50,6 @@ pub(crate) fn meaning(error: &ZkError) -> Meaning {
     }
 }
 
-pub(crate) fn is_unanswered(error: &ZkError) -> bool {
-    meaning(error) == Meaning::Unanswered
-}
-
 /// Whether the same request may succeed if it is sent again in the same session.
 pub(crate) fn may_succeed_later(error: &ZkError) -> bool {
     matches!(meaning(error), Meaning::Unanswered | Meaning::NotNow)
@@ -88,12 +84,6 @@ fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
     errors::unavailable(STORE, op, effect, source)
-}
-
-/// The error for an option with a wrong value.
-pub(crate) fn invalid(option: &str, value: impl Into<String>, allowed: impl Into<String>) -> Error {
-    let (value, allowed) = (value.into(), allowed.into());
-    Error::InvalidOption { option: option.to_owned(), value, allowed }
 }
 
 /// The result of an attempt whose caller has left: no caller reads it.

@@ -16,7 +16,10 @@ use zookeeper_client::Error as ZkError;
 use crate::{
     error,
     layout::note::Became,
-    session::{Session, attempt::Attempt, leftover::Leftover},
+    session::{
+        Session,
+        attempt::{Attempt, Leftover},
+    },
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
@@ -71,13 +74,10 @@ impl ZkLease {
         }
     }
 
+    /// The error of a call after the loss. `reason` counts if the holder was not told of another.
     fn lost(&self, reason: LossReason) -> Error {
+        let reason = self.validity.loss().unwrap_or(reason);
         Error::Lost { name: self.attempt().request.name.clone(), reason }
-    }
-
-    /// The error of a call after the end of the session.
-    fn ended(&self) -> Error {
-        self.lost(self.validity.loss().unwrap_or(LossReason::SessionEnded))
     }
 
     /// Writes a note into the grant's node.
@@ -86,9 +86,9 @@ impl ZkLease {
             Ok(true) => Ok(()),
             Ok(false) => {
                 attempt.gone();
-                Err(self.lost(self.validity.loss().unwrap_or(LossReason::EntryGone)))
+                Err(self.lost(LossReason::EntryGone))
             }
-            Err(_) if self.session.is_over() => Err(self.ended()),
+            Err(_) if self.session.is_over() => Err(self.lost(LossReason::SessionEnded)),
             Err(error) => Err(error),
         }
     }
@@ -107,8 +107,7 @@ impl Lease for ZkLease {
     }
 
     fn facts(&self) -> Facts {
-        let token = self.token().value();
-        Facts::new((token > 0).then_some(("czxid", token)))
+        Facts::new([("czxid", self.token().value())])
     }
 
     fn validity(&self) -> &Validity {
@@ -144,7 +143,7 @@ impl Lease for ZkLease {
         let acquire = self.upgrade(&old);
         let upgraded = acquire.replace(&old, &self.validity).await;
         if self.session.is_over() {
-            return Err(self.ended());
+            return Err(self.lost(LossReason::SessionEnded));
         }
         match (upgraded, self.validity.loss()) {
             (Ok(true), _) => {
@@ -172,15 +171,15 @@ impl Lease for ZkLease {
     async fn renew(&self) -> Result<()> {
         loop {
             let attempt = self.attempt();
-            let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
+            let ended = || self.lost(LossReason::SessionEnded);
+            let exchange = self.session.begin().map_err(|_| ended())?;
             let asked = exchange.ask_leader(path(&attempt));
             let asked = self.session.over.run_until_cancelled(asked).await;
-            match asked.ok_or_else(|| self.ended())? {
+            match asked.ok_or_else(ended)? {
                 Ok(()) => {
                     attempt.set_term_end(safe_until(exchange.sent, self.session.ttl()));
                     let held = attempt.renew(Clock::Boot.now(), self.session.deadline.safe_until());
-                    let reason = || self.validity.loss().unwrap_or(LossReason::Expired);
-                    return if held { Ok(()) } else { Err(self.lost(reason())) };
+                    return if held { Ok(()) } else { Err(self.lost(LossReason::Expired)) };
                 }
                 Err(ZkError::NoNode) => {
                     let _alone = self.published.lock().await;
@@ -209,7 +208,7 @@ impl Lease for ZkLease {
         // A waiter right behind in this process need not wait for the server.
         attempt.pass();
         let removed = match self.validity.loss() {
-            // All locks of the session were lost at the same moment, and their nodes go together.
+            // All locks of the session were lost at the same moment: their nodes go together.
             Some(LossReason::Expired) => Err(None),
             _ => self.session.remove(path(&attempt)).await.map_err(Some),
         };

@@ -95,7 +95,7 @@
 //! has the number that is added. A session reads it when it begins, and counts from it to its end:
 //! each change of the node ends the session. A node that was made there without data, to give it an
 //! ACL, is no record until a raise writes it; make it before there are locks. With
-//! [`Layout::Native`] no name begins with `%floor/` or `%floor-`, or is `%floor`.
+//! [`Layout::Native`] no name is `%floor`, or begins with `%floor/`.
 //!
 //! A raise writes the record. Watches tell all clients in reach: their holders and waiters are told
 //! as after a revoke, and go on in a session that counts from the new floor. Then the client that
@@ -104,8 +104,8 @@
 //! also after a reconnect. So a session from before the raise uses no node that was made after it,
 //! however late its request arrives or its server lags; and all other nodes are older than the
 //! record. Other clients see an older node without a token. A client that is cut off learns of the
-//! raise when it is back, or by its deadlines; until then its holders work, as after a revoke, and
-//! it passes their locks on to its own waiters.
+//! raise when it is back, or by its deadlines; until then its holders work, as after a revoke. And
+//! until its session ends it may pass their locks on to its own waiters, below the floor.
 //!
 //! # Options
 //!

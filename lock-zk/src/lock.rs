@@ -1,6 +1,13 @@
 //! The driver: connects, and tells what ZooKeeper guarantees.
 
-use std::{ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{
+    ops::RangeInclusive,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -8,7 +15,11 @@ use lock_core::{
     FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
     Reach, Request, Result, TokenFloor, Wake, Wish,
     duration::shown,
-    keep::{cancel::unless_cancelled, errors::denied, limits::DEFAULT_TTL},
+    keep::{
+        cancel::unless_cancelled,
+        errors::{denied, invalid},
+        limits::DEFAULT_TTL,
+    },
     only_exclusive,
 };
 use tokio::sync::mpsc;
@@ -22,7 +33,7 @@ use crate::{
     },
     config::ZkConfig,
     election::observe::observe,
-    error::{self, STORE, cancelled, invalid},
+    error::{self, STORE, cancelled},
     operators::{self, diagnose, inspect},
     session::{
         End, Session,
@@ -34,7 +45,7 @@ use crate::{
     wire::{
         questions::{self, Timing},
         route::Route,
-        tls_error::is_certificate_refused,
+        tls_error::CERTIFICATE_REFUSED,
     },
 };
 
@@ -136,8 +147,8 @@ impl ZkLock {
 
 /// Returns the servers' timeouts and tick. Servers that are reached by TLS alone cannot be asked:
 /// the usual multiples of the tick count as their timeouts.
-async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
-    match (config.plain_hosts().as_slice(), config.tick) {
+async fn timing(route: &Route) -> Result<Timing> {
+    match (route.config.plain_hosts().as_slice(), route.config.tick) {
         ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick, told: false }),
         ([], None) => {
             let allowed = "the tickTime of the servers, which cannot be asked by TLS";
@@ -145,9 +156,9 @@ async fn timing(config: &ZkConfig, route: &Route) -> Result<Timing> {
         }
         (plain, _) => {
             let told = questions::timing(plain, &route.dialer).await;
-            told.map_err(|error| match is_certificate_refused(&error) {
-                true => denied(STORE, "connect", error),
-                false => error::unavailable("connect", Effect::None, error),
+            told.map_err(|error| match error.kind() {
+                CERTIFICATE_REFUSED => denied(STORE, "connect", error),
+                _ => error::unavailable("connect", Effect::None, error),
             })
         }
     }
@@ -166,20 +177,21 @@ fn other_ttl(default: Duration, granted: &RangeInclusive<Duration>) -> String {
 }
 
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
-    let route = Route::open(&config).await?;
-    let timing = timing(&config, &route).await?;
+    let route = Route::open(config).await?;
+    let config = route.config.clone();
+    let timing = timing(&route).await?;
     let (tick, shorter) = timing.tick(config.tick);
     let (least, most) = timing.timeouts.into_inner();
     let least = least.max(SHORTEST_TTL);
     let narrowed = config.ttl.is_none() && !(least..=most).contains(&DEFAULT_TTL);
     let usual = DEFAULT_TTL.max(tick * LEAST_TICKS).min(most).max(least);
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
-    let sessions = Sessions::new(config, route, tick);
+    let sessions = Sessions::new(route, tick);
     let session = sessions.get(default_ttl).await?;
     let (members, facts, access) =
         tokio::join!(members(&session), Facts::ask(&session.route), check_access(&session));
     access?;
-    let alone = facts.alone && members == Some(0);
+    let alone = facts.stands_alone(members);
     let least = if alone { least } else { least.max(tick * LEAST_TICKS) };
     checked_ttl(default_ttl, &(least..=most))?;
     drop(session);
@@ -205,7 +217,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     if narrowed {
         guarantees.cautions.push(other_ttl(default_ttl, &guarantees.ttl));
     }
-    guarantees.cautions.extend(sessions.config.open_login());
+    guarantees.cautions.extend(config.open_login());
     Ok(ZkLock { sessions, guarantees })
 }
 
@@ -272,12 +284,12 @@ impl DistributedLock for ZkLock {
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let directory = &self.sessions.config.directory(name)?;
-        let revoke = |session: Arc<Session>| async move {
-            let revoked = session.revoke(directory, attempt).await?;
-            // Another client's node does not go with our session.
-            if session.is_over() { Err(session.error("revoke")) } else { Ok(revoked) }
-        };
-        self.ask(revoke).await
+        // A raise of the floor may end the session that has deleted it; the next one finds none.
+        let found = &AtomicBool::new(false);
+        let revoke =
+            |session: Arc<Session>| async move { session.revoke(directory, attempt, found).await };
+        self.ask(revoke).await?;
+        Ok(found.load(Relaxed))
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {

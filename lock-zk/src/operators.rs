@@ -3,6 +3,8 @@
 
 mod floor;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use lock_core::{Diagnosis, Entry, Kind, Layout, LockName, Result};
 use uuid::Uuid;
@@ -13,7 +15,7 @@ use crate::{
     error,
     layout::{child, listing, note::Note},
     session::Session,
-    wire::lanes::Lane,
+    wire::requests::Lane,
 };
 
 /// How many entries of a queue are read. Of the later ones only the attempts are told.
@@ -89,13 +91,13 @@ pub(crate) async fn diagnose(
 struct Directory {
     path: String,
     name: LockName,
-    is_used: bool,
+    entries: Vec<String>,
 }
 
 /// Returns the names with an entry that start with `prefix`, in order.
 pub(crate) async fn names(session: &Session, prefix: &str) -> Result<Vec<LockName>> {
     let levels = directories(session, prefix).await?;
-    let used = levels.into_iter().flatten().filter(|directory| directory.is_used);
+    let used = levels.into_iter().flatten().filter(|directory| !directory.entries.is_empty());
     let names = used.map(|directory| directory.name);
     let mut names: Vec<_> = names.filter(|name| name.as_str().starts_with(prefix)).collect();
     names.sort_unstable();
@@ -121,7 +123,7 @@ async fn directories(session: &Session, prefix: &str) -> Result<Vec<Vec<Director
             if config.layout == Layout::Native {
                 level.extend(others.into_iter().map(|child| format!("{name}/{child}")));
             }
-            found.push(Directory { path, name, is_used: !entries.is_empty() });
+            found.push(Directory { path, name, entries });
         }
         levels.push(found);
     }
@@ -141,52 +143,45 @@ fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, Str
 }
 
 impl Session {
-    /// Deletes the entry of any client's attempt. `found` says afterwards whether there was one,
-    /// also if this fails half-way: the session may end after a deletion was sent or answered.
+    /// Deletes the entry of any client's attempt. `found` tells afterwards whether there was one,
+    /// also if this fails: the session may end after a deletion was sent, or answered.
     pub(crate) async fn revoke(
         &self,
         directory: &str,
         attempt: Uuid,
         found: &AtomicBool,
     ) -> Result<()> {
-        let remove = async |path: &str| {
-            let removed = self.remove(path).await;
-            found.fetch_or(!matches!(removed, Ok(false)), Relaxed);
-            removed
-        };
         loop {
-            let queue = listing::in_order(self.list_after_sync(directory, Lane::First).await?);
             let mut moved = false;
-            for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
-                moved |= !remove(&format!("{directory}/{name}")).await?;
+            for path in self.nodes_of_grant(directory, attempt).await? {
+                let removed = self.remove(&path).await;
+                found.fetch_or(!matches!(removed, Ok(false)), Relaxed);
+                moved |= !removed?;
             }
-            if found.load(Relaxed) {
-                return Ok(());
-            }
-            if let Some(path) = self.upgraded(directory, &queue, attempt).await? {
-                moved |= !remove(&path).await?;
-            }
-            if !moved || found.load(Relaxed) {
+            if !moved {
                 return Ok(());
             }
             // Since the list the grant has moved to another node, or the holder has released it.
         }
     }
 
-    /// Returns the node of an upgrade that took over this attempt's grant, as its note says.
-    async fn upgraded(
-        &self,
-        directory: &str,
-        queue: &[String],
-        attempt: Uuid,
-    ) -> Result<Option<String>> {
+    /// Returns the nodes of an attempt, or the node of an upgrade that took over its grant, as that
+    /// node's note says.
+    async fn nodes_of_grant(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
+        let queue = listing::in_order(self.list_after_sync(directory, Lane::First).await?);
+        let path = |name: &String| format!("{directory}/{name}");
+        let own = queue.iter().filter(|name| child::attempt(name) == Some(attempt));
+        let own: Vec<_> = own.map(path).collect();
+        if !own.is_empty() {
+            return Ok(own);
+        }
         for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
-            let path = format!("{directory}/{name}");
+            let path = path(name);
             let data = self.data(&path, Lane::First).await?.unwrap_or_default();
             if Note::read(&data).and_then(|note| note.attempt) == Some(attempt) {
-                return Ok(Some(path));
+                return Ok(vec![path]);
             }
         }
-        Ok(None)
+        Ok(Vec::new())
     }
 }

@@ -108,7 +108,9 @@ impl Locks {
     ///
     /// It ends older holds and waits: holders whose token is not above the floor are
     /// [revoked](Self::revoke), and so are waiters whose token would not be. Their next acquire is
-    /// above it. When this returns, no lock is held or granted with a token at or below `above`.
+    /// above it. When this returns, no lock is held or granted with a token at or below `above`. A
+    /// client that is cut off does not know of it yet: its holders work until their deadlines, as
+    /// after a revoke, and on some stores it may pass a lock on to its own waiters until then.
     ///
     /// # Errors
     ///

@@ -12,11 +12,6 @@ use zookeeper_client::{CreateOptions, Error as ZkError, MultiWriteError, MultiWr
 pub(crate) struct Missing(BTreeSet<String>);
 
 impl Missing {
-    /// One directory.
-    pub(crate) fn one(directory: &str) -> Self {
-        Self(BTreeSet::from([directory.to_owned()]))
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -84,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_missing_chroot_ends_it() {
-        let mut missing = Missing::one("/l");
+        let mut missing = Missing(BTreeSet::from(["/l".to_owned()]));
         assert!(!missing.learn(&failed(0, ZkError::NoNode), std::iter::empty()));
         assert!(!missing.learn(&ZkError::ConnectionLoss.into(), std::iter::empty()));
     }

@@ -1,15 +1,18 @@
 //! The way into the queue: from the request for a node to the node.
 
-use futures_util::future::{join_all, try_join_all};
-use lock_core::Result;
+use futures_util::{
+    FutureExt,
+    future::{Either, join_all, try_join_all},
+};
+use lock_core::{Effect, Result, keep::errors::rejected};
 use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteError, MultiWriteResult, Stat};
 
 use crate::{
     acquire::{Acquire, directories::Missing},
-    error::{self, vanished},
+    error::{self, STORE, vanished},
     layout::child,
     session::attempt::Node,
-    wire::{lanes::Lane, requests::Answer},
+    wire::requests::{Answer, Lane},
 };
 
 /// The answers to one flight: the paths and stats of the nodes, or why there are none; and the
@@ -20,31 +23,9 @@ impl Acquire {
     /// Creates the node and lists the queue in one flight. The server keeps the order of a
     /// session's requests, so the list shows all entries before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
-        let (stem, note) = self.wanted();
-        let options = CreateMode::EphemeralSequential.with_acls(self.session.config.access.acls());
-        loop {
-            let exchange = self.session.begin_in(self.lane()).await?;
-            // Not before it has its slot: a caller that leaves until then has nothing to clean up.
-            self.attempt.ask();
-            let create = exchange.create(&stem, &note, &options);
-            let list = exchange.list(&self.directory);
-            let (created, listed) = tokio::join!(create, list);
-            drop(exchange);
-            let node = match created {
-                Ok((stat, sequence)) => self.session.node_of(format!("{stem}{sequence}"), &stat)?,
-                Err(ZkError::NoNode) => {
-                    let missing = Missing::one(&self.directory);
-                    let entered = Box::pin(enter_all(&[self], self.lane(), missing)).await?;
-                    return entered.into_iter().next().ok_or_else(vanished);
-                }
-                Err(error) => {
-                    self.session.again("create", error).await?;
-                    self.find().await?
-                }
-            };
-            let Some(node) = node else { continue };
-            return self.entered(node, listed).await;
-        }
+        // Boxed, since it is over soon, but this future stays as long as the attempt waits.
+        let entered = Box::pin(enter_all(&[self], self.lane())).await?;
+        entered.into_iter().next().ok_or_else(vanished)
     }
 
     /// Finds the node that an unanswered creation may have left. Should there be two, the later one
@@ -58,7 +39,40 @@ impl Acquire {
         }
         let path = format!("{directory}/{name}");
         let Some(stat) = session.stat(&path).await? else { return Ok(None) };
-        session.node_of(path, &stat)
+        self.node_of(path, &stat)
+    }
+
+    /// Returns the attempt's node, if this session owns it. A node of an earlier session counts as
+    /// gone. Fails if the session is over, such as by a raise of the token floor.
+    fn node_of(&self, path: String, stat: &Stat) -> Result<Option<Node>> {
+        let above = self.session.above("acquire")?;
+        if stat.ephemeral_owner != self.session.id {
+            return Ok(None);
+        }
+        let Some(sequence) = child::sequence(&path) else { return Ok(None) };
+        self.check_sequence(sequence)?;
+        Ok(Some(Node { path, sequence, token: above.token_of(stat.czxid) }))
+    }
+
+    /// Refuses a node whose number is one of the last, and tells early that they come to an end.
+    fn check_sequence(&self, sequence: i32) -> Result<()> {
+        let directory = format!("{}{}", self.session.config.chroot, self.directory);
+        if child::is_used_up(sequence) {
+            let why = format!(
+                "{directory} has had 2^31 entries, nearly, and the server counts no further: leave \
+                 the name alone until the server has deleted the empty directory, which takes a \
+                 minute or two, or delete it"
+            );
+            return Err(rejected(STORE, "acquire", Effect::None, why));
+        }
+        if let Some(left) = child::left_to_tell(sequence) {
+            tracing::warn!(
+                target: "distlock", directory, left,
+                "after so many more entries this directory must be deleted: leave the name alone \
+                 until the server does it, or do it yourself"
+            );
+        }
+        Ok(())
     }
 
     /// The path of the node, without the sequence, and its data.
@@ -88,9 +102,9 @@ impl Acquire {
 pub(crate) async fn enter_all<'a>(
     all: &[&'a Acquire],
     lane: Lane,
-    mut missing: Missing,
 ) -> Result<Vec<(&'a Node, Vec<String>)>> {
     let Some(Acquire { session, .. }) = all.first() else { return Ok(Vec::new()) };
+    let mut missing = Missing::default();
     loop {
         let (created, lists) = create_all(all, lane, &missing).await?;
         let not_found = all.iter().zip(&lists);
@@ -111,29 +125,43 @@ pub(crate) async fn enter_all<'a>(
     }
 }
 
-/// Creates all nodes with one request, and lists their directories in the same flight.
+/// Creates all nodes with one request, and lists their directories in the same flight. One node
+/// whose directory is there needs no transaction, whose answer has no stat before ZooKeeper 3.9.
 async fn create_all(all: &[&Acquire], lane: Lane, missing: &Missing) -> Result<Flight> {
     let session = &all[0].session;
     let acls = session.config.access.acls();
     let exchange = &session.begin_in(lane).await?;
-    let mut multi = exchange.transaction();
-    let mut added = missing.add_to(&mut multi, &CreateMode::Container.with_acls(acls));
+    // Not before it has its slot: a caller that leaves until then has nothing to clean up.
+    all.iter().for_each(|acquire| acquire.attempt.ask());
+    let wanted: Vec<_> = all.iter().map(|acquire| acquire.wanted()).collect();
     let options = CreateMode::EphemeralSequential.with_acls(acls);
-    for acquire in all {
-        acquire.attempt.ask();
-        let (stem, note) = acquire.wanted();
-        added = added.and_then(|()| multi.add_create(&stem, &note, &options));
-    }
-    added.map_err(|error| error::write_failed("create", error))?;
-    let create = exchange.commit(multi);
-    let lists = all.iter().map(|acquire| exchange.list(&acquire.directory));
-    let (created, lists) = tokio::join!(create, join_all(lists));
-    let node = |result| match result {
-        MultiWriteResult::Create { path, stat } => Some((path, stat)),
-        _ => None,
+    let create = match wanted.as_slice() {
+        [(stem, note)] if missing.len() == 0 => {
+            let created = exchange.create(stem, note, &options);
+            Either::Left(created.map(move |created| match created {
+                Ok((stat, sequence)) => Ok(vec![(format!("{stem}{sequence}"), stat)]),
+                Err(source) => Err(MultiWriteError::OperationFailed { index: 0, source }),
+            }))
+        }
+        wanted => {
+            let mut multi = exchange.transaction();
+            let mut added = missing.add_to(&mut multi, &CreateMode::Container.with_acls(acls));
+            for (stem, note) in wanted {
+                added = added.and_then(|()| multi.add_create(stem, note, &options));
+            }
+            added.map_err(|error| error::write_failed("create", error))?;
+            let node = |result| match result {
+                MultiWriteResult::Create { path, stat } => Some((path, stat)),
+                _ => None,
+            };
+            let nodes = move |results: Vec<_>| {
+                results.into_iter().skip(missing.len()).filter_map(node).collect::<Vec<_>>()
+            };
+            Either::Right(exchange.commit(multi).map(move |created| created.map(nodes)))
+        }
     };
-    let nodes = |results: Vec<_>| results.into_iter().skip(missing.len()).filter_map(node);
-    Ok((created.map(|results| nodes(results).collect()), lists))
+    let lists = all.iter().map(|acquire| exchange.list(&acquire.directory));
+    Ok(tokio::join!(create, join_all(lists)))
 }
 
 /// Returns the nodes that one transaction has created. The stat of one holds for all. Servers
@@ -145,16 +173,15 @@ async fn nodes_of_all(all: &[&Acquire], created: Vec<(String, Stat)>) -> Result<
         true => session.stat(path).await?.ok_or_else(vanished)?,
         false => *stat,
     };
-    let nodes =
-        created.into_iter().map(|(path, _)| session.node_of(path, &stat)?.ok_or_else(vanished));
-    nodes.collect()
+    let nodes = all.iter().zip(created);
+    nodes.map(|(acquire, (path, _))| acquire.node_of(path, &stat)?.ok_or_else(vanished)).collect()
 }
 
 /// Finds the nodes that an unanswered creation may have left: all or none, unless one was deleted
 /// since.
 async fn find_all(all: &[&Acquire]) -> Result<Option<Vec<Node>>> {
     let mut found = try_join_all(all.iter().map(|acquire| acquire.find())).await?;
-    if found.iter().any(Option::is_none) {
+    if all.len() > 1 && found.iter().any(Option::is_none) {
         // The transaction may have come between the looks.
         found = try_join_all(all.iter().map(|acquire| acquire.find())).await?;
     }

@@ -56,10 +56,9 @@ use crate::{
     queue::view::{Ahead, Duty, Next},
     session::{
         End, Session,
-        attempt::{Attempt, Node},
-        leftover::Leftover,
+        attempt::{Attempt, Leftover, News, Node},
     },
-    wire::{lanes::Lane, requests::Exchange},
+    wire::requests::{Exchange, Lane},
 };
 
 /// A grant gets at least this part of the TTL.
@@ -203,12 +202,13 @@ impl Acquire {
                 Duty::Hold => return Ok(()),
                 // The first entry may share the lock by now, which its name does not tell.
                 Duty::After(0) if self.attempt.request.kind == Kind::Shared => {
-                    let path = format!("{}/{}", self.directory, ahead.names()[0]);
+                    let first = ahead.names()[0].clone();
+                    let path = format!("{}/{first}", self.directory);
                     let data = self.session.data(&path, self.lane()).await?.unwrap_or_default();
                     if Note::became(&data) != Some(Became::Shared) {
                         return Err(self.contended());
                     }
-                    ahead.became(0, Became::Shared);
+                    ahead.learn(&first, News::Became(Became::Shared));
                 }
                 _ => return Err(self.contended()),
             }

@@ -6,11 +6,11 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Error, Lease, Result};
 
 use crate::{
-    acquire::{Acquire, attend, directories::Missing, enter::enter_all},
+    acquire::{Acquire, attend, enter::enter_all},
     error::{STORE, vanished},
     queue::view::Ahead,
     session::{Session, attempt::Node},
-    wire::lanes::Lane,
+    wire::requests::Lane,
 };
 
 /// With the longest names this makes a request of about 100 KiB, a tenth of what a server takes.
@@ -57,7 +57,7 @@ impl AcquireSet {
         self.check_size()?;
         try_join_all(self.all.iter().map(Acquire::look)).await?;
         let all: Vec<_> = self.all.iter().collect();
-        let entered = enter_all(&all, Lane::Try, Missing::default()).await?;
+        let entered = enter_all(&all, Lane::Try).await?;
         let (nodes, lists): (Vec<_>, Vec<_>) = entered.into_iter().unzip();
         let checks = self.all.iter().zip(&nodes).zip(lists);
         let checks = checks.map(|((acquire, node), list)| acquire.check_place(node, list));

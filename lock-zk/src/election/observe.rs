@@ -29,8 +29,7 @@ use crate::{
     layout::{floor::Above, listing, note},
     session::{Session, pool::Sessions},
     wire::{
-        lanes::Lane,
-        requests::Exchange,
+        requests::{Exchange, Lane},
         watches::{Watch, Watched},
     },
 };
@@ -45,15 +44,15 @@ pub(crate) async fn observe(
     session: Arc<Session>,
     directory: &str,
 ) -> Result<mpsc::Receiver<Observed>> {
-    let Sight { first, leader, watch } = first_look(&session, directory).await?;
-    let observer = Observer {
+    let mut observer = Observer {
         sessions: Arc::downgrade(sessions),
-        session: Arc::downgrade(&session),
+        session: Weak::new(),
         over: session.over.clone(),
         ttl: session.ttl(),
         directory: directory.to_owned(),
-        watched: Some((first, watch)),
+        watched: None,
     };
+    let leader = observer.begin(&session).await?;
     let (out, changes) = mpsc::channel(UNREAD);
     let tell = keep::observe::tell(observer, vec![leader], out);
     sessions.runtime.spawn(sessions.closed.clone().run_until_cancelled_owned(tell));
@@ -72,14 +71,6 @@ struct Observer {
     watched: Option<(Option<String>, Watch)>,
 }
 
-/// The leader that was seen, and the watch that tells of a change.
-struct Sight {
-    /// The entry that is watched.
-    first: Option<String>,
-    leader: Option<Leader>,
-    watch: Watch,
-}
-
 impl keep::observe::Observer for Observer {
     async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
         let (first, watch) = self.watched.take().unzip();
@@ -93,84 +84,86 @@ impl keep::observe::Observer for Observer {
             // An event that never comes must not leave an observer with an old leader for ever.
             () = Clock::Boot.sleep(self.ttl) => None,
         };
+        // A known first entry stays the first until its node is gone.
         let first = first.flatten().filter(|_| event != Some(EventType::NodeDeleted));
-        let sight = self.look_again(first).await?;
-        self.watched = Some((sight.first, sight.watch));
-        Ok(vec![sight.leader])
-    }
-}
-
-impl Observer {
-    /// Looks until the store answers. A known first entry stays the first until its node is gone.
-    async fn look_again(&mut self, known: Option<String>) -> Result<Sight> {
         loop {
-            match self.look_once(known.clone()).await {
+            match self.look_again(first.clone()).await {
                 // Or the token floor was raised: the next session looks.
                 Err(Error::Unavailable { .. } | Error::PlaceLost { .. }) => {
                     Clock::Boot.sleep(PAUSE).await;
                 }
-                looked => return looked,
+                looked => return looked.map(|leader| vec![leader]),
             }
         }
     }
+}
 
+impl Observer {
     /// Looks in the next session if this one is over.
-    async fn look_once(&mut self, known: Option<String>) -> Result<Sight> {
+    async fn look_again(&mut self, known: Option<String>) -> Result<Option<Leader>> {
         if let Some(session) = self.session.upgrade().filter(|session| !session.is_over()) {
             let first = match known {
                 None => first_of(session.list(&self.directory, Lane::Look).await?),
                 known => known,
             };
-            return look(&session, &self.directory, first).await;
+            return self.look(&session, first).await;
         }
         let sessions = self.sessions.upgrade().ok_or_else(|| Error::closed(STORE))?;
         let session = sessions.any(self.ttl).await?;
-        (self.session, self.over) = (Arc::downgrade(&session), session.over.clone());
-        first_look(&session, &self.directory).await
+        self.begin(&session).await
     }
-}
 
-/// The first look of a session, which is not older than the call, whichever server this session
-/// talks to.
-async fn first_look(session: &Session, directory: &str) -> Result<Sight> {
-    let first = first_of(session.list_after_sync(directory, Lane::Look).await?);
-    look(session, directory, first).await
-}
+    /// Looks for the first time in a session. The result is not older than the call, whichever
+    /// server this session talks to.
+    async fn begin(&mut self, session: &Arc<Session>) -> Result<Option<Leader>> {
+        let first = first_of(session.list_after_sync(&self.directory, Lane::Look).await?);
+        (self.session, self.over) = (Arc::downgrade(session), session.over.clone());
+        self.look(session, first).await
+    }
 
-/// Looks at this entry if it is still the first one, or at the one that has become the first.
-async fn look(session: &Session, directory: &str, mut first: Option<String>) -> Result<Sight> {
-    loop {
-        let sight = match first {
-            Some(first) => watch_first(session, directory, first).await?,
-            None => watch_vacancy(session, directory).await?,
-        };
-        match sight {
-            Some(sight) => return Ok(sight),
-            None => first = first_of(session.list(directory, Lane::Look).await?),
+    /// Looks at this entry if it is still the first one, or at the one that has become the first,
+    /// and watches it.
+    async fn look(
+        &mut self,
+        session: &Session,
+        mut first: Option<String>,
+    ) -> Result<Option<Leader>> {
+        loop {
+            let seen = match &first {
+                Some(first) => watch_first(session, &self.directory, first).await?,
+                None => watch_vacancy(session, &self.directory).await?,
+            };
+            if let Some((leader, watch)) = seen {
+                self.watched = Some((first, watch));
+                return Ok(leader);
+            }
+            first = first_of(session.list(&self.directory, Lane::Look).await?);
         }
     }
 }
+
+/// The leader that was seen, and the watch that tells of a change.
+type Seen = (Option<Leader>, Watch);
 
 fn first_of(children: Vec<String>) -> Option<String> {
     listing::in_order(children).into_iter().next()
 }
 
 /// Reads and watches the first entry; returns `None` if its node is gone.
-async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
+async fn watch_first(session: &Session, directory: &str, name: &str) -> Result<Option<Seen>> {
     let path = &format!("{directory}/{name}");
     let watch =
         |exchange: Arc<Exchange>| async move { exchange.watch_data(path, Watched::Leader).await };
     match session.once("observe", Lane::Look, watch).await? {
         Break(Some(((data, stat), watch))) => {
-            let leader = leader(&name, &data, &stat, session.above("observe")?);
-            Ok(Some(Sight { first: Some(name), leader, watch }))
+            Ok(Some((leader(name, &data, &stat, session.above("observe")?), watch)))
         }
         _ => Ok(None),
     }
 }
 
 /// Watches an empty directory; returns `None` if it has an entry by now.
-async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
+async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Seen>> {
     let watch = |exchange: Arc<Exchange>| async move {
         match exchange.watch_children(directory, Watched::Leader).await {
             Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
@@ -182,7 +175,7 @@ async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sigh
         }
     };
     match session.once("observe", Lane::Look, watch).await? {
-        Break(Some((true, watch))) => Ok(Some(Sight { first: None, leader: None, watch })),
+        Break(Some((true, watch))) => Ok(Some((None, watch))),
         _ => Ok(None),
     }
 }

@@ -14,10 +14,9 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
         }
     };
     let directory = below(prefix, &path);
-    // Also no name below it, nor of the nodes that a look at the floor makes for a moment.
-    let first = path.split('/').next().unwrap_or_default();
-    if first == FLOOR || first.strip_prefix(FLOOR).is_some_and(|rest| rest.starts_with('-')) {
-        return Err(invalid(name, format!("names from {FLOOR} on are the token floor's")));
+    // Also no name below it.
+    if path.split('/').next() == Some(FLOOR_RECORD) {
+        return Err(invalid(name, format!("{FLOOR_RECORD} is the token floor's")));
     }
     if directory == "/zookeeper" || directory.starts_with("/zookeeper/") {
         return Err(invalid(name, "/zookeeper belongs to ZooKeeper".to_owned()));
@@ -25,12 +24,13 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
     Ok(directory)
 }
 
-/// The start of the names of the token floor's nodes.
-const FLOOR: &str = "%floor";
+/// The name of the node with the record.
+const FLOOR_RECORD: &str = "%floor";
 
-/// Returns the node of the [token floor](crate::layout::floor). No name is escaped to this.
-pub(crate) fn floor(prefix: &str) -> String {
-    below(prefix, FLOOR)
+/// Returns the node with the [record of the token floor](crate::layout::floor). No name is escaped
+/// to this.
+pub(crate) fn floor_record(prefix: &str) -> String {
+    below(prefix, FLOOR_RECORD)
 }
 
 /// Only the prefix `/` ends in a slash.
@@ -115,18 +115,19 @@ mod tests {
     #[test]
     fn no_lock_is_where_the_token_floor_is() {
         for prefix in ["/", "/locks"] {
-            let last = floor(prefix).rsplit_once('/').unwrap().1.to_owned();
+            let last = floor_record(prefix).rsplit_once('/').unwrap().1.to_owned();
             assert_eq!(LockName::from_escaped(&last), None);
-            for below in ["", "/x", "/x/y", "-", "-x", "-x/y"] {
+            for below in ["", "/x", "/x/y"] {
                 let name = format!("{last}{below}");
                 let error = directory(prefix, Layout::Native, &name).unwrap_err();
                 assert!(matches!(error, Error::InvalidName { .. }), "{name}: {error}");
                 assert!(directory(prefix, Layout::Escaped, &name).is_ok());
             }
-            for other in ["%floors", "a/%floor", "%"] {
+            for other in ["%floors", "%floor-", "a/%floor", "%"] {
                 assert!(directory(prefix, Layout::Native, other).is_ok(), "{other}");
             }
-            assert!(directory(prefix, Layout::Escaped, &last).is_ok_and(|d| d != floor(prefix)));
+            let escaped = directory(prefix, Layout::Escaped, &last).unwrap();
+            assert_ne!(escaped, floor_record(prefix));
         }
     }
 

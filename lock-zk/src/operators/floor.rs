@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use lock_core::{Error, FencingToken, LockName, Result, TokenFloor};
+use lock_core::{FencingToken, LockName, Result, TokenFloor};
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error as ZkError, Stat};
 
@@ -13,60 +13,33 @@ use crate::{
         floor::{Above, broken},
         listing, path,
     },
-    operators::{AT_ONCE, directories, names},
+    operators::{AT_ONCE, Directory, directories},
     session::Session,
-    wire::{lanes::Lane, requests::Exchange},
+    wire::requests::{Exchange, Lane},
 };
 
 impl Session {
     /// Returns the newest record, if there is one. What is read after it is not older.
     async fn record(&self) -> Result<Option<(Above, Stat)>> {
-        let path = &path::floor(&self.config.prefix);
+        let path = &path::floor_record(&self.config.prefix);
         let data = |exchange: Arc<Exchange>| async move {
             exchange.after_sync(path, || exchange.data(path)).await
         };
-        let found = self.read("token floor", Lane::First, data).await?;
+        let found = self.answer("token floor", Lane::First, data).await?;
         found.map(|(data, stat)| Ok((Above::read(path, &data, &stat)?, stat))).transpose()
     }
 
     /// Returns the floor and the newest token.
     pub(crate) async fn token_floor(&self) -> Result<TokenFloor> {
-        let newest = match self.newest_made().await {
-            Err(Error::Denied { .. }) => self.newest_seen().await?,
-            newest => newest?,
-        };
+        let newest = self.newest().await?;
         // Read last: a raise meanwhile makes the result too great rather than too small.
         let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
         Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(newest)))
     }
 
-    /// Returns the id of a transaction that is newer than all earlier ones: it creates a node for a
-    /// moment.
-    async fn newest_made(&self) -> Result<i64> {
-        let path = format!("{}-{}", path::floor(&self.config.prefix), Uuid::new_v4().simple());
-        let options = CreateMode::Ephemeral.with_acls(self.config.access.acls());
-        let stat = loop {
-            let exchange = self.begin()?;
-            match exchange.create(&path, b"", &options).await {
-                Ok((stat, _)) => break stat,
-                Err(ZkError::NoNode) => self.make_prefix().await?,
-                // Made by a request whose answer was lost.
-                Err(ZkError::NodeExists) => {
-                    if let Some(stat) = self.stat(&path).await? {
-                        break stat;
-                    }
-                }
-                Err(error) => self.again("token floor", error).await?,
-            }
-        };
-        self.remove(&path).await?;
-        Ok(stat.czxid)
-    }
-
-    /// Returns the newest transaction that has made an entry, or a later one. For a login that may
-    /// only read: each directory records when the last entry was made in it, and the directory
-    /// above records its deletion.
-    async fn newest_seen(&self) -> Result<i64> {
+    /// Returns the newest transaction that has made an entry, or a later one: each directory records
+    /// when the last entry was made in it, and the directory above records its deletion.
+    async fn newest(&self) -> Result<i64> {
         let prefix = &self.config.prefix;
         let synced = self.begin()?.sync(prefix).await;
         synced.map_err(|error| error::read_failed("token floor", error))?;
@@ -96,7 +69,7 @@ impl Session {
     /// second one finds the first one's record. Ends all sessions that count from the record
     /// before, this one among them.
     pub(crate) async fn raise_floor(&self, to: FencingToken) -> Result<()> {
-        let (path, data) = (&path::floor(&self.config.prefix), to.to_string());
+        let (path, data) = (&path::floor_record(&self.config.prefix), to.to_string());
         let options = CreateMode::Persistent.with_acls(self.config.access.acls());
         loop {
             let record = self.record().await?;
@@ -116,7 +89,11 @@ impl Session {
             };
             match (written, record) {
                 (Ok(()), _) => return Ok(()),
-                (Err(ZkError::NoNode), None) => self.make_prefix().await?,
+                (Err(ZkError::NoNode), None) => {
+                    if let Err(error) = exchange.mkdir(&self.config.prefix, &options).await {
+                        self.again("create the locks' directory", error).await?;
+                    }
+                }
                 // In each of these cases the next look at the record tells the result.
                 (Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
                 (Err(error), _) => self.again("raise the token floor", error).await?,
@@ -124,21 +101,16 @@ impl Session {
         }
     }
 
-    async fn make_prefix(&self) -> Result<()> {
-        let (op, prefix) = ("create the locks' directory", &self.config.prefix);
-        self.make_directory(op, prefix, CreateMode::Persistent, Lane::First).await
-    }
-
     /// Returns the attempts with nodes that were made before the last raise of the floor: those of
     /// clients that have not heard of it yet.
     pub(crate) async fn before_floor(&self) -> Result<Vec<(LockName, Uuid)>> {
         let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        for name in names(self, "").await? {
-            let directory = self.config.directory(&name)?;
-            for child in listing::in_order(self.list(&directory, Lane::Look).await?) {
+        for Directory { path, name, entries } in directories(self, "").await?.into_iter().flatten()
+        {
+            for child in listing::in_order(entries) {
                 let exchange = self.begin_in(Lane::Look).await?;
-                match exchange.data(&format!("{directory}/{child}")).await {
+                match exchange.data(&format!("{path}/{child}")).await {
                     Ok((note, stat)) if above.is_after(&stat) => {
                         let attempt = listing::read(&child, &note, &stat, above).attempt;
                         found.extend(attempt.map(|attempt| (name.clone(), attempt)));

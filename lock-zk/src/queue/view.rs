@@ -4,7 +4,7 @@ use lock_core::queue::{Kind, Verdict, admitted, judge, other_limit};
 
 use crate::{
     layout::{child, listing::in_order, note::Became},
-    session::attempt::Ending,
+    session::attempt::News,
 };
 
 /// An attempt's view of the entries before it. Entries only ever leave, so an old view may
@@ -121,15 +121,31 @@ impl Ahead {
         }
     }
 
-    /// Removes an entry that has ended, and with it all entries that must be gone, too.
-    pub(crate) fn ended(&mut self, index: usize, ending: Ending) {
-        let name = self.names.remove(index);
-        self.kinds.remove(index);
-        if ending == Ending::Gone {
-            return;
+    /// Takes in the news of an entry. One that has ended is removed, and with it all entries that
+    /// must be gone, too.
+    pub(crate) fn learn(&mut self, name: &str, news: News) {
+        let Some(index) = self.names.iter().position(|other| other == name) else { return };
+        match news {
+            News::Became(Became::Shared) => {
+                (self.shared, self.kinds[index]) = (Some(name.to_owned()), Kind::Shared);
+            }
+            News::Became(Became::Admitted) => self.admitted = Some(name.to_owned()),
+            News::Gone => self.remove(index),
+            News::Passed => {
+                self.remove(index);
+                self.remove_outlasted(child::kind(name), index);
+            }
         }
-        // It held the lock: the entries that it had to wait for were gone by then.
-        let held = child::kind(&name);
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.names.remove(index);
+        self.kinds.remove(index);
+    }
+
+    /// Removes the entries for which one that stood at `index` and held the lock had to wait: they
+    /// were gone by then.
+    fn remove_outlasted(&mut self, held: Kind, index: usize) {
         let outlasted = |other: Kind| match held {
             // An exclusive entry before a reader that holds has not gone but become shared.
             Kind::Shared => matches!(other, Kind::Permit { .. }),
@@ -137,18 +153,8 @@ impl Ahead {
         };
         for i in (0..index).rev() {
             if outlasted(self.kinds[i]) {
-                self.names.remove(i);
-                self.kinds.remove(i);
+                self.remove(i);
             }
-        }
-    }
-
-    /// Records that the entry at an index is not what its name says.
-    pub(crate) fn became(&mut self, index: usize, became: Became) {
-        let name = Some(self.names[index].clone());
-        match became {
-            Became::Shared => (self.shared, self.kinds[index]) = (name, Kind::Shared),
-            Became::Admitted => self.admitted = name,
         }
     }
 }

@@ -120,16 +120,17 @@ fn no_entry_enters_before_the_followed_one_is_gone() {
 }
 
 /// Returns the duty of the last entry, before and after an entry has ended.
-fn duties(kinds: &[Kind], index: usize, ending: Ending) -> (Duty, Duty) {
-    let mut ahead = last_of(&queue(kinds));
+fn duties(kinds: &[Kind], index: usize, ending: News) -> (Duty, Duty) {
+    let queue = queue(kinds);
+    let mut ahead = last_of(&queue);
     let duty = ahead.duty();
-    ahead.ended(index, ending);
+    ahead.learn(&queue[index], ending);
     (duty, ahead.duty())
 }
 
 #[test]
 fn a_release_in_this_process_tells_more_than_a_deletion() {
-    use Ending::{Gone, Passed};
+    use News::{Gone, Passed};
     let one = Kind::Permit { weight: 1, limit: 1 };
     for (kinds, passed, gone) in [
         (&[X, X, X][..], Duty::Hold, Duty::After(0)),
@@ -149,7 +150,7 @@ fn a_release_in_this_process_tells_more_than_a_deletion() {
 /// The first one was exclusive and is downgraded; a reader behind it entered and leaves again.
 #[test]
 fn a_reader_that_left_does_not_hide_a_downgraded_writer() {
-    let (_, then) = duties(&[X, S, X], 1, Ending::Passed);
+    let (_, then) = duties(&[X, S, X], 1, News::Passed);
     assert_eq!(then, Duty::After(0));
 }
 
@@ -158,7 +159,7 @@ fn a_change_of_an_entry_is_remembered() {
     let queue = queue(&[X, S, S]);
     let mut ahead = last_of(&queue);
     assert_eq!(ahead.duty(), Duty::After(0));
-    ahead.became(0, Became::Shared);
+    ahead.learn(&queue[0], News::Became(Became::Shared));
     assert_eq!(ahead.duty(), Duty::Hold);
     assert!(ahead.see(queue.clone(), &queue[2], 2));
     assert_eq!(ahead.duty(), Duty::Hold);
@@ -170,12 +171,12 @@ fn only_the_first_waiter_for_permits_follows_all_holders() {
     assert_eq!(last_of(&queue[..3]).duty(), Duty::AfterAny);
     let mut ahead = last_of(&queue);
     assert_eq!(ahead.duty(), Duty::AfterAdmission(2));
-    ahead.became(2, Became::Admitted);
+    ahead.learn(&queue[2], News::Became(Became::Admitted));
     assert_eq!(ahead.duty(), Duty::AfterAny);
     // Also if the list is older than the news.
     assert!(ahead.see(queue.clone(), &queue[3], 3));
     assert_eq!(ahead.duty(), Duty::AfterAny);
-    ahead.ended(0, Ending::Gone);
+    ahead.learn(&queue[0], News::Gone);
     assert_eq!(ahead.duty(), Duty::Hold);
 }
 

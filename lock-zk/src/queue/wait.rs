@@ -18,15 +18,12 @@ use crate::{
     error::vanished,
     layout::note::{Became, Note},
     queue::view::{Ahead, Duty, Next},
-    session::attempt::{Ending, News},
+    session::attempt::News,
     wire::{
         requests::Exchange,
         watches::{Watch, Watched},
     },
 };
-
-/// The node does not exist any more.
-const GONE: Option<News> = Some(News::Ended(Ending::Gone));
 
 impl Acquire {
     /// Waits as the duty says, or until it is time to look again.
@@ -44,7 +41,7 @@ impl Acquire {
         };
         tokio::select! {
             biased;
-            _ = self.attempt.ended() => Err(vanished()),
+            _ = self.attempt.news(None) => Err(vanished()),
             next = step => next,
         }
     }
@@ -60,9 +57,9 @@ impl Acquire {
         index: usize,
         wanted: Option<Became>,
     ) -> Result<Next> {
-        let name = &ahead.names()[index];
+        let name = ahead.names()[index].clone();
         let path = format!("{}/{name}", self.directory);
-        let local = self.session.own_attempt(name);
+        let local = self.session.own_attempt(&name);
         if local.is_none() {
             self.session.unwatched.hurry(&self.attempt);
         }
@@ -77,29 +74,17 @@ impl Acquire {
             looked = self.look_now_and_then(&path, wanted) => looked?,
         };
         let Some(news) = news else { return Ok(Next::Look) };
-        let (is_own, is_change) = (local.is_some(), matches!(news, News::Became(_)));
-        let passed_on = match news {
-            News::Ended(ending) => {
-                ahead.ended(index, ending);
-                ending == Ending::Passed
-            }
-            News::Became(became) => {
-                ahead.became(index, became);
-                is_own
-            }
+        ahead.learn(&name, news);
+        let is_own = local.is_some();
+        let goes_on = match ahead.duty() {
+            // If this client itself has passed the lock on, nothing suggests that nodes are being
+            // removed. Otherwise the own node may have been removed just before, and the task that
+            // hears of that may not have run yet.
+            Duty::Hold => (is_own && news != News::Gone) || self.attempt.is_known_to_be_there(),
+            // The view may be old; to walk back through it in memory costs nothing.
+            _ => is_own || matches!(news, News::Became(_)),
         };
-        // The view may be old; to walk back through it in memory costs nothing.
-        let walks = (is_own || is_change) && ahead.duty() != Duty::Hold;
-        Ok(if walks { Next::Judge } else { self.enters(ahead, passed_on) })
-    }
-
-    /// Whether it may enter by its view, or must look whether its own node is there. If this client
-    /// itself has passed the lock on, nothing suggests that nodes are being removed. Otherwise its
-    /// own node may have been removed just before, and the task that hears of that may not have run
-    /// yet.
-    fn enters(&self, ahead: &Ahead, passed_on: bool) -> Next {
-        let known = passed_on || self.attempt.is_known_to_be_there();
-        if known && ahead.duty() == Duty::Hold { Next::Judge } else { Next::Look }
+        Ok(if goes_on { Next::Judge } else { Next::Look })
     }
 
     /// Looks once per TTL: a lost wake-up must not stop a waiter for ever. Returns when there is
@@ -122,7 +107,7 @@ impl Acquire {
     async fn read(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         match self.session.data(path, self.lane()).await? {
             Some(data) => Ok(news_in(&data, wanted)),
-            None => Ok(GONE),
+            None => Ok(Some(News::Gone)),
         }
     }
 
@@ -142,14 +127,14 @@ impl Acquire {
         loop {
             let (data, watch) = match self.session.once("watch", self.lane(), arm).await? {
                 Break(Some(armed)) => armed,
-                Break(None) => return Ok(GONE),
+                Break(None) => return Ok(Some(News::Gone)),
                 Continue(()) => return Ok(None),
             };
             if let Some(news) = news_in(&data, wanted) {
                 return Ok(Some(news));
             }
             match watch.changed().await {
-                EventType::NodeDeleted => return Ok(GONE),
+                EventType::NodeDeleted => return Ok(Some(News::Gone)),
                 EventType::NodeDataChanged if wanted.is_some() => {
                     // Most likely it became `wanted`, and then no other watch is needed.
                     let news = self.read(path, wanted).await?;
@@ -167,16 +152,28 @@ impl Acquire {
     async fn follow_all(&self, ahead: &mut Ahead) -> Result<Next> {
         let mut watch = None;
         if ahead.names().iter().any(|name| self.session.own_attempt(name).is_none()) {
-            watch = self.watch_directory(ahead).await?;
-            if watch.is_none() {
-                return Ok(Next::Look);
+            let arm = |exchange: Arc<Exchange>| async move {
+                exchange.watch_children(&self.directory, Watched::Ahead).await
+            };
+            let (children, armed) = match self.session.once("watch", self.lane(), arm).await? {
+                Break(Some(armed)) => armed,
+                Break(None) => return Err(vanished()),
+                Continue(()) => return Ok(Next::Look),
+            };
+            let node = self.attempt.node();
+            if !node.is_some_and(|node| ahead.see(children, node.name(), node.sequence)) {
+                return Err(vanished());
             }
+            watch = Some(armed);
         }
-        let own = ahead.names().iter().filter_map(|name| self.ending_of(name));
+        let own = ahead.names().iter().filter_map(|name| {
+            let (attempt, name) = (self.session.own_attempt(name)?, name.clone());
+            Some(async move { (name, attempt.news(None).await) })
+        });
         let mut endings: FuturesUnordered<_> = own.collect();
         // The list may be older than a release in this process.
         while let Some(Some((name, ending))) = endings.next().now_or_never() {
-            end(ahead, &name, ending);
+            ahead.learn(&name, ending);
         }
         if ahead.duty() != Duty::AfterAny {
             return Ok(Next::Judge);
@@ -186,43 +183,15 @@ impl Acquire {
             biased;
             Some(_) = OptionFuture::from(watch.map(Watch::changed)) => Ok(Next::Look),
             Some((name, ending)) = endings.next() => {
-                end(ahead, &name, ending);
+                ahead.learn(&name, ending);
                 Ok(Next::Judge)
             }
             () = Clock::Boot.sleep(self.session.ttl()) => Ok(Next::Look),
         }
-    }
-
-    /// Sets a watch on the directory and takes in its entries.
-    async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
-        let arm = |exchange: Arc<Exchange>| async move {
-            exchange.watch_children(&self.directory, Watched::Ahead).await
-        };
-        match self.session.once("watch", self.lane(), arm).await? {
-            Break(Some((children, watch))) => {
-                let node = self.attempt.node();
-                let found = node.is_some_and(|n| ahead.see(children, n.name(), n.sequence));
-                if found { Ok(Some(watch)) } else { Err(vanished()) }
-            }
-            Break(None) => Err(vanished()),
-            Continue(()) => Ok(None),
-        }
-    }
-
-    /// Waits for the end of an entry of this session; returns it with the entry's name.
-    fn ending_of(&self, name: &str) -> Option<impl Future<Output = (String, Ending)> + use<>> {
-        let (attempt, name) = (self.session.own_attempt(name)?, name.to_owned());
-        Some(async move { (name, attempt.ended().await) })
     }
 }
 
 fn news_in(data: &[u8], wanted: Option<Became>) -> Option<News> {
     let wanted = wanted?;
     (Note::became(data) == Some(wanted)).then_some(News::Became(wanted))
-}
-
-fn end(ahead: &mut Ahead, name: &str, ending: Ending) {
-    if let Some(index) = ahead.names().iter().position(|other| other == name) {
-        ahead.ended(index, ending);
-    }
 }

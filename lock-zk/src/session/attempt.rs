@@ -25,6 +25,8 @@ pub(crate) struct Attempt {
     since: u64,
     node: OnceLock<Node>,
     validity: OnceLock<Validity>,
+    /// The watch on the node, once the server has confirmed it.
+    watch: OnceLock<Event>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -34,7 +36,8 @@ struct State {
     stage: Stage,
     /// Whether lists may still show an earlier node of the same caller's attempt.
     again: bool,
-    watching: Watching,
+    /// Whether a task has begun to look after the node.
+    guarded: bool,
     /// Changed by a downgrade.
     kind: Kind,
     /// The end of a fixed term, which renewals of the session do not move.
@@ -54,16 +57,6 @@ enum Stage {
     Gone,
 }
 
-/// Whether the node is watched.
-#[derive(Debug)]
-enum Watching {
-    Nobody,
-    /// A task has begun to look after the node.
-    Begun,
-    /// The server has confirmed its watch.
-    Server(Event),
-}
-
 /// The node that the server created for the attempt.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -79,22 +72,25 @@ impl Node {
     }
 }
 
-/// How an attempt ended, for a waiter behind it.
+/// The events for which a waiter behind an attempt waits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Ending {
+pub(crate) enum News {
     /// It held the lock and gave it up, whether or not the node's deletion has reached the server
     /// yet. Everything that kept it from entering was gone before, and lower sequences never appear
     /// later.
     Passed,
     /// Its node is gone; whether it has ever held the lock is not known.
     Gone,
+    Became(Became),
 }
 
-/// The events for which a waiter behind an attempt waits.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum News {
-    Ended(Ending),
-    Became(Became),
+/// What an attempt may have left, until the [janitor](super::janitor) removes it.
+#[derive(Clone, Debug)]
+pub(crate) enum Leftover {
+    /// A node.
+    Node(String),
+    /// All nodes that an attempt may have left in a directory.
+    Attempt(String, Uuid),
 }
 
 impl Attempt {
@@ -106,10 +102,11 @@ impl Attempt {
             since: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             node: OnceLock::new(),
             validity: OnceLock::new(),
+            watch: OnceLock::new(),
             state: Mutex::new(State {
                 stage: Stage::New,
                 again: false,
-                watching: Watching::Nobody,
+                guarded: false,
                 kind: request.kind,
                 term_end: Instant::NEVER,
             }),
@@ -249,56 +246,31 @@ impl Attempt {
         self.validity().is_some_and(Validity::has_ended)
     }
 
-    /// Whether it held the lock and lost it by its deadline.
-    pub(crate) fn has_expired(&self) -> bool {
-        self.validity().and_then(Validity::loss) == Some(LossReason::Expired)
-    }
-
     /// Begins to look after the node; returns `false` if a task does already.
     pub(crate) fn guard(&self) -> bool {
-        let mut state = self.state();
-        let is_first = matches!(state.watching, Watching::Nobody);
-        if is_first {
-            state.watching = Watching::Begun;
-        }
-        is_first
+        !std::mem::replace(&mut self.state().guarded, true)
     }
 
-    /// Records the watch that the server has confirmed.
+    /// Records the watch that the server has confirmed. The server tells of nothing but the node's
+    /// end, so one is enough.
     pub(crate) fn watch(&self, event: Event) {
-        self.state().watching = Watching::Server(event);
+        let _ = self.watch.set(event);
     }
 
     /// Whether the server would have told of the node's end.
     pub(crate) fn is_watched(&self) -> bool {
-        self.watch_of_server().is_some()
+        self.watch.get().is_some()
     }
 
     /// Whether the server would have told of the node's end, and did not: neither to this attempt
     /// nor to the task that waits for the event, which may not have run since.
     pub(crate) fn is_known_to_be_there(&self) -> bool {
-        self.watch_of_server().is_some_and(|event| event.now().is_none()) && !self.has_ended()
-    }
-
-    fn watch_of_server(&self) -> Option<Event> {
-        match &self.state().watching {
-            Watching::Server(event) => Some(event.clone()),
-            Watching::Nobody | Watching::Begun => None,
-        }
+        self.watch.get().is_some_and(|event| event.clone().now().is_none()) && !self.has_ended()
     }
 
     /// Whether the holder gave the lock up, or the node is gone.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.stage(), Stage::Passed | Stage::Gone)
-    }
-
-    /// Waits until the attempt ended.
-    pub(crate) async fn ended(&self) -> Ending {
-        loop {
-            if let News::Ended(ending) = self.news(None).await {
-                return ending;
-            }
-        }
     }
 
     /// Waits until the attempt ended or became `wanted`.
@@ -309,8 +281,8 @@ impl Attempt {
             // Registered before the look, so that a change in between is not missed.
             changed.as_mut().enable();
             match (self.stage(), wanted) {
-                (Stage::Passed, _) => return News::Ended(Ending::Passed),
-                (Stage::Gone, _) => return News::Ended(Ending::Gone),
+                (Stage::Passed, _) => return News::Passed,
+                (Stage::Gone, _) => return News::Gone,
                 (Stage::Held, Some(Became::Admitted)) => return News::Became(Became::Admitted),
                 (_, Some(Became::Shared)) if self.is_shared() => {
                     return News::Became(Became::Shared);

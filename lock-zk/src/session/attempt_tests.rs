@@ -23,7 +23,7 @@ async fn a_release_passes_the_lock_on_once() {
     let (attempt, validity) = held();
     assert!(attempt.pass());
     attempt.gone();
-    assert_eq!(attempt.ended().await, Ending::Passed);
+    assert_eq!(attempt.news(None).await, News::Passed);
     assert_eq!(validity.loss(), None);
 }
 
@@ -32,7 +32,7 @@ async fn a_deleted_holder_is_told_and_passes_nothing_on() {
     let (attempt, validity) = held();
     attempt.gone();
     assert!(!attempt.pass());
-    assert_eq!(attempt.ended().await, Ending::Gone);
+    assert_eq!(attempt.news(None).await, News::Gone);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
 
@@ -46,14 +46,14 @@ fn a_deleted_waiter_is_never_granted() {
 #[tokio::test]
 async fn a_waiter_learns_that_the_holder_shares_the_lock() {
     let (attempt, _) = held();
-    let (reader, writer) = (attempt.news(Some(Became::Shared)), attempt.ended());
+    let (reader, writer) = (attempt.news(Some(Became::Shared)), attempt.news(None));
     tokio::pin!(reader, writer);
     assert!(reader.as_mut().now_or_never().is_none());
     attempt.downgrade();
     assert_eq!(reader.await, News::Became(Became::Shared));
     assert!(writer.as_mut().now_or_never().is_none());
     attempt.pass();
-    assert_eq!(writer.await, Ending::Passed);
+    assert_eq!(writer.await, News::Passed);
 }
 
 #[tokio::test]

@@ -37,8 +37,7 @@ struct State {
 impl Deadline {
     /// The life of a session whose handshake began at `sent`. The servers have this tick.
     pub(crate) fn new(ttl: Duration, tick: Duration, sent: Instant) -> Self {
-        let (evidence, proof) = Evidence::of_handshake(tick, sent);
-        let proven = proof.since();
+        let (evidence, proven) = Evidence::of_handshake(tick, sent);
         let state = State { evidence, proven, heard: sent, wrote: sent, used: None };
         Self { ttl, tick, state: Mutex::new(state) }
     }
@@ -120,7 +119,7 @@ impl Deadline {
         };
         state.heard = state.heard.max(sent);
         // Nothing else moves the deadline.
-        state.proven = proof.map_or(state.proven, |proof| state.proven.max(proof.since()));
+        state.proven = state.proven.max(proof.unwrap_or_default());
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) async fn ask_deployment(session: Weak<Session>) {
     drop(exchange);
     if let Some(Ok((members, _))) = members
         && members.is_empty()
-        && questions::stands_alone(&route).await
+        && questions::says_alone(&route.ask_all(b"srvr").await)
     {
         deadline.set_standalone(true);
         // Only now the answer is known to prove something. After an outage there may be no time for

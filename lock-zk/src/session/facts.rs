@@ -24,62 +24,55 @@ const LOST_WRITES: &str = "writes may be lost when a server joins again (ZOOKEEP
 
 type Version = (u32, u32, u32);
 
+type Answers = Vec<io::Result<String>>;
+
 /// Answers of all servers, as far as they permit the questions.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    /// Whether all of them say that they stand alone.
-    pub(crate) alone: bool,
-    versions: Vec<Version>,
-    timings: Vec<Timing>,
-    /// How often each has written its log to the disk.
-    writes: Vec<u64>,
+    /// To `srvr`: the version, and whether the server stands alone.
+    modes: Answers,
+    /// To `conf`: timeouts and tick.
+    settings: Answers,
+    /// To `mntr`: how often the server has written its log to the disk.
+    numbers: Answers,
 }
 
 impl Facts {
     /// Asks all servers, after a session was opened: that is a write.
     pub(crate) async fn ask(route: &Route) -> Self {
-        let (modes, settings, numbers) = tokio::join!(
-            questions::ask_all(route, b"srvr"),
-            questions::ask_all(route, b"conf"),
-            questions::ask_all(route, b"mntr"),
-        );
-        Self::of(&modes, &settings, &numbers)
+        let (modes, settings, numbers) =
+            tokio::join!(route.ask_all(b"srvr"), route.ask_all(b"conf"), route.ask_all(b"mntr"));
+        Self { modes, settings, numbers }
     }
 
-    fn of(
-        modes: &[io::Result<String>],
-        settings: &[io::Result<String>],
-        numbers: &[io::Result<String>],
-    ) -> Self {
-        let timing = |answer: &String| questions::parse_conf(answer);
-        Self {
-            alone: questions::says_alone(modes),
-            versions: modes.iter().flatten().filter_map(|answer| version(answer)).collect(),
-            timings: settings.iter().flatten().filter_map(timing).collect(),
-            writes: numbers.iter().flatten().filter_map(|answer| writes(answer)).collect(),
-        }
+    /// Whether there is a single server, if so many vote (0: a single one).
+    pub(crate) fn stands_alone(&self, members: Option<usize>) -> bool {
+        questions::says_alone(&self.modes) && members == Some(0)
     }
 
-    /// Returns what is to be told about these servers, of which so many vote (0: a single one), to a
-    /// client that counts with this tick.
+    /// Returns what is to be told about these servers, of which so many vote, to a client that counts
+    /// with this tick.
     pub(crate) fn cautions(&self, members: Option<usize>, tick: Duration) -> Vec<String> {
         let mut cautions = Vec::new();
-        if self.alone && members == Some(0) {
+        if self.stands_alone(members) {
             let why = "this is a single server: while it is away, no lock can be taken; run three";
             cautions.push(why.to_owned());
         } else {
-            let mut versions = self.versions.clone();
+            let versions = self.modes.iter().flatten();
+            let mut versions: Vec<_> = versions.filter_map(|answer| version(answer)).collect();
             versions.sort_unstable();
             versions.dedup();
             cautions.extend(versions.into_iter().filter_map(bug));
         }
-        if let Some((first, other)) = self.different_timeouts() {
+        let timing = |answer: &String| questions::parse_conf(answer);
+        let timings: Vec<_> = self.settings.iter().flatten().filter_map(timing).collect();
+        if let Some((first, other)) = different_timeouts(&timings) {
             cautions.push(format!(
                 "the servers grant different session timeouts ({first} and {other}), so that a \
                  lock may end early when its session moves; configure them alike"
             ));
         }
-        if let Some(longer) = self.timings.iter().map(|timing| timing.tick).max()
+        if let Some(longer) = timings.iter().map(|timing| timing.tick).max()
             && longer > tick
         {
             let longer = shown(longer);
@@ -89,7 +82,8 @@ impl Facts {
             ));
         }
         // A session's creation is written by a majority before the server answers.
-        let unwritten = self.writes.iter().filter(|writes| **writes == 0).count();
+        let writes = self.numbers.iter().flatten().filter_map(|answer| writes(answer));
+        let unwritten = writes.filter(|writes| *writes == 0).count();
         if unwritten * 2 > members.unwrap_or(usize::MAX / 2).max(1) {
             let why = "the servers do not write to the disk before they answer, so that a crash of \
                        the machines may forget locks; remove forceSync=no";
@@ -97,16 +91,16 @@ impl Facts {
         }
         cautions
     }
+}
 
-    fn different_timeouts(&self) -> Option<(String, String)> {
-        let mut all = self.timings.iter().map(|timing| &timing.timeouts);
-        let first = all.next()?;
-        let other = all.find(|other| *other != first)?;
-        let text = |range: &RangeInclusive<Duration>| {
-            format!("{} to {}", shown(*range.start()), shown(*range.end()))
-        };
-        Some((text(first), text(other)))
-    }
+fn different_timeouts(timings: &[Timing]) -> Option<(String, String)> {
+    let mut all = timings.iter().map(|timing| &timing.timeouts);
+    let first = all.next()?;
+    let other = all.find(|other| *other != first)?;
+    let text = |range: &RangeInclusive<Duration>| {
+        format!("{} to {}", shown(*range.start()), shown(*range.end()))
+    };
+    Some((text(first), text(other)))
 }
 
 /// Reads the version from the answer to `srvr`: `Zookeeper version: 3.8.0-..`.
@@ -150,6 +144,14 @@ mod tests {
         Ok(format!("tickTime=2000\nminSessionTimeout={least}\nmaxSessionTimeout=40000\n"))
     }
 
+    fn of_modes<const N: usize>(modes: [io::Result<String>; N]) -> Facts {
+        Facts { modes: modes.into(), ..Facts::default() }
+    }
+
+    fn of_settings<const N: usize>(settings: [io::Result<String>; N]) -> Facts {
+        Facts { settings: settings.into(), ..Facts::default() }
+    }
+
     #[test]
     fn versions_with_known_bugs_are_told() {
         for (version, bug) in [
@@ -166,18 +168,18 @@ mod tests {
             ("3.9.4", None),
             ("3.10.0", None),
         ] {
-            let facts = Facts::of(&[srvr(version, "leader"), srvr(version, "follower")], &[], &[]);
+            let facts = of_modes([srvr(version, "leader"), srvr(version, "follower")]);
             let cautions = facts.cautions(Some(3), TICK).concat();
             assert_eq!(cautions.is_empty(), bug.is_none(), "{version}: {cautions}");
             assert!(cautions.contains(bug.unwrap_or_default()), "{version}: {cautions}");
         }
         let unreadable = [Ok("srvr is not executed".to_owned()), Err(io::Error::other("x"))];
-        assert!(Facts::of(&unreadable, &[], &[]).cautions(Some(3), TICK).is_empty());
+        assert!(of_modes(unreadable).cautions(Some(3), TICK).is_empty());
     }
 
     #[test]
     fn a_single_server_is_told_instead_of_the_bugs_of_ensembles() {
-        let facts = Facts::of(&[srvr("3.8.0", "standalone")], &[], &[mntr(7)]);
+        let facts = Facts { numbers: vec![mntr(7)], ..of_modes([srvr("3.8.0", "standalone")]) };
         let cautions = facts.cautions(Some(0), TICK);
         assert!(cautions.len() == 1 && cautions[0].contains("single server"), "{cautions:?}");
     }
@@ -185,8 +187,8 @@ mod tests {
     #[test]
     fn servers_that_do_not_write_to_the_disk_are_told_if_they_are_a_majority() {
         let told = |writes: &[u64], members| {
-            let numbers: Vec<_> = writes.iter().map(|writes| mntr(*writes)).collect();
-            !Facts::of(&[], &[], &numbers).cautions(members, TICK).is_empty()
+            let numbers = writes.iter().map(|writes| mntr(*writes)).collect();
+            !Facts { numbers, ..Facts::default() }.cautions(members, TICK).is_empty()
         };
         assert!(told(&[0], Some(0)) && told(&[0, 0, 5], Some(3)));
         assert!(!told(&[0, 4, 5], Some(3)) && !told(&[0, 0], None) && !told(&[3], Some(0)));
@@ -194,15 +196,15 @@ mod tests {
 
     #[test]
     fn different_session_timeouts_are_told() {
-        let facts = Facts::of(&[], &[conf(4000), conf(4000), conf(6000)], &[]);
+        let facts = of_settings([conf(4000), conf(4000), conf(6000)]);
         let cautions = facts.cautions(Some(3), TICK).concat();
         assert!(cautions.contains("4s to 40s and 6s to 40s"), "{cautions}");
-        assert!(Facts::of(&[], &[conf(4000), conf(4000)], &[]).cautions(Some(3), TICK).is_empty());
+        assert!(of_settings([conf(4000), conf(4000)]).cautions(Some(3), TICK).is_empty());
     }
 
     #[test]
     fn a_tick_that_is_longer_than_that_in_use_is_told() {
-        let facts = Facts::of(&[], &[conf(4000), conf(4000)], &[]);
+        let facts = of_settings([conf(4000), conf(4000)]);
         assert!(facts.cautions(Some(3), TICK).is_empty());
         let cautions = facts.cautions(Some(3), TICK / 2).concat();
         assert!(cautions.contains("set tick=2s"), "{cautions}");

@@ -11,7 +11,7 @@ use lock_core::{
     keep::{leftovers::Leftovers, pool::WeakPool},
 };
 
-use crate::session::{End, Session, leftover::Leftover};
+use crate::session::{Session, attempt::Leftover};
 
 /// How many nodes one request removes.
 const AT_ONCE: usize = 64;
@@ -28,9 +28,6 @@ pub(crate) async fn work(
     loop {
         left.wait().await;
         Clock::Boot.sleep(PAUSE).await;
-        if end_if_lost(&session, &pool) {
-            return;
-        }
         let due = left.take(Clock::Boot.now());
         let refused = remove(&session, [due.again, due.new].concat()).await;
         if !refused.is_empty() {
@@ -43,27 +40,19 @@ pub(crate) async fn work(
     }
 }
 
-/// Ends a session that has lost many locks and has no others: one request removes all nodes.
-/// Returns whether it is over.
-fn end_if_lost(session: &Weak<Session>, pool: &WeakPool<Session, Arc<Error>>) -> bool {
-    let Some(alive) = session.upgrade() else { return true };
-    if alive.left.count() <= AT_ONCE || alive.is_used() {
-        return false;
-    }
-    // An acquire that is about to begin in it begins again in another session.
-    pool.retire(&alive);
-    alive.finish(End::Ended);
-    true
-}
-
 /// Tries to remove each leftover once. Returns the refused ones.
 async fn remove(session: &Weak<Session>, leftovers: Vec<Leftover>) -> Vec<Leftover> {
     let mut refused = Vec::new();
     for some in leftovers.chunks(AT_ONCE) {
         let Some(alive) = session.upgrade() else { break };
-        let nodes: Vec<_> = some.iter().filter_map(Leftover::path).collect();
-        let all_are_nodes = nodes.len() == some.len();
-        if all_are_nodes && nodes.len() > 1 && alive.remove_all(&nodes).await {
+        let paths = some.iter().map(|leftover| match leftover {
+            Leftover::Node(path) => Some(path.as_str()),
+            Leftover::Attempt(..) => None,
+        });
+        let nodes: Option<Vec<_>> = paths.collect();
+        if let Some(nodes) = nodes.filter(|nodes| nodes.len() > 1)
+            && alive.remove_all(&nodes).await
+        {
             continue;
         }
         for leftover in some {

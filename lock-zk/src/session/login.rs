@@ -26,8 +26,10 @@ impl Session {
         let Some(login) = &self.route.login else { return false };
         let asked = Clock::Boot.now();
         let mut newest = self.newest.lock().await;
-        if newest.since.is_some_and(|since| since >= asked) {
-            // Another request's refusal has led to it.
+        if newest.since.is_some_and(|since| asked < since + RECENT) {
+            // Another request's refusal has led to it, and this one may have been sent before.
+            drop(newest);
+            Clock::Boot.sleep(PAUSE).await;
             return true;
         }
         let read = match login.read() {
@@ -38,11 +40,7 @@ impl Session {
             }
         };
         if newest.login.as_ref() == Some(&read) {
-            let recent = newest.since.is_some_and(|since| asked.since(since) < RECENT);
-            if recent {
-                Clock::Boot.sleep(PAUSE).await;
-            }
-            return recent;
+            return false;
         }
         let Some(client) = self.client() else { return false };
         match client.auth(SCHEME, read.as_bytes()).await {

@@ -5,10 +5,8 @@ pub(crate) mod deadline;
 pub(crate) mod deployment;
 pub(crate) mod facts;
 mod janitor;
-pub(crate) mod leftover;
 mod login;
 mod own_nodes;
-mod pause;
 pub(crate) mod pool;
 mod proof;
 mod renewal;
@@ -38,13 +36,13 @@ use crate::{
     error::{self, Meaning, STORE, vanished},
     layout::{child, floor::Above},
     session::{
-        attempt::Attempt, deadline::Deadline, leftover::Leftover, pause::Pauses,
+        attempt::{Attempt, Leftover},
+        deadline::Deadline,
         unwatched::Unwatched,
     },
     wire::{
-        lanes::{Lane, Lanes},
         login::Newest,
-        requests::Exchange,
+        requests::{Exchange, Lane, Lanes},
         route::Route,
         watches::{Event, Watches},
     },
@@ -53,7 +51,7 @@ use crate::{
 /// One ZooKeeper session. All attempts of a client with the same TTL are in it.
 pub(crate) struct Session {
     /// The owner of our ephemeral nodes.
-    id: i64,
+    pub(crate) id: i64,
     pub(crate) config: Arc<ZkConfig>,
     pub(crate) deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
@@ -67,8 +65,7 @@ pub(crate) struct Session {
     pub(crate) left: Arc<Leftovers<Leftover>>,
     watches: Watches,
     /// The token floor's record, from which all tokens of this session count, and its watch.
-    floor: OnceLock<(Above, Event)>,
-    pauses: Pauses,
+    record: OnceLock<(Above, Event)>,
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
@@ -97,7 +94,6 @@ impl Session {
     /// login as its newest.
     pub(crate) fn new(
         (client, login): (Client, Option<String>),
-        config: Arc<ZkConfig>,
         route: Arc<Route>,
         tick: Duration,
         sent: Instant,
@@ -107,14 +103,13 @@ impl Session {
         let again = jitter(ttl.clamp(Duration::from_secs(1), Duration::from_secs(10)));
         Self {
             id: client.session_id().0,
-            config,
+            config: route.config.clone(),
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             lanes: Lanes::new(),
             attempts: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
-            floor: OnceLock::new(),
-            pauses: Pauses::new(),
+            record: OnceLock::new(),
             client: Mutex::new(Some(client)),
             route,
             newest: tokio::sync::Mutex::new(Newest { login, since: None }),
@@ -144,7 +139,8 @@ impl Session {
         // Taken before the sending: a request must not count as younger than it is.
         let sent = Clock::Boot.now();
         let client = self.client().ok_or_else(|| self.error("acquire"))?;
-        Ok(Exchange::new(self.deadline.clone(), client, sent, self.watches.clone(), slot))
+        let (deadline, watches) = (self.deadline.clone(), self.watches.clone());
+        Ok(Exchange { deadline, client, sent, watches, _slot: slot })
     }
 
     fn client(&self) -> Option<Client> {
@@ -158,18 +154,6 @@ impl Session {
             self.deadline.set_used(true);
         }
         attempts.insert(attempt.id, attempt.clone());
-    }
-
-    /// Whether an attempt holds a lock or has a place in a queue. A lock that was lost and is not
-    /// released yet does not count. An attempt without a place does not count: it can begin again
-    /// in another session.
-    pub(crate) fn is_used(&self) -> bool {
-        !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
-    }
-
-    /// Whether a lock in it was lost by its deadline and is not released yet.
-    pub(crate) fn has_expired(&self) -> bool {
-        lock(&self.attempts).values().any(|attempt| attempt.has_expired())
     }
 
     /// Forgets an attempt whose node is gone.
@@ -224,7 +208,7 @@ impl Session {
     /// Whether it is over for us. The watch on the token floor's record ends it here, in whichever
     /// task asks first.
     pub(crate) fn is_over(&self) -> bool {
-        let event = self.floor.get().and_then(|(_, changed)| changed.clone().now());
+        let event = self.record.get().and_then(|(_, changed)| changed.clone().now());
         // The end of the session is an event of each watch, too.
         if event.is_some_and(|event| event != EventType::Session) {
             self.finish(End::Raised);
@@ -252,7 +236,7 @@ impl Session {
     /// with anything later, also after a reconnect. So if the session is not over here, no raise is
     /// older than these answers.
     pub(crate) fn above(&self, op: &'static str) -> Result<Above> {
-        match self.floor.get() {
+        match self.record.get() {
             Some((above, _)) if !self.is_over() => Ok(*above),
             _ => Err(self.error(op)),
         }

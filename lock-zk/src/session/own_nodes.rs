@@ -19,7 +19,7 @@ use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     error,
-    session::{Session, attempt::Attempt},
+    session::{Session, attempt::Attempt, retry::pause_after},
     wire::watches::{LOOK, Watch, Watched},
 };
 
@@ -102,9 +102,7 @@ async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
             Err(ZkError::NoNode) => return alive.gone(),
             // Same as in `Session::again`: a loop without a pause might hold up a shutdown.
             Err(error) if error::may_succeed_later(&error) => {
-                let pause = |alive: Arc<Session>| alive.pauses.after(&error, Clock::Boot.now());
-                let Some(pause) = session.upgrade().map(pause) else { return };
-                Clock::Boot.sleep(pause).await;
+                Clock::Boot.sleep(pause_after(&error)).await;
             }
             Ok(None) => return,
             Err(error) => {

@@ -6,7 +6,7 @@ use lock_core::{
     Clock, Effect, Error, Result,
     duration::shown,
     keep::{
-        errors::again,
+        errors::{again, invalid},
         pool::{Found, Maker, Pool, Pooled, other_ttl},
     },
 };
@@ -16,9 +16,9 @@ use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
     config::ZkConfig,
-    error::{self, STORE, invalid},
+    error::{self, STORE},
     session::{Session, deployment, janitor, own_nodes, renewal},
-    wire::{connection::connect, nodelay, route::Route},
+    wire::{nodelay, route::Route},
 };
 
 /// More distinct TTLs than a program needs; each costs a connection and a renewal.
@@ -49,9 +49,9 @@ impl Pooled for Session {
 impl Sessions {
     /// Makes a pool without sessions. Their tasks will run in the current runtime. `tick` is that
     /// of the servers, or longer.
-    pub(crate) fn new(config: ZkConfig, route: Route, tick: Duration) -> Arc<Self> {
+    pub(crate) fn new(route: Route, tick: Duration) -> Arc<Self> {
         Arc::new(Self {
-            config: Arc::new(config),
+            config: route.config.clone(),
             route: Arc::new(route),
             tick,
             runtime: Handle::current(),
@@ -97,11 +97,11 @@ impl Sessions {
 
     /// Opens a session in a task of its own: the caller that asked first may leave.
     fn open(self: &Arc<Self>, ttl: Duration, maker: Maker<Session, Arc<Error>>) {
-        let client = connect(self.route.clone(), ttl);
-        let weak = Arc::downgrade(self);
+        let (weak, route) = (Arc::downgrade(self), self.route.clone());
         self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
-            let client = Clock::Boot.timeout(ttl, client).await.unwrap_or(Err(ZkError::Timeout));
+            let client =
+                Clock::Boot.timeout(ttl, route.connect(ttl)).await.unwrap_or(Err(ZkError::Timeout));
             let Some(sessions) = weak.upgrade() else { return };
             let opened = match client {
                 Ok(client) => sessions.start(client, sent).await,
@@ -129,21 +129,23 @@ impl Sessions {
     ) -> Result<Arc<Session>> {
         nodelay::set(&self.route.hosts).await;
         let states = client.state_watcher();
-        let (config, route) = (self.config.clone(), self.route.clone());
-        let session = Session::new((client, login), config, route, self.tick, sent);
+        let session = Session::new((client, login), self.route.clone(), self.tick, sent);
         let session = Arc::new(session);
         let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
-        let (pool, left) = (|| self.pool.downgrade(), session.left.clone());
-        self.spawn(&session, janitor::work(weak.clone(), pool(), left));
-        self.spawn(&session, renewal::renew(weak.clone(), pool(), reconnected.clone()));
+        let (pool, left) = (self.pool.downgrade(), session.left.clone());
+        self.spawn(&session, janitor::work(weak.clone(), pool, left));
+        self.spawn(&session, renewal::renew(weak.clone(), reconnected.clone()));
         self.spawn(&session, own_nodes::watch(weak.clone(), session.unwatched.first.clone()));
         self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
         // `renewal::follow` below is told of a break meanwhile.
         let asking = deployment::ask_deployment(weak.clone());
-        let asked = async { tokio::join!(asking, session.read_floor()).1 };
-        let floor = session.over.run_until_cancelled(asked).await;
-        let changed = floor.unwrap_or_else(|| Err(session.error("connect")))?;
+        let left = (sent + session.ttl()).since(Clock::Boot.now());
+        let record = Clock::Boot.timeout(left, session.read_record());
+        let asked = async { tokio::join!(asking, record).1 };
+        let record = session.over.run_until_cancelled(asked).await;
+        let record = record.ok_or_else(|| session.error("connect"))?;
+        let changed = record.unwrap_or_else(|| Err(self.silent(session.ttl())))?;
         self.spawn(&session, Session::end_when_raised(weak.clone(), changed));
         self.runtime.spawn(renewal::follow(
             weak,
@@ -173,7 +175,7 @@ pub(crate) fn checked_ttl(ttl: Duration, range: &RangeInclusive<Duration>) -> Re
         return Ok(ttl);
     }
     let allowed = format!("this server takes {} to {}", shown(*range.start()), shown(*range.end()));
-    Err(invalid("URL option ttl", shown(ttl).to_string(), allowed))
+    Err(invalid("URL option ttl", shown(ttl), allowed))
 }
 
 #[cfg(test)]

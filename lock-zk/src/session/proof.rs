@@ -37,16 +37,9 @@ use std::{collections::VecDeque, time::Duration};
 
 use lock_core::Instant;
 
-/// The leader counted the session as alive at this instant, or later. Only [`Evidence`] makes it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Proof(Instant);
-
-impl Proof {
-    /// The session lives until this instant plus its timeout.
-    pub(crate) fn since(self) -> Instant {
-        self.0
-    }
-}
+/// The leader counted the session as alive at this instant, or later: the session lives until then
+/// plus its timeout.
+type Proof = Instant;
 
 /// The evidence of a session's answers so far.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -70,10 +63,7 @@ impl Evidence {
     /// The evidence of a session that was opened by a handshake sent at `sent`. The leader knows
     /// the session then.
     pub(crate) fn of_handshake(tick: Duration, sent: Instant) -> (Self, Proof) {
-        (
-            Self { tick, standalone: false, touches: VecDeque::new(), writes: VecDeque::new() },
-            Proof(sent),
-        )
+        (Self { tick, standalone: false, touches: VecDeque::new(), writes: VecDeque::new() }, sent)
     }
 
     /// Records whether the server stands alone.
@@ -88,7 +78,7 @@ impl Evidence {
     /// Records a read that was sent at `sent` and answered at `answered`.
     pub(crate) fn read(&mut self, sent: Instant, answered: Instant) -> Option<Proof> {
         if self.standalone {
-            return Some(Proof(sent));
+            return Some(sent);
         }
         self.touched(sent, answered);
         None
@@ -98,10 +88,10 @@ impl Evidence {
     /// `answered`.
     pub(crate) fn committed(&mut self, sent: Instant, answered: Instant) -> Option<Proof> {
         if self.standalone {
-            return Some(Proof(sent));
+            return Some(sent);
         }
         let before = |(answered, _): &&(Instant, Instant)| *answered <= sent;
-        let proven = self.writes.iter().rev().find(before).map(|(_, touched)| Proof(*touched));
+        let proven = self.writes.iter().rev().find(before).map(|(_, touched)| *touched);
         let older = |(_, answered): &&(Instant, Instant)| *answered + self.tick <= sent;
         if let Some((touched, _)) = self.touches.iter().rev().find(older).copied() {
             self.wrote(sent, answered, touched);
@@ -163,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_handshake_proves_its_send_time() {
-        assert_eq!(Evidence::of_handshake(TICK, at(7)).1.since(), at(7));
+        assert_eq!(Evidence::of_handshake(TICK, at(7)).1, at(7));
     }
 
     #[test]
@@ -184,8 +174,8 @@ mod tests {
         assert_eq!(evidence.committed(at(1170), at(1300)), None);
         // Sent before the first one was answered.
         assert_eq!(evidence.committed(at(1299), at(1310)), None);
-        assert_eq!(evidence.committed(at(1400), at(1410)), Some(Proof(at(100))));
-        assert_eq!(evidence.committed(at(1500), at(1510)), Some(Proof(at(300))));
+        assert_eq!(evidence.committed(at(1400), at(1410)), Some(at(100)));
+        assert_eq!(evidence.committed(at(1500), at(1510)), Some(at(300)));
     }
 
     #[test]
@@ -195,7 +185,7 @@ mod tests {
         assert_eq!(evidence.committed(at(2500), at(9000)), None);
         assert_eq!(evidence.committed(at(3000), at(9001)), None);
         assert_eq!(evidence.committed(at(8000), at(9002)), None);
-        assert_eq!(evidence.committed(at(9001), at(9500)), Some(Proof(at(0))));
+        assert_eq!(evidence.committed(at(9001), at(9500)), Some(at(0)));
     }
 
     #[test]
@@ -203,7 +193,7 @@ mod tests {
         let mut evidence = evidence();
         for time in 0..5000 {
             let proof = evidence.committed(at(time), at(time + 5));
-            if let Some(Proof(since)) = proof {
+            if let Some(since) = proof {
                 assert!(since <= at(time - 1010) && since + TICK * 2 > at(time), "at {time}");
             } else {
                 assert!(time < 1100, "at {time}");
@@ -217,8 +207,8 @@ mod tests {
     fn every_answer_of_a_standalone_server_proves_its_send_time() {
         let mut evidence = evidence();
         evidence.set_standalone(true);
-        assert_eq!(evidence.read(at(3), at(4)), Some(Proof(at(3))));
-        assert_eq!(evidence.committed(at(5), at(6)), Some(Proof(at(5))));
+        assert_eq!(evidence.read(at(3), at(4)), Some(at(3)));
+        assert_eq!(evidence.committed(at(5), at(6)), Some(at(5)));
         evidence.set_standalone(false);
         assert_eq!(evidence.read(at(7), at(8)), None);
     }

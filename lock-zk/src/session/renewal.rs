@@ -8,16 +8,13 @@
 //! keeps the session alive.
 
 use std::{
+    future::pending,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::Fuse};
-use lock_core::{
-    Clock, Error,
-    keep::{backoff::Backoff, pool::WeakPool},
-    trace,
-};
+use futures_util::FutureExt;
+use lock_core::{Clock, trace};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
@@ -28,18 +25,13 @@ use crate::{
     wire::{nodelay, route::Route},
 };
 
-/// How many tries that fail fit into a TTL, at first.
-const TRIES_PER_TTL: u32 = 100;
+/// How many tries that fail fit into the time between two renewals.
+const TRIES: u32 = 8;
 /// The pause before a server is asked again whether it stands alone.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Renews the locks of a session until the session is dropped.
-pub(crate) async fn renew(
-    session: Weak<Session>,
-    pool: WeakPool<Session, Arc<Error>>,
-    reconnected: Arc<Notify>,
-) {
-    let mut pauses = None;
+pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
     while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write).await } else { None };
@@ -57,8 +49,7 @@ pub(crate) async fn renew(
                 alive.hear_of_end(&error);
                 // A request that is sent while the connection is down waits for the next one. One
                 // that a busy server refuses is sent a few times before the next is due.
-                let growing = Backoff::new(alive.ttl() / TRIES_PER_TTL, alive.deadline.pace() / 2);
-                pause = pauses.get_or_insert(growing).take();
+                pause = alive.deadline.pace() / TRIES;
                 false
             }
             Some(Ok(())) => true,
@@ -66,13 +57,7 @@ pub(crate) async fn renew(
         };
         let renewed = alive.renew_all();
         if is_answered {
-            pauses = None;
             alive.route.reach.renewed(STORE, renewed);
-        }
-        if alive.has_expired() && !alive.is_used() {
-            // All of its locks were lost in an outage. New ones get another session, so that one
-            // request can end this one.
-            pool.retire(&alive);
         }
         drop(alive);
         let _ = Clock::Boot.timeout(pause, reconnected.notified()).await;
@@ -106,6 +91,16 @@ async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>
     }
 }
 
+/// Asks whether the server stands alone, as long as the session is too short for an ensemble: a
+/// question may get no answer, and in an ensemble such a session proves nothing. Never returns.
+async fn ask_again(session: Weak<Session>) {
+    while session.upgrade().is_some_and(|alive| alive.deadline.must_be_alone()) {
+        Clock::Boot.sleep(AGAIN).await;
+        ask_deployment(session.clone()).await;
+    }
+    pending().await
+}
+
 /// Follows the client crate's view of the session to its end.
 pub(crate) async fn follow(
     session: Weak<Session>,
@@ -114,33 +109,16 @@ pub(crate) async fn follow(
     reconnected: Arc<Notify>,
     route: Arc<Route>,
 ) {
-    let ask = |pause| {
-        let session = session.clone();
-        async move {
-            Clock::Boot.sleep(pause).await;
-            ask_deployment(session).await;
-        }
-        .boxed()
-        .fuse()
-    };
-    // The question may get no answer, and in an ensemble so short a session proves nothing.
-    let ask_again = || match session.upgrade().is_some_and(|alive| alive.deadline.must_be_alone()) {
-        true => ask(AGAIN),
-        false => Fuse::terminated(),
-    };
-    let mut asking = ask_again();
+    let mut asking = ask_again(session.clone()).boxed();
     loop {
         let state = tokio::select! {
             biased;
             state = states.changed() => state,
-            () = &mut asking => {
-                asking = ask_again();
-                continue;
-            }
+            () = &mut asking => continue,
         };
         // The next connection may lead to a member of an ensemble. A short break is told as a new
         // connection only.
-        asking = Fuse::terminated();
+        asking = pending().boxed();
         let _ = session.upgrade().inspect(|session| session.deadline.set_standalone(false));
         match state {
             SessionState::Disconnected => {
@@ -152,7 +130,8 @@ pub(crate) async fn follow(
                 nodelay::set(&route.hosts).await;
                 trace::connected(STORE);
                 route.reach.works();
-                asking = ask(Duration::ZERO);
+                let (now, again) = (session.clone(), session.clone());
+                asking = ask_deployment(now).then(|()| ask_again(again)).boxed();
                 reconnected.notify_one();
             }
             // `Closed` follows our own end of the session, which counted first.

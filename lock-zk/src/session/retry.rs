@@ -5,26 +5,35 @@
 use std::{
     ops::ControlFlow::{self, Break, Continue},
     sync::Arc,
+    time::Duration,
 };
 
-use lock_core::{Effect, Error, Result, keep::errors::rejected};
+use lock_core::{Clock, Result, deadline::jitter};
 use uuid::Uuid;
-use zookeeper_client::{CreateMode, Error as ZkError, Stat};
+use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
-    error::{self, Meaning, STORE},
+    error::{self, Meaning},
     layout::{child, floor::Above, listing, path},
     session::{
         Session,
-        attempt::{Attempt, Node},
-        leftover::Leftover,
+        attempt::{Attempt, Leftover, Node},
     },
     wire::{
-        lanes::Lane,
-        requests::{Answer, Exchange},
+        requests::{Answer, Exchange, Lane},
         watches::Event,
     },
 };
+
+/// The usual pause before a request is repeated, and that after a server has refused one since it
+/// has too many.
+const PAUSE: Duration = Duration::from_millis(50);
+const THROTTLED: Duration = Duration::from_millis(500);
+
+/// Returns the pause after this failure.
+pub(super) fn pause_after(failure: &ZkError) -> Duration {
+    if matches!(failure, ZkError::Throttled) { THROTTLED } else { PAUSE }
+}
 
 impl Session {
     /// Sends a request when its lane has a free slot. Breaks with the answer, or with `None` if there
@@ -45,15 +54,15 @@ impl Session {
         }
     }
 
-    /// Sends a read until it is answered; returns `None` if there is no such node.
-    pub(crate) async fn read<T, F: Future<Output = Answer<T>>>(
+    /// Sends a request until it is answered; returns `None` if there is no such node.
+    pub(crate) async fn answer<T, F: Future<Output = Answer<T>>>(
         &self,
         op: &'static str,
         lane: Lane,
-        read: impl Fn(Arc<Exchange>) -> F,
+        request: impl Fn(Arc<Exchange>) -> F,
     ) -> Result<Option<T>> {
         loop {
-            if let Break(answer) = self.once(op, lane, &read).await? {
+            if let Break(answer) = self.once(op, lane, &request).await? {
                 return Ok(answer);
             }
         }
@@ -62,7 +71,7 @@ impl Session {
     /// Returns the children of a lock's directory; none if it does not exist.
     pub(crate) async fn list(&self, directory: &str, lane: Lane) -> Result<Vec<String>> {
         let list = |exchange: Arc<Exchange>| async move { exchange.list(directory).await };
-        Ok(self.read("list", lane, list).await?.unwrap_or_default())
+        Ok(self.answer("list", lane, list).await?.unwrap_or_default())
     }
 
     /// Like [`list`](Self::list), but sees every write that was sent before, also over a connection
@@ -71,7 +80,7 @@ impl Session {
         let list = |exchange: Arc<Exchange>| async move {
             exchange.after_sync(directory, || exchange.list(directory)).await
         };
-        Ok(self.read("list", lane, list).await?.unwrap_or_default())
+        Ok(self.answer("list", lane, list).await?.unwrap_or_default())
     }
 
     /// Deletes the nodes that an attempt may have left.
@@ -93,46 +102,12 @@ impl Session {
         Ok(listing::in_order(children))
     }
 
-    /// Returns the attempt's node, if this session owns it. A node of an earlier session counts as
-    /// gone. Fails if the session is over, such as by a raise of the token floor.
-    pub(crate) fn node_of(&self, path: String, stat: &Stat) -> Result<Option<Node>> {
-        let above = self.above("acquire")?;
-        if stat.ephemeral_owner != self.id {
-            return Ok(None);
-        }
-        let Some(sequence) = child::sequence(&path) else { return Ok(None) };
-        self.check_sequence(&path, sequence)?;
-        Ok(Some(Node { path, sequence, token: above.token_of(stat.czxid) }))
-    }
-
-    /// Refuses a node whose number is one of the last, and tells early that they come to an end.
-    fn check_sequence(&self, path: &str, sequence: i32) -> Result<()> {
-        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let directory = format!("{}{directory}", self.config.chroot);
-        if child::is_used_up(sequence) {
-            let why = format!(
-                "{directory} has had 2^31 entries, nearly, and the server counts no further: leave \
-                 the name alone until the server has deleted the empty directory, which takes a \
-                 minute or two, or delete it"
-            );
-            return Err(rejected(STORE, "acquire", Effect::None, why));
-        }
-        if let Some(left) = child::left_to_tell(sequence) {
-            tracing::warn!(
-                target: "distlock", directory, left,
-                "after so many more entries this directory must be deleted: leave the name alone \
-                 until the server does it, or do it yourself"
-            );
-        }
-        Ok(())
-    }
-
     /// Reads the token floor's record, and watches it: see [`above`](Self::above).
     ///
     /// The `sync` makes it the newest one: after a raise, a server that lags would give the old
-    /// floor to the session that follows the one that the raise has ended.
-    pub(crate) async fn read_floor(&self) -> Result<Event> {
-        let path = &path::floor(&self.config.prefix);
+    /// record to the session that follows the one that the raise has ended.
+    pub(crate) async fn read_record(&self) -> Result<Event> {
+        let path = &path::floor_record(&self.config.prefix);
         loop {
             let exchange = self.begin()?;
             let read = || async {
@@ -149,7 +124,7 @@ impl Session {
                     let above = data.map(|(data, stat)| Above::read(path, &data, &stat));
                     let above = above.transpose()?.unwrap_or_default();
                     // It is read once.
-                    let _ = self.floor.set((above, changed.clone()));
+                    let _ = self.record.set((above, changed.clone()));
                     return Ok(changed);
                 }
                 Err(error) => self.again("token floor", error).await?,
@@ -160,30 +135,23 @@ impl Session {
     /// Returns the state of a node; `None` if it does not exist.
     pub(crate) async fn stat(&self, path: &str) -> Result<Option<Stat>> {
         let stat = |exchange: Arc<Exchange>| async move { exchange.stat(path).await };
-        Ok(self.read("exists", Lane::First, stat).await?.flatten())
+        Ok(self.answer("exists", Lane::First, stat).await?.flatten())
     }
 
     /// Returns the data of a node; `None` if it does not exist.
     pub(crate) async fn data(&self, path: &str, lane: Lane) -> Result<Option<Vec<u8>>> {
         let data = |exchange: Arc<Exchange>| async move { Ok(exchange.data(path).await?.0) };
-        self.read("read", lane, data).await
+        self.answer("read", lane, data).await
     }
 
     /// Writes a note into an attempt's node. Returns whether the node is still there.
     pub(crate) async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<bool> {
-        loop {
-            let (Some(node), false) = (attempt.node(), attempt.has_ended()) else {
-                return Ok(false);
-            };
-            let exchange = self.begin()?;
-            let written = exchange.set_data(&node.path, note, None);
-            let written = self.over.run_until_cancelled(written).await;
-            match written.ok_or_else(|| self.error("write"))? {
-                Ok(_) => return Ok(true),
-                Err(ZkError::NoNode) => return Ok(false),
-                Err(error) => self.again("write", error).await?,
-            }
-        }
+        let node = attempt.node().filter(|_| !attempt.has_ended());
+        let Some(Node { path, .. }) = node else { return Ok(false) };
+        let write =
+            |exchange: Arc<Exchange>| async move { exchange.set_data(path, note, None).await };
+        let written = self.over.run_until_cancelled(self.answer("write", Lane::First, write)).await;
+        Ok(written.ok_or_else(|| self.error("write"))??.is_some())
     }
 
     /// Deletes a node. Returns whether the node was there, as far as is known. Fails also if the
@@ -198,7 +166,7 @@ impl Session {
                 // Perhaps the request that was not answered has deleted it.
                 Err(ZkError::NoNode) => return Ok(unanswered),
                 Err(error) => {
-                    unanswered |= error::is_unanswered(&error);
+                    unanswered |= error::meaning(&error) == Meaning::Unanswered;
                     self.again("delete", error).await?;
                 }
             }
@@ -217,31 +185,16 @@ impl Session {
         deleted.is_some_and(|deleted| deleted.is_ok())
     }
 
-    /// Makes a directory and those above it. Returns also after a pause if it is to be tried again.
-    pub(crate) async fn make_directory(
-        &self,
-        op: &'static str,
-        path: &str,
-        mode: CreateMode,
-        lane: Lane,
-    ) -> Result<()> {
-        let exchange = self.begin_in(lane).await?;
-        match exchange.mkdir(path, &mode.with_acls(self.config.access.acls())).await {
-            Ok(()) => Ok(()),
-            Err(error) => self.again(op, error).await,
-        }
-    }
-
     /// Returns after a pause if the request is to be repeated.
     ///
     /// A request that is sent while the connection is down waits in the client for the next
     /// connection. But a client whose runtime is shutting down answers at once, and a loop without
     /// a pause would keep the runtime from its end.
-    pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<(), Error> {
+    pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<()> {
         self.hear_of_end(&error);
         match error::meaning(&error) {
             Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
-                self.pauses.wait(&error).await;
+                Clock::Boot.sleep(jitter(pause_after(&error))).await;
                 Ok(())
             }
             Meaning::Denied if self.log_in_anew().await => Ok(()),

@@ -1,6 +1,6 @@
 //! Opens connections to servers, in plain text or with TLS.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use lock_core::{
     Clock, Encryption, Tls,
@@ -9,7 +9,7 @@ use lock_core::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpStream, lookup_host},
+    net::{TcpStream, ToSocketAddrs},
     task::spawn_blocking,
 };
 
@@ -41,33 +41,21 @@ impl Dialer {
         self.tls.is_some()
     }
 
-    /// Connects to one of a host's addresses.
-    pub(crate) async fn host(&self, host: &str) -> io::Result<Box<dyn Stream>> {
-        self.within(async { self.open(host, TcpStream::connect(host).await?).await }).await
-    }
-
-    /// Returns all addresses of a host.
-    pub(crate) async fn addresses(&self, host: &str) -> io::Result<Vec<SocketAddr>> {
-        Ok(lookup_host(host).await?.collect())
-    }
-
-    /// Connects to one address of a host.
-    pub(crate) async fn address(
+    /// Connects to one of these addresses of a host.
+    pub(crate) async fn connect(
         &self,
         host: &str,
-        addr: SocketAddr,
+        addrs: impl ToSocketAddrs,
     ) -> io::Result<Box<dyn Stream>> {
-        self.within(async { self.open(host, TcpStream::connect(addr).await?).await }).await
-    }
-
-    async fn within<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        Clock::Boot.timeout(self.limit, work).await.unwrap_or_else(|| {
+        let opened = Clock::Boot.timeout(self.limit, self.open(host, addrs)).await;
+        opened.unwrap_or_else(|| {
             let silent = format!("no connection in {}", shown(self.limit));
             Err(io::Error::new(io::ErrorKind::TimedOut, silent))
         })
     }
 
-    async fn open(&self, host: &str, stream: TcpStream) -> io::Result<Box<dyn Stream>> {
+    async fn open(&self, host: &str, addrs: impl ToSocketAddrs) -> io::Result<Box<dyn Stream>> {
+        let stream = TcpStream::connect(addrs).await?;
         stream.set_nodelay(true)?;
         let Some(tls) = self.tls.clone() else { return Ok(Box::new(stream)) };
         let name = name_of(host).to_owned();

@@ -1,9 +1,7 @@
 //! The way to the servers: their addresses, requests and answers, watches, and questions before
 //! there is a session.
 
-pub(crate) mod connection;
 pub(crate) mod dial;
-pub(crate) mod lanes;
 pub(crate) mod login;
 pub(crate) mod nodelay;
 pub(crate) mod own_client;

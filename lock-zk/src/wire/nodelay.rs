@@ -13,7 +13,10 @@ pub(crate) async fn set(hosts: &[String]) {
         let ports = hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
         let ports: Vec<u16> = ports.collect();
         // A process with many descriptors has a long list to read.
-        let _ = tokio::task::spawn_blocking(move || linux::set(&ports)).await;
+        let set = tokio::task::spawn_blocking(move || linux::set(&ports)).await;
+        if let Ok(Err(error)) = set {
+            tracing::debug!(target: "distlock", %error, "cannot set TCP_NODELAY");
+        }
     }
     #[cfg(not(target_os = "linux"))]
     let _ = hosts;
@@ -28,13 +31,7 @@ mod linux {
         process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open},
     };
 
-    pub(super) fn set(ports: &[u16]) {
-        if let Err(error) = try_set(ports) {
-            tracing::debug!(target: "distlock", %error, "cannot set TCP_NODELAY");
-        }
-    }
-
-    fn try_set(ports: &[u16]) -> io::Result<()> {
+    pub(super) fn set(ports: &[u16]) -> io::Result<()> {
         let this = pidfd_open(getpid(), PidfdFlags::empty())?;
         for entry in fs::read_dir("/proc/self/fd")? {
             let entry = entry?;

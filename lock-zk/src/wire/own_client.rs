@@ -1,9 +1,9 @@
 //! The caller's own client: its connect string, and which connectors cannot keep locks.
 
-use lock_core::{Error, Result};
+use lock_core::{Error, Result, keep::errors::invalid};
 use zookeeper_client::Connector;
 
-use crate::{error::invalid, layout::path};
+use crate::layout::path;
 
 /// The port of a host that names none.
 pub(crate) const DEFAULT_PORT: u16 = 2181;

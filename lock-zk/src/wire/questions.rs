@@ -5,29 +5,28 @@
 //! most. The client crate cannot do that (a timeout of 1 ms is also its time to connect), and the
 //! handshake is 45 bytes. It is also the first contact, and its error says why there is none.
 
-use std::{io, net::SocketAddr, ops::RangeInclusive, time::Duration};
+use std::{io, ops::RangeInclusive, time::Duration};
 
-use futures_util::{
-    StreamExt,
-    future::{join_all, pending},
-    stream::FuturesUnordered,
-};
+use futures_util::future::{join_all, pending};
 use lock_core::{Clock, duration::shown, keep::tls::speaks_tls};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, copy, sink},
+    net::lookup_host,
+};
 
 use crate::wire::{
     dial::{Dialer, Stream},
     own_client,
-    route::Route,
-    tls_error::{certificate_refused, explained, is_certificate_refused},
+    tls_error::{CERTIFICATE_REFUSED, explained},
 };
 
-const CLOSE_SESSION: i32 = -11;
+/// The end of a session: the length of the request, its number, and its kind.
+const CLOSE_SESSION: [i32; 3] = [8, 1, -11];
 const FOREIGN: &str = "this does not answer like a ZooKeeper server";
 const CLOSED: &str = "it closed the connection: it does not serve";
 const ENCRYPTED: &str = "it speaks TLS at this port: option tls=verify";
-/// Longer than any answer to a handshake.
-const MOST_BYTES: usize = 1024;
+/// The length of an answer to a handshake.
+const ANSWER: RangeInclusive<i32> = 16..=1024;
 /// Longer than any answer to `conf` or `srvr`.
 const MOST_WORD_BYTES: u64 = 64 * 1024;
 /// The least time that each host gets of the time for all of them.
@@ -92,7 +91,7 @@ impl Timing {
 pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timing> {
     let share = dialer.limit / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
     let limit = share.max(HOST_LIMIT);
-    let mut failure = io::Error::other("no host to connect to");
+    let mut failure = "no host to connect to".to_owned();
     let mut certificates = !hosts.is_empty();
     for host in hosts {
         let answer =
@@ -103,12 +102,13 @@ pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timi
         match answer {
             Ok(timing) => return Ok(timing),
             Err(error) => {
-                certificates &= is_certificate_refused(&error);
-                failure = io::Error::new(error.kind(), format!("{host}: {error}"));
+                certificates &= error.kind() == CERTIFICATE_REFUSED;
+                failure = format!("{host}: {error}");
             }
         }
     }
-    Err(if certificates { certificate_refused(failure.to_string()) } else { failure })
+    let kind = if certificates { CERTIFICATE_REFUSED } else { io::ErrorKind::Other };
+    Err(io::Error::new(kind, failure))
 }
 
 /// Asks for the timeouts; without TLS it also finds out that the server speaks nothing else.
@@ -136,75 +136,57 @@ async fn first_answer(host: &str, dialer: &Dialer) -> io::Result<Timing> {
 }
 
 async fn timing_of(host: &str, dialer: &Dialer) -> io::Result<Timing> {
-    if let Some(timing) = parse_conf(&word(dialer.host(host).await?, b"conf").await?) {
+    if let Some(timing) = parse_conf(&word(dialer.connect(host, host).await?, b"conf").await?) {
         return Ok(timing);
     }
-    let least = grant(dialer.host(host).await?, 1).await?;
-    Ok(Timing::of_timeouts(least, grant(dialer.host(host).await?, i32::MAX).await?))
-}
-
-/// Whether all servers say that they stand alone. Servers permit the question (`srvr`) unless they
-/// are configured not to; without an answer they count as an ensemble.
-pub(crate) async fn stands_alone(route: &Route) -> bool {
-    says_alone(&ask_all(route, b"srvr").await)
+    let least = grant(dialer.connect(host, host).await?, 1).await?;
+    Ok(Timing::of_timeouts(least, grant(dialer.connect(host, host).await?, i32::MAX).await?))
 }
 
 /// Returns which of several hosts give no sign of life at once; `None` if none of them does: then
 /// the way to them is slow. A host that refuses the connection, or the question, holds nobody up.
-pub(crate) async fn silent(route: &Route) -> Option<Vec<usize>> {
-    // The others are not reached without the caller's own TLS.
-    let can_ask = |(_, host): &(usize, &String)| !host.starts_with(own_client::TLS);
-    let mut silent: Vec<_> = route.servers.iter().enumerate().filter(can_ask).collect();
-    if route.servers.len() < 2 || silent.is_empty() {
+pub(crate) async fn silent(hosts: &[String], dialer: &Dialer) -> Option<Vec<usize>> {
+    if hosts.len() < 2 {
         return Some(Vec::new());
     }
-    let asks = silent.iter().map(|(number, host)| async move {
-        // Each server answers it, also one that does not permit it.
-        if let Ok(stream) = route.dialer.host(host).await {
-            let _ = word(stream, b"ruok").await;
-        }
-        *number
+    let asks = hosts.iter().map(|host| async move {
+        let asked = async {
+            // Each server answers it, also one that does not permit it.
+            if let Ok(stream) = dialer.connect(host, host.as_str()).await {
+                let _ = word(stream, b"ruok").await;
+            }
+        };
+        // The others are not reached without the caller's own TLS.
+        host.starts_with(own_client::TLS) || Clock::Boot.timeout(LIFE, asked).await.is_some()
     });
-    let mut asks: FuturesUnordered<_> = asks.collect();
-    let mut alive = Vec::new();
-    let asked = async {
-        while let Some(number) = asks.next().await {
-            alive.push(number);
-        }
-    };
-    let _ = Clock::Boot.timeout(LIFE, asked).await;
-    drop(asks);
-    silent.retain(|(number, _)| !alive.contains(number));
-    (!alive.is_empty()).then(|| silent.into_iter().map(|(number, _)| number).collect())
+    let alive = join_all(asks).await;
+    let silent: Vec<_> = (0..hosts.len()).filter(|number| !alive[*number]).collect();
+    (silent.len() < hosts.len()).then_some(silent)
 }
 
 /// Asks all servers with a command of four letters. Returns their answers; none if a name is not
 /// known or one is silent.
-pub(crate) async fn ask_all(route: &Route, command: &[u8; 4]) -> Vec<io::Result<String>> {
-    let dialer = &route.dialer;
+pub(crate) async fn ask_all(
+    hosts: &[String],
+    dialer: &Dialer,
+    command: &[u8; 4],
+) -> Vec<io::Result<String>> {
     let asked = async {
-        let mut addresses = Vec::new();
-        for host in &route.servers {
+        let mut asks = Vec::new();
+        for host in hosts {
             // A name may have several addresses.
-            let found = dialer.addresses(host).await?;
-            addresses.extend(found.into_iter().map(|addr| (host.as_str(), addr)));
+            for addr in lookup_host(host).await? {
+                asks.push(async move { word(dialer.connect(host, addr).await?, command).await });
+            }
         }
-        let asks = addresses.into_iter().map(|(host, addr)| one(dialer, host, addr, command));
         io::Result::Ok(join_all(asks).await)
     };
     Clock::Boot.timeout(MODE_LIMIT, asked).await.map_or_else(Vec::new, Result::unwrap_or_default)
 }
 
-async fn one(
-    dialer: &Dialer,
-    host: &str,
-    addr: SocketAddr,
-    command: &[u8; 4],
-) -> io::Result<String> {
-    word(dialer.address(host, addr).await?, command).await
-}
-
-/// Nothing serves where a connection is refused.
+/// Whether all servers say that they stand alone. Servers permit the question (`srvr`) unless they
+/// are configured not to; without an answer they count as an ensemble. Nothing serves where a
+/// connection is refused.
 pub(crate) fn says_alone(answers: &[io::Result<String>]) -> bool {
     let is_alone = |answer: &String| answer.lines().any(|line| line == "Mode: standalone");
     answers.iter().any(Result::is_ok)
@@ -236,56 +218,42 @@ pub(crate) fn parse_conf(answer: &str) -> Option<Timing> {
 
 /// Opens a session with the wished timeout, ends it, and returns the timeout that was granted.
 async fn grant(mut stream: Box<dyn Stream>, wish: i32) -> io::Result<Duration> {
-    stream.write_all(&frame(&handshake(wish))).await?;
+    stream.write_all(&handshake(wish)).await?;
     stream.flush().await?;
     // In a task: if the caller leaves, the session must not stay for its whole timeout.
     let granted = tokio::spawn(async move {
-        let answer = Clock::Boot.timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
-        let answer = answer.ok_or(io::ErrorKind::TimedOut)??;
-        let granted = parse(&answer).ok_or_else(|| io::Error::other(FOREIGN))?;
-        let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
-        stream.write_all(&frame(&close)).await?;
+        let answer = Clock::Boot.timeout(CLOSE_LIMIT, read_timeout(&mut stream)).await;
+        let granted = answer.ok_or(io::ErrorKind::TimedOut)??;
+        stream.write_all(&CLOSE_SESSION.map(i32::to_be_bytes).concat()).await?;
         stream.flush().await?;
-        // So that the session is gone on return; some servers close the connection instead of an
-        // answer.
-        let _ = Clock::Boot.timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
+        // So that the session is gone on return: then the server closes the connection.
+        let _ = Clock::Boot.timeout(CLOSE_LIMIT, copy(&mut stream, &mut sink())).await;
         Ok(granted)
     });
     granted.await.map_err(io::Error::other)?
 }
 
-fn frame(body: &[u8]) -> Vec<u8> {
-    let length = i32::try_from(body.len()).unwrap_or(0).to_be_bytes();
-    [&length, body].concat()
+/// The length; protocol version, last zxid seen, timeout, session id, password of 16 bytes,
+/// read-only.
+fn handshake(timeout: i32) -> Vec<u8> {
+    let (length, password) = (45_i32.to_be_bytes(), 16_i32.to_be_bytes());
+    [&length[..], &[0; 12], &timeout.to_be_bytes(), &[0; 8], &password, &[0; 17]].concat()
 }
 
-async fn read_frame(stream: &mut Box<dyn Stream>) -> io::Result<Vec<u8>> {
+/// Reads the answer to a handshake: its length; protocol version, timeout, session id, and what
+/// does not matter here.
+async fn read_timeout(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Duration> {
     let length = stream.read_i32().await.map_err(|error| match error.kind() {
         kind @ io::ErrorKind::UnexpectedEof => io::Error::new(kind, CLOSED),
         _ => error,
     })?;
-    let length = usize::try_from(length).ok().filter(|length| *length <= MOST_BYTES);
-    let mut body = vec![0; length.ok_or_else(|| io::Error::other(FOREIGN))?];
-    stream.read_exact(&mut body).await?;
-    Ok(body)
-}
-
-/// Protocol version, last zxid seen, timeout, session id, password of 16 bytes, read-only.
-fn handshake(timeout: i32) -> Vec<u8> {
-    let mut body = vec![0; 12];
-    body.extend(timeout.to_be_bytes());
-    body.extend([0; 8]);
-    body.extend(16_i32.to_be_bytes());
-    body.extend([0; 17]);
-    body
-}
-
-/// The answer is protocol version, timeout, session id, password.
-fn parse(answer: &[u8]) -> Option<Duration> {
-    let timeout = i32::from_be_bytes(answer.get(4..8)?.try_into().ok()?);
-    let session = i64::from_be_bytes(answer.get(8..16)?.try_into().ok()?);
-    let granted = u64::try_from(timeout).ok().filter(|granted| *granted > 0 && session != 0)?;
-    Some(Duration::from_millis(granted))
+    if !ANSWER.contains(&length) {
+        return Err(io::Error::other(FOREIGN));
+    }
+    let _version = stream.read_i32().await?;
+    let (timeout, session) = (stream.read_i32().await?, stream.read_i64().await?);
+    let granted = u64::try_from(timeout).ok().filter(|granted| *granted > 0 && session != 0);
+    granted.map(Duration::from_millis).ok_or_else(|| io::Error::other(FOREIGN))
 }
 
 #[cfg(test)]
@@ -294,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_handshake_has_the_format_of_zookeeper() {
-        let bytes = frame(&handshake(0x0102_0304));
+        let bytes = handshake(0x0102_0304);
         assert_eq!(bytes.len(), 4 + 45);
         assert_eq!(&bytes[..4], 45_i32.to_be_bytes());
         assert_eq!(&bytes[16..20], [1, 2, 3, 4]);
@@ -352,14 +320,17 @@ mod tests {
         assert!(!says_alone(&[alone(), failed(io::ErrorKind::TimedOut)]));
     }
 
-    #[test]
-    fn an_answer_without_a_session_is_none() {
-        let mut answer = vec![0; 37];
-        assert_eq!(parse(&answer), None);
-        answer[4..8].copy_from_slice(&4000_i32.to_be_bytes());
-        assert_eq!(parse(&answer), None);
-        answer[15] = 1;
-        assert_eq!(parse(&answer), Some(Duration::from_secs(4)));
-        assert_eq!(parse(b"HTTP/1.1"), None);
+    #[tokio::test]
+    async fn an_answer_without_a_session_is_none() {
+        let answer = |timeout: i32, session: i64| {
+            let length = 37_i32.to_be_bytes();
+            let (timeout, session) = (timeout.to_be_bytes(), session.to_be_bytes());
+            [&length[..], &[0; 4], &timeout, &session, &[0; 21]].concat()
+        };
+        let seconds = async |answer: &[u8]| read_timeout(&mut &*answer).await.ok();
+        assert_eq!(seconds(&answer(0, 0)).await, None);
+        assert_eq!(seconds(&answer(4000, 0)).await, None);
+        assert_eq!(seconds(&answer(4000, 1)).await, Some(Duration::from_secs(4)));
+        assert_eq!(seconds(b"HTTP/1.1 400 Bad Request\r\n").await, None);
     }
 }

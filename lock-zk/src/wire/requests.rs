@@ -1,11 +1,15 @@
 //! Requests of a session, and what their answers prove.
 //!
 //! Reads and writes are told apart here and nowhere else: see `session/proof.rs`.
+//!
+//! A server answers a session in order, so a request waits for all that were sent before. Requests
+//! that can come in bursts wait in a lane first, in order and in this process. Renewals, releases
+//! and revokes do not.
 
 use std::sync::Arc;
 
 use lock_core::Instant;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{
     Client, CreateOptions, CreateSequence, Error as ZkError, MultiWriteError, MultiWriteResult,
     MultiWriter, Stat,
@@ -17,32 +21,61 @@ use crate::{
     wire::watches::{Event, Watch, Watched, Watches},
 };
 
+/// How many acquires may wait for answers at the same time.
+const ACQUIRES: usize = 128;
+/// How many tries. They do not wait behind acquires, which may wait themselves.
+const TRIES: usize = 32;
+/// How many looks: requests of operators and observers, and diagnoses of waits in vain.
+const LOOKS: usize = 64;
+
+/// The purpose of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lane {
+    /// Goes before all others.
+    First,
+    Acquire,
+    Try,
+    Look,
+}
+
+/// The lanes of a session.
+#[derive(Debug)]
+pub(crate) struct Lanes([Arc<Semaphore>; 3]);
+
+impl Lanes {
+    pub(crate) fn new() -> Self {
+        Self([ACQUIRES, TRIES, LOOKS].map(|count| Arc::new(Semaphore::new(count))))
+    }
+
+    /// Waits for a slot, which is taken until it is dropped. `Lane::First` needs none.
+    pub(crate) async fn enter(&self, lane: Lane) -> Option<OwnedSemaphorePermit> {
+        let Self([acquires, tries, looks]) = self;
+        let slots = match lane {
+            Lane::First => return None,
+            Lane::Acquire => acquires,
+            Lane::Try => tries,
+            Lane::Look => looks,
+        };
+        // They are never closed.
+        slots.clone().acquire_owned().await.ok()
+    }
+}
+
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
 /// counts when the future returns it.
 pub(crate) struct Exchange {
-    deadline: Arc<Deadline>,
-    client: Client,
+    pub(crate) deadline: Arc<Deadline>,
+    pub(crate) client: Client,
     /// When the requests are sent, at the earliest.
     pub(crate) sent: Instant,
-    watches: Watches,
+    pub(crate) watches: Watches,
     /// The slot of an acquire or a look among the requests in flight.
-    _slot: Option<OwnedSemaphorePermit>,
+    pub(crate) _slot: Option<OwnedSemaphorePermit>,
 }
 
 pub(crate) type Answer<T> = Result<T, ZkError>;
 
 impl Exchange {
-    /// Requests that are sent after `sent`.
-    pub(crate) fn new(
-        deadline: Arc<Deadline>,
-        client: Client,
-        sent: Instant,
-        watches: Watches,
-        slot: Option<OwnedSemaphorePermit>,
-    ) -> Self {
-        Self { deadline, client, sent, watches, _slot: slot }
-    }
-
     fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
         self.count(reply, false)
     }
@@ -110,11 +143,7 @@ impl Exchange {
     /// Watches the end of an ephemeral node. Such a node has no children, so a watch on them tells
     /// of nothing else. [`ZkError::NoNode`] if it has ended.
     pub(crate) async fn watch_end(&self, path: &str, watched: Watched) -> Answer<Watch> {
-        let Some(room) = self.watches.take(path, watched) else {
-            return self.stat(path).await?.map(|_| Watch(None)).ok_or(ZkError::NoNode);
-        };
-        let (_, watcher) = self.read(self.client.list_and_watch_children(path)).await?;
-        Ok(Watch(Some((watcher, room))))
+        Ok(self.watch_children(path, watched).await?.1)
     }
 
     /// Reads a node, and watches its data and its end. [`ZkError::NoNode`] if it has ended.

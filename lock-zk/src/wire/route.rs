@@ -1,9 +1,9 @@
 //! The way of a client's sessions to its servers: addresses, encryption, and login.
 
-use std::{fmt, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use lock_core::{Effect, Reach, Result};
-use zookeeper_client::{Client, Connector};
+use zookeeper_client::{Client, Connector, Error as ZkError};
 
 use crate::{
     config::ZkConfig,
@@ -11,6 +11,7 @@ use crate::{
     wire::{
         dial::Dialer,
         login::{Login, SCHEME},
+        questions,
         tunnel::Tunnel,
     },
 };
@@ -24,11 +25,7 @@ const LEAST_SILENCE: Duration = Duration::from_millis(500);
 pub(crate) struct Route {
     /// Where the client crate connects to: the servers, or the tunnels to them.
     pub(crate) hosts: Vec<String>,
-    /// The servers, as they are configured.
-    pub(crate) servers: Vec<String>,
-    chroot: String,
-    given: Option<Connector>,
-    silence: Option<Duration>,
+    pub(crate) config: Arc<ZkConfig>,
     pub(crate) login: Option<Login>,
     pub(crate) dialer: Dialer,
     tunnels: Vec<Tunnel>,
@@ -38,62 +35,77 @@ pub(crate) struct Route {
 impl Route {
     /// Opens the way, and reads the login and the certificates. Its tasks run in the current
     /// runtime.
-    pub(crate) async fn open(config: &ZkConfig) -> Result<Self> {
+    pub(crate) async fn open(config: ZkConfig) -> Result<Self> {
         let login = match (&config.user, &config.password) {
             (Some(user), Some(secret)) => Some(Login::new(user.clone(), secret.clone())?),
             _ => None,
         };
         let dialer = Dialer::new(&config.tls, config.timeouts.connect.unwrap_or(CONNECT))?;
-        let servers = config.hosts.clone();
         let mut tunnels = Vec::new();
-        for server in servers.iter().filter(|_| dialer.is_encrypted()) {
+        for server in config.hosts.iter().filter(|_| dialer.is_encrypted()) {
             let tunnel = Tunnel::open(server.clone(), dialer.clone()).await;
             tunnels.push(tunnel.map_err(|e| error::unavailable("connect", Effect::None, e))?);
         }
         let hosts = match tunnels.is_empty() {
-            true => servers.clone(),
+            true => config.hosts.clone(),
             false => tunnels.iter().map(|tunnel| tunnel.addr.to_string()).collect(),
         };
-        let (chroot, given) = (config.chroot.clone(), config.given.clone());
-        let silence = config.timeouts.request;
-        let reach = Reach::default();
-        Ok(Self { hosts, servers, chroot, given, silence, login, dialer, tunnels, reach })
+        let (config, reach) = (Arc::new(config), Reach::default());
+        Ok(Self { hosts, config, login, dialer, tunnels, reach })
+    }
+
+    /// Opens a session at any of the hosts. Returns also the newest login that it has.
+    ///
+    /// The client crate tries them one after the other in random order, and a silent one holds it
+    /// up. So if there are several, they are asked first for a sign of life, and the silent ones are
+    /// given to the crate once only. One session is opened: a server that is slow, such as after an
+    /// outage, must not get more of them. So if none gives a sign of life at once, the crate's own,
+    /// longer limit counts: each handshake that it gives up leaves a session at the server.
+    pub(crate) async fn connect(&self, ttl: Duration) -> Result<(Client, Option<String>), ZkError> {
+        let silent = questions::silent(&self.config.hosts, &self.dialer).await;
+        let (connector, login) = self.connector(ttl, silent.is_none());
+        let client = connector.connect(&self.ensemble(ttl, &silent.unwrap_or_default())).await?;
+        Ok((client, login))
+    }
+
+    /// Asks all servers with a command of four letters: see [`questions::ask_all`].
+    pub(crate) async fn ask_all(&self, command: &[u8; 4]) -> Vec<io::Result<String>> {
+        questions::ask_all(&self.config.hosts, &self.dialer, command).await
     }
 
     /// Returns the connector for sessions of this TTL, and the newest login that it has. It
     /// overrides the other options of a given connector: they would let a session end later than
     /// its deadlines, or make it useless.
-    pub(crate) fn connector(&self, ttl: Duration, slow: bool) -> (Connector, Option<String>) {
-        let mut connector = self.given.clone().unwrap_or_else(Client::connector);
+    fn connector(&self, ttl: Duration, slow: bool) -> (Connector, Option<String>) {
+        let given = self.config.given.as_ref().map(|given| given.0.clone());
+        let mut connector = given.unwrap_or_else(Client::connector);
         let logins = self.login.as_ref().map(Login::for_session).unwrap_or_default();
         for login in &logins {
             connector = connector.with_auth(SCHEME, login.as_bytes());
         }
         let connector = connector.with_session_timeout(ttl).with_readonly(false);
         let hosts = if slow { 1 } else { self.hosts.len() };
-        let silence = self.silence.unwrap_or_else(|| silence(ttl, hosts));
+        let silence = self.config.timeouts.request.unwrap_or_else(|| silence(ttl, hosts));
         (connector.with_connection_timeout(silence), logins.last().cloned())
     }
 
     /// Returns the client crate's connect string for sessions of this TTL. It has the silent ones
     /// of the hosts once only.
-    pub(crate) fn ensemble(&self, ttl: Duration, silent: &[usize]) -> String {
+    fn ensemble(&self, ttl: Duration, silent: &[usize]) -> String {
         let others = self.hosts.iter().enumerate().filter(|(host, _)| !silent.contains(host));
         let others: Vec<_> = others.map(|(_, host)| host.as_str()).collect();
         let mut all = vec![self.hosts.join(",")];
         all.resize(rounds(ttl, self.hosts.len()), others.join(","));
-        format!("{}{}", all.join(","), self.chroot)
+        format!("{}{}", all.join(","), self.config.chroot)
     }
 
-    /// Returns why connections with TLS were not made last, or broke; nothing if none failed.
-    pub(crate) fn failure(&self) -> Option<String> {
-        let failures: Vec<_> = self.tunnels.iter().filter_map(Tunnel::failure).collect();
-        (!failures.is_empty()).then(|| failures.join("; "))
-    }
-
-    /// Adds the reason of the tunnels to an error's text.
+    /// Adds to an error's text why connections with TLS were not made last, or broke.
     pub(crate) fn with_failure(&self, text: &str) -> String {
-        self.failure().map_or_else(|| text.to_owned(), |why| format!("{text}: {why}"))
+        let failures: Vec<_> = self.tunnels.iter().filter_map(Tunnel::failure).collect();
+        match failures.as_slice() {
+            [] => text.to_owned(),
+            failures => format!("{text}: {}", failures.join("; ")),
+        }
     }
 }
 
@@ -130,9 +142,8 @@ fn silence(ttl: Duration, hosts: usize) -> Duration {
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Route")
-            .field("servers", &self.servers)
+            .field("servers", &self.config.hosts)
             .field("login", &self.login)
-            .field("tunnels", &self.tunnels)
             .finish_non_exhaustive()
     }
 }

@@ -12,13 +12,16 @@
 //! it would be sent the login.
 
 use std::{
-    fmt, io,
+    io,
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, keep::poison::lock};
+use lock_core::{Clock, keep::poison::lock};
 use tokio::{
     io::{AsyncWriteExt, copy, split},
     net::{TcpListener, TcpStream},
@@ -41,10 +44,8 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The most searches for the other end of a connection at a time: each takes a thread and goes
-/// through all descriptors of the process, and at times through all connections of the machine.
+/// through all connections of the machine and all descriptors of the process.
 const CHECKS: usize = 4;
-/// The shortest time between two warnings about other programs.
-const WARNINGS: Duration = Duration::from_secs(60);
 
 /// A port of 127.0.0.1 that leads to one host by TLS.
 pub(crate) struct Tunnel {
@@ -60,12 +61,9 @@ struct Route {
     /// Why the last connection was not made, or broke.
     failure: Mutex<Option<String>>,
     checks: Arc<Semaphore>,
-    strangers: Strangers,
+    /// Whether a connection of another program was reported: the first one is.
+    warned: AtomicBool,
 }
-
-/// Counts the connections of other programs between warnings.
-#[derive(Default)]
-struct Strangers(Mutex<(u64, Option<Instant>)>);
 
 impl Tunnel {
     /// Opens a tunnel; its tasks run in the current runtime.
@@ -73,9 +71,9 @@ impl Tunnel {
         same_process::check()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let (addr, end) = (listener.local_addr()?, CancellationToken::new());
-        let (failure, strangers) = (Mutex::default(), Strangers::default());
+        let (failure, warned) = (Mutex::default(), AtomicBool::new(false));
         let checks = Arc::new(Semaphore::new(CHECKS));
-        let route = Arc::new(Route { host, dialer, failure, checks, strangers });
+        let route = Arc::new(Route { host, dialer, failure, checks, warned });
         tokio::spawn(listen(listener, route.clone(), end.clone()));
         Ok(Self { addr, route, _end: end.drop_guard() })
     }
@@ -91,29 +89,16 @@ async fn listen(listener: TcpListener, route: Arc<Route>, end: CancellationToken
     let serving = async {
         // The bound is never closed.
         while let Ok(check) = route.checks.clone().acquire_owned().await {
-            let (stream, from) = next(&listener).await;
-            drop(tokio::spawn(route.clone().serve(stream, from, check)));
+            match listener.accept().await {
+                Ok((stream, from)) => drop(tokio::spawn(route.clone().serve(stream, from, check))),
+                // A lack of descriptors may last.
+                Err(_) => Clock::Boot.sleep(PAUSE).await,
+            }
         }
     };
-    if end.run_until_cancelled(serving).await.is_none() {
-        let refusing = async {
-            loop {
-                drop(next(&listener).await);
-            }
-        };
-        let _: Option<()> = Clock::Boot.timeout(LINGER, refusing).await;
-    }
-}
-
-/// Accepts the next connection, with a pause after each one that could not be taken: a lack of
-/// descriptors may last.
-async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    loop {
-        match listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(_) => Clock::Boot.sleep(PAUSE).await,
-        }
-    }
+    end.run_until_cancelled(serving).await;
+    Clock::Boot.sleep(LINGER).await;
+    drop(listener);
 }
 
 impl Route {
@@ -124,51 +109,31 @@ impl Route {
         from: SocketAddr,
         check: OwnedSemaphorePermit,
     ) {
-        match self.connect(stream, from, check).await {
-            Ok(()) => {}
-            Err(error) => {
-                tracing::debug!(target: "distlock", host = self.host, %error, "TLS");
-                *lock(&self.failure) = Some(error.to_string());
+        let served = async {
+            let is_own = same_process::is_own(from, stream.local_addr()?).await;
+            drop(check);
+            if !is_own {
+                self.refuse(from);
+                return Ok(());
             }
+            stream.set_nodelay(true)?;
+            let server = self.dialer.connect(&self.host, &self.host).await?;
+            lock(&self.failure).take();
+            carry(stream, server).await.map_err(explained)
+        };
+        if let Err(error) = served.await {
+            tracing::debug!(target: "distlock", host = self.host, %error, "TLS");
+            *lock(&self.failure) = Some(error.to_string());
         }
     }
 
-    async fn connect(
-        &self,
-        stream: TcpStream,
-        from: SocketAddr,
-        check: OwnedSemaphorePermit,
-    ) -> io::Result<()> {
-        let is_own = same_process::is_own(from, stream.local_addr()?).await;
-        drop(check);
-        if !is_own {
-            drop(stream);
-            if let Some(refused) = self.strangers.count(Clock::Boot.now()) {
-                let host = &self.host;
-                tracing::warn!(
-                    target: "distlock", host, %from, refused,
-                    "connections of other programs refused"
-                );
-            }
-            return Ok(());
+    fn refuse(&self, from: SocketAddr) {
+        if !self.warned.swap(true, Relaxed) {
+            tracing::warn!(
+                target: "distlock", host = self.host, %from,
+                "a connection of another program was refused; the next ones are not reported"
+            );
         }
-        stream.set_nodelay(true)?;
-        let server = self.dialer.host(&self.host).await?;
-        lock(&self.failure).take();
-        carry(stream, server).await.map_err(explained)
-    }
-}
-
-impl Strangers {
-    /// Counts one. Returns how many there were since the last warning, if another one is due.
-    fn count(&self, now: Instant) -> Option<u64> {
-        let (count, warned) = &mut *lock(&self.0);
-        *count += 1;
-        if warned.is_some_and(|at| now < at + WARNINGS) {
-            return None;
-        }
-        *warned = Some(now);
-        Some(std::mem::take(count))
     }
 }
 
@@ -176,23 +141,15 @@ impl Strangers {
 async fn carry(client: TcpStream, server: Box<dyn Stream>) -> io::Result<()> {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = split(server);
-    let mut down = std::pin::pin!(copy(&mut from_server, &mut to_client));
-    tokio::select! {
-        ended = &mut down => return ended.map(drop),
+    let up = async {
+        let _ = copy(&mut from_client, &mut to_server).await;
         // The crate has closed its side. What it has sent must still reach the server.
-        _ = copy(&mut from_client, &mut to_server) => {}
-    }
-    let closing = async {
-        let _ = to_server.shutdown().await;
-        let _ = down.await;
+        let _ = Clock::Boot.timeout(CLOSE_LIMIT, to_server.shutdown()).await;
+        Clock::Boot.sleep(CLOSE_LIMIT).await;
     };
-    let _ = Clock::Boot.timeout(CLOSE_LIMIT, closing).await;
-    Ok(())
-}
-
-impl fmt::Debug for Tunnel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tunnel").field("addr", &self.addr).field("host", &self.route.host).finish()
+    tokio::select! {
+        ended = copy(&mut from_server, &mut to_client) => ended.map(drop),
+        () = up => Ok(()),
     }
 }
 
@@ -201,16 +158,6 @@ mod tests {
     use lock_core::Tls;
 
     use super::*;
-
-    #[test]
-    fn strangers_are_reported_once_a_minute_with_their_number() {
-        let (strangers, now) = (Strangers::default(), Clock::Boot.now());
-        assert_eq!(strangers.count(now), Some(1));
-        assert_eq!(strangers.count(now), None);
-        assert_eq!(strangers.count(now + WARNINGS - Duration::from_nanos(1)), None);
-        assert_eq!(strangers.count(now + WARNINGS), Some(3));
-        assert_eq!(strangers.count(now + WARNINGS), None);
-    }
 
     #[tokio::test]
     async fn connections_wait_unaccepted_while_all_searches_are_under_way() {

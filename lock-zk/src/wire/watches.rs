@@ -38,7 +38,7 @@ pub(crate) struct Watches {
     chroot: usize,
 }
 
-/// What is watched.
+/// What is watched, in the order of the shares.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Watched {
     /// The node of an attempt of this session.
@@ -74,13 +74,7 @@ impl Watches {
     /// Takes room for a path, if there is enough.
     pub(super) fn take(&self, path: &str, watched: Watched) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(self.chroot + path.len()).ok()?;
-        let [own, ahead, leader] = &self.shares;
-        let share = match watched {
-            Watched::Own => own,
-            Watched::Ahead => ahead,
-            Watched::Leader => leader,
-        };
-        share.clone().try_acquire_many_owned(bytes).ok()
+        self.shares[watched as usize].clone().try_acquire_many_owned(bytes).ok()
     }
 }
 

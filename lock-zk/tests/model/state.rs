@@ -118,7 +118,7 @@ impl State {
             true => self.evidence.committed(sent, answered),
             false => self.evidence.read(sent, answered),
         };
-        let since = proof?.since();
+        let since = proof?;
         (0..=self.now).rev().find(|time| Self::at(*time) <= since)
     }
 }
