@@ -73,12 +73,6 @@ impl<T> Leftovers<T> {
         !state.working
     }
 
-    /// How many entries are left.
-    pub fn count(&self) -> usize {
-        let state = lock(&self.state);
-        state.new.len() + state.refused.len()
-    }
-
     /// Forgets all entries: they end with the session.
     pub fn clear(&self) {
         let mut state = lock(&self.state);

@@ -63,7 +63,7 @@ impl Acquire {
         }
         let Some(before) = old.node() else { return Ok(false) };
         if !self.session.remove(&before.path).await? {
-            // It was deleted from outside, which ends this grant; or the session is over.
+            // It was deleted from outside, which ends this grant.
             self.attempt.gone();
             return Ok(false);
         }

@@ -41,8 +41,8 @@ impl Session {
     /// when the last entry was made in it, and the directory above records its deletion.
     async fn newest(&self) -> Result<i64> {
         let prefix = &self.config.prefix;
-        let synced = self.begin()?.sync(prefix).await;
-        synced.map_err(|error| error::read_failed("token floor", error))?;
+        let sync = |exchange: Arc<Exchange>| async move { exchange.sync(prefix).await };
+        self.answer("token floor", Lane::First, sync).await?;
         let mut newest = 0;
         // The deletion of a directory meanwhile is recorded in the one above, which is read later.
         for level in directories(self, "").await?.into_iter().rev() {

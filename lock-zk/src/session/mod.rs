@@ -80,7 +80,7 @@ pub(crate) struct Session {
 pub(crate) enum End {
     /// By [`DistributedLock::close`](lock_core::DistributedLock::close).
     Closed,
-    /// The server ended it, or all of its locks were lost.
+    /// The server ended it.
     Ended,
     /// The token floor was raised.
     Raised,

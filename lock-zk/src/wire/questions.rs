@@ -161,7 +161,8 @@ pub(crate) async fn silent(hosts: &[String], dialer: &Dialer) -> Option<Vec<usiz
     });
     let alive = join_all(asks).await;
     let silent: Vec<_> = (0..hosts.len()).filter(|number| !alive[*number]).collect();
-    (silent.len() < hosts.len()).then_some(silent)
+    let asked = hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).count();
+    (asked == 0 || silent.len() < asked).then_some(silent)
 }
 
 /// Asks all servers with a command of four letters. Returns their answers; none if a name is not

@@ -15,7 +15,8 @@ const DESCRIPTORS: &str = "/proc/self/fd";
 
 /// Checks that this system tells.
 pub(crate) fn check() -> io::Result<()> {
-    if cfg!(target_os = "linux") && fs::metadata(DESCRIPTORS).is_ok() {
+    let tells = || fs::metadata(DESCRIPTORS).is_ok() && File::open(CONNECTIONS).is_ok();
+    if cfg!(target_os = "linux") && tells() {
         return Ok(());
     }
     let why = "tls=verify needs Linux with /proc; give a connector of zookeeper-client with its \

@@ -141,16 +141,16 @@ impl Route {
 async fn carry(client: TcpStream, server: Box<dyn Stream>) -> io::Result<()> {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = split(server);
-    let up = async {
-        let _ = copy(&mut from_client, &mut to_server).await;
-        // The crate has closed its side. What it has sent must still reach the server.
-        let _ = Clock::Boot.timeout(CLOSE_LIMIT, to_server.shutdown()).await;
-        Clock::Boot.sleep(CLOSE_LIMIT).await;
-    };
+    let mut down = std::pin::pin!(copy(&mut from_server, &mut to_client));
     tokio::select! {
-        ended = copy(&mut from_server, &mut to_client) => ended.map(drop),
-        () = up => Ok(()),
+        ended = &mut down => return ended.map(drop),
+        _ = copy(&mut from_client, &mut to_server) => {}
     }
+    // The crate has closed its side. What it has sent must still reach the server. What comes after
+    // that is no failure: late answers find nobody.
+    let closing = async { tokio::join!(to_server.shutdown(), down) };
+    let _ = Clock::Boot.timeout(CLOSE_LIMIT, closing).await;
+    Ok(())
 }
 
 #[cfg(test)]
