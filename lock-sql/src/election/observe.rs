@@ -91,8 +91,9 @@ impl Observer {
                     let is_new = self.told.replace(now) != Some(now);
                     return Ok(is_new.then(|| first.map(leader)).into_iter().collect());
                 }
-                Err(Failure::Closed) => return Err(closed()),
-                Err(Failure::Barred(error)) => return Err(error),
+                Err(failure) if failure.is_final() => {
+                    return Err(failure.unsent(self.dialect, "observe"));
+                }
                 Err(Failure::Refused(why)) if is_final(self.dialect, &why) => {
                     return Err(error::convert(self.dialect, "observe", why));
                 }

@@ -49,24 +49,26 @@ impl Session {
             }
             // Written anew each time: it may name the time of day.
             let script = script(self.script());
-            let why = match self.database.run_in(turn, caller, &script, patience).await {
+            let failure = match self.database.run_in(turn, caller, &script, patience).await {
                 Ok((sent, rows)) => return Ok(Reply { sent, rows, earlier }),
-                Err(Failure::Closed) => return Err(error::closed(dialect)),
-                Err(Failure::Refused(why)) if is_final(dialect, &why) => {
+                Err(failure) => failure,
+            };
+            let why = match failure {
+                Failure::Refused(why) if is_final(dialect, &why) => {
                     return Err(error::after(earlier, error::convert(dialect, op, why)));
                 }
-                Err(Failure::Barred(error)) => return Err(error::after(earlier, error)),
-                Err(Failure::Lost(why)) => {
+                Failure::Lost(why) => {
                     earlier = Effect::Unknown;
                     why
                 }
-                Err(Failure::Refused(why)) => {
+                Failure::Refused(why) => {
                     if let Some(caller) = caller {
                         caller.put_off(&why);
                     }
                     why
                 }
-                Err(Failure::Down(why)) => why,
+                Failure::Down(why) => why,
+                failure => return Err(error::after(earlier, failure.unsent(dialect, op))),
             };
             if is_closed() {
                 return Err(error::closed(dialect));

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fmt::Display,
     slice,
     sync::Arc,
     time::Duration,
@@ -151,13 +150,11 @@ impl Session {
 
     /// Has the attempts renewed again soon. Reports the `first` failure of a round.
     fn renewal_failed(&self, failure: &Failure, first: bool) {
-        let why: &dyn Display = match failure {
-            Failure::Closed => return,
-            Failure::Barred(error) => error,
-            Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
-        };
+        if matches!(failure, Failure::Closed) {
+            return;
+        }
         if first {
-            self.reach().renewal_failed(self.dialect().store(), why);
+            self.reach().renewal_failed(self.dialect().store(), failure.why());
         }
         let now = Clock::Boot.now();
         let mut book = self.book();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Encryption, Error, Secret, User, keep::errors::denied};
+use lock_core::{Encryption, Error, Secret, User, keep::errors::invalid};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -19,6 +19,7 @@ use crate::{
         link::Link,
         own_client,
         remote::{Remote, Texts, hosts, set},
+        verdict::Origin,
     },
 };
 
@@ -67,12 +68,8 @@ impl MySql {
     pub(crate) fn of_pool(pool: &MySqlPool) -> Result<Self, Error> {
         let options = pool.connect_options();
         let Some(database) = options.get_database() else {
-            return Err(Error::InvalidOption {
-                option: "database of the pool".to_owned(),
-                value: "none".to_owned(),
-                allowed: "one that the locks' tables are in (MySqlConnectOptions::database)"
-                    .to_owned(),
-            });
+            let allowed = "one that the locks' tables are in (MySqlConnectOptions::database)";
+            return Err(invalid("database of the pool", "none", allowed));
         };
         let server = match options.get_socket() {
             Some(socket) => socket.display().to_string(),
@@ -93,7 +90,7 @@ impl Link for MySqlConnection {
          AND state LIKE 'Waiting for semi-sync ACK%'",
     );
 
-    async fn make(options: &MySqlConnectOptions) -> Result<Self, Failure> {
+    async fn make(options: &MySqlConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let connect = async {
             let mut connection = MySqlConnection::connect_with(options).await?;
             let answers = raw_sql(SETUP).fetch_all(&mut connection).await?;
@@ -102,7 +99,7 @@ impl Link for MySqlConnection {
         };
         let (connection, settings) = connect.await.map_err(|why| unconnected(options, why))?;
         is_fit(&settings)?;
-        Ok(connection)
+        Ok((connection, None))
     }
 
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
@@ -119,8 +116,7 @@ fn unconnected(options: &MySqlConnectOptions, why: sqlx::Error) -> Failure {
         MySqlSslMode::Disabled => "the server demands TLS, and this is tls=off",
         _ => "the account demands a certificate of the client (options cert and key)",
     };
-    let text = format!("{}: the login is wrong, or {or}", refused.message());
-    Failure::Barred(denied(Dialect::MySql.store(), "connect", error::in_words(text, why)))
+    Failure::Login(format!("{}: the login is wrong, or {or}", refused.message()))
 }
 
 /// Checks that a server with these settings can keep locks.

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 #[cfg(feature = "postgres")]
-use crate::{error, wire::failure::Failure, wire::postgres::pushes::Pushes};
+use crate::{error::Refusal, wire::failure::Failure, wire::postgres::pushes::Pushes};
 
 /// One client's connections to a server.
 pub(crate) struct Remote<C: Link> {
@@ -68,7 +68,7 @@ impl<C: Link> Database for Remote<C> {
         if let Some(pushes) = &self.pushes
             && answer.as_ref().is_err_and(|failure| match failure {
                 Failure::Lost(_) => true,
-                Failure::Refused(why) => error::is_read_only(C::DIALECT, why),
+                Failure::Refused(why) => Refusal::of(C::DIALECT, why) == Refusal::ReadOnly,
                 _ => false,
             })
         {
@@ -129,7 +129,7 @@ pub(super) fn hosts<C: Link>(
     let host = |(name, port): (String, u16)| {
         let (shown, server) = (format!("{name}:{port}"), server.clone());
         let way: Way<C> = Arc::new(move || options(&server, &name, port));
-        Host::new(&shown, way)
+        Host::new(shown, way)
     };
     let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
     Ok(Arc::new(Hosts::several(hosts, server.timeouts)))

@@ -80,19 +80,18 @@ impl Link for PgConnection {
          WHERE usename = current_user AND wait_event = 'SyncRep'",
     );
 
-    async fn make(options: &PgConnectOptions) -> Result<Self, Failure> {
+    async fn make(options: &PgConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let connect = async {
             let mut connection = PgConnection::connect_with(options).await?;
             let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
             let answers = raw_sql(setup).fetch_all(&mut connection).await?;
             Ok((connection, is_fit(answers.last())?))
         };
-        let (connection, fit) = connect.await.map_err(unconnected)?;
-        fit.map(|()| connection)
-    }
-
-    async fn origin(&mut self) -> sqlx::Result<Option<Origin>> {
-        origin(&raw_sql(ORIGIN).fetch_one(self).await?).map(Some)
+        let (mut connection, fit) = connect.await.map_err(unconnected)?;
+        fit?;
+        // A user may not be allowed to ask.
+        let told = raw_sql(ORIGIN).fetch_one(&mut connection).await;
+        Ok((connection, told.and_then(|row| origin(&row)).ok()))
     }
 
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {

@@ -37,6 +37,7 @@ use crate::{
         own_client::{self, Way},
         sqlite::{clock::Here, file::Location, line::SEATS},
         turns::{Rank, Turn, Turns},
+        verdict::Origin,
     },
 };
 
@@ -265,7 +266,7 @@ impl Link for SqliteConnection {
     const DIALECT: Dialect = Dialect::Sqlite;
 
     /// Also makes sure that the tables are there, and that their clock is this process's.
-    async fn make(options: &SqliteConnectOptions) -> Result<Self, Failure> {
+    async fn make(options: &SqliteConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let here = Here::now().map_err(Failure::Barred)?;
         let connect = async {
             let mut connection = SqliteConnection::connect_with(options).await?;
@@ -279,7 +280,7 @@ impl Link for SqliteConnection {
             Ok((connection, clock))
         };
         match connect.await {
-            Ok((connection, clock)) if here.has(&clock) => Ok(connection),
+            Ok((connection, clock)) if here.has(&clock) => Ok((connection, None)),
             Ok((_, clock)) => Err(Failure::Barred(here.other(&clock))),
             Err(why) if is_final(Dialect::Sqlite, &why) => {
                 Err(Failure::Barred(refused(options.get_filename(), why)))
