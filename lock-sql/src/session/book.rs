@@ -26,6 +26,8 @@ pub(crate) struct Book {
     most_entrances: usize,
     /// Number of changes that were reported.
     pub(crate) rings: u64,
+    /// When another server had taken over, as of the last check of all that the client holds.
+    pub(super) checked: Option<Instant>,
     swept: Instant,
 }
 

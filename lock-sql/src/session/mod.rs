@@ -59,7 +59,8 @@ pub(crate) struct Session {
     /// Locked for writing by `close`, when all of that is over.
     busy: Arc<RwLock<()>>,
     departures: Departures<Leaving>,
-    /// Rings when a renewal is due earlier than before, or the session ends.
+    /// Rings when a renewal is due earlier than before, another server has taken over, or the
+    /// session ends.
     pub(crate) renewal_bell: Arc<Notify>,
     /// The pauses after looks that fail from now on.
     pub(crate) look_pauses: Mutex<Backoff>,
@@ -163,7 +164,6 @@ impl Session {
         self.waiters.observers.ring_all();
         self.renewal_bell.notify_one();
         self.waiters.look_bell.notify_one();
-        self.wake_moves();
         self.database.quit().await;
         match result {
             // Closed before, perhaps by another caller at the same time.
@@ -177,15 +177,13 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.renewal_bell.notify_one();
         self.waiters.look_bell.notify_one();
-        self.wake_moves();
     }
 }
 
 /// The database's options show the password.
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (store, path) = (self.dialect().store(), self.database.path());
         let mut session = f.debug_struct("Session");
-        session.field("id", &self.id).field("store", &store).field("path", &path).finish()
+        session.field("id", &self.id).field("store", &self.dialect().store()).finish()
     }
 }

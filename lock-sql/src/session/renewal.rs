@@ -62,6 +62,9 @@ impl Session {
     /// they fall due between the requests for a crowd. A round has failed if one of its requests
     /// has: others that are confirmed end no outage.
     pub(super) async fn renew_due(self: &Arc<Self>) {
+        if self.has_moved() {
+            self.check_all();
+        }
         let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, false);
         loop {
             let now = Clock::Boot.now();

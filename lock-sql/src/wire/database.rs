@@ -1,6 +1,6 @@
 //! The database of a client: the differences besides the language.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lock_core::{Attempt, Instant};
@@ -49,8 +49,8 @@ pub(crate) trait Database: Send + Sync {
     }
 
     /// Rings when another server has taken over, where one can.
-    fn moved(&self) -> Option<Arc<Notify>> {
-        None
+    fn moved(&self) -> Arc<Notify> {
+        Arc::default()
     }
 
     /// When another server has taken over, if one has.
@@ -61,16 +61,6 @@ pub(crate) trait Database: Send + Sync {
     /// The means to listen to pushes, where the database pushes.
     #[cfg(feature = "postgres")]
     fn pushes(&self) -> Option<&Pushes> {
-        None
-    }
-
-    /// The file, where there is one.
-    fn path(&self) -> Option<&Path> {
-        None
-    }
-
-    /// What weakens locks in this place.
-    fn caution(&self) -> Option<String> {
         None
     }
 

@@ -94,8 +94,8 @@ impl<C: Link> Database for Remote<C> {
         self.address.as_deref()
     }
 
-    fn moved(&self) -> Option<Arc<Notify>> {
-        Some(self.connections.hosts().moved().clone())
+    fn moved(&self) -> Arc<Notify> {
+        self.connections.hosts().moved().clone()
     }
 
     fn moved_at(&self) -> Option<Instant> {

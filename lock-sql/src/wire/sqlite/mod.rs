@@ -24,6 +24,7 @@ use sqlx::{
 };
 use tokio::time::sleep;
 
+pub(crate) use self::shared::caution;
 use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Rows, schema::schema},
@@ -246,14 +247,6 @@ impl Database for Sqlite {
 
     fn known_as(&self) -> Option<&str> {
         Some(&self.real)
-    }
-
-    fn path(&self) -> Option<&Path> {
-        Some(&self.location.path)
-    }
-
-    fn caution(&self) -> Option<String> {
-        shared::caution(&self.location.path)
     }
 
     #[cfg(feature = "properties")]

@@ -115,7 +115,7 @@ fn other_name(path: &Path) -> io::Result<Option<String>> {
 }
 
 /// Says that a file system is not known, if it is not.
-pub(super) fn caution(path: &Path) -> Option<String> {
+pub(crate) fn caution(path: &Path) -> Option<String> {
     let magic = magic(path).ok()?;
     (kind(magic) == Kind::Unknown).then(|| {
         format!(
