@@ -55,6 +55,8 @@ pub(crate) struct Session {
     /// The clients of this process that use the same database; `None` where the database wakes
     /// them.
     neighbours: Option<Arc<Neighbours>>,
+    /// The ways into the queues, one for each counter of a server.
+    entrances: Vec<tokio::sync::Mutex<()>>,
     /// Locked for reading by each task that may leave an attempt in the database, or removes one.
     /// Locked for writing by `close`, when all of that is over.
     busy: Arc<RwLock<()>>,
@@ -113,6 +115,14 @@ impl Session {
             // The next attempt may get in, too.
             self.tell_neighbours(&attempt.name);
         }
+    }
+
+    /// The way into a queue, which one attempt of this client passes at a time, with its place
+    /// among all. A server lets in one attempt at a time into the queues with the same counter.
+    pub(crate) fn entrance(&self, name: &LockName) -> (usize, &tokio::sync::Mutex<()>) {
+        let slot = Dialect::Postgres.slot(name.as_str().as_bytes());
+        let at = usize::try_from(slot).unwrap_or_default();
+        (at, &self.entrances[at])
     }
 
     /// Waits until no other attempt of this client is in the entrance of a queue, or of several.

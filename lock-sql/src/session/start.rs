@@ -10,6 +10,7 @@ use super::{Session, neighbours::Neighbours, waiters::Waiters};
 use crate::queue::pushes;
 use crate::{
     config::SqlConfig,
+    layout::dialect::Dialect,
     queue::{poll::PAUSES, schedule::TOGETHER},
     wire::open::open,
 };
@@ -25,6 +26,7 @@ impl Session {
             neighbours: database.known_as().map(Neighbours::of),
             renewal_bell: database.moved(),
             database,
+            entrances: (0..Dialect::Postgres.slots()).map(|_| Default::default()).collect(),
             busy: Arc::default(),
             departures: Default::default(),
             look_pauses: PAUSES.into(),
