@@ -22,11 +22,6 @@ impl Script {
         dead + &self.queues(&names, false)
     }
 
-    /// Returns the entries of these attempts that are there.
-    pub(crate) fn find(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
-        self.entries_of(&self.ids(attempts))
-    }
-
     /// Returns a name's queue, with holders and values.
     pub(crate) fn inspect(self, name: &LockName) -> String {
         self.queues(&self.name(name), true)
