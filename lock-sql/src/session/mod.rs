@@ -5,7 +5,6 @@ pub(crate) mod book;
 mod insist;
 mod janitor;
 mod moves;
-mod neighbours;
 mod renewal;
 mod start;
 mod waiters;
@@ -25,8 +24,7 @@ use uuid::Uuid;
 use self::{
     attempt::{Attempt, Leaving},
     book::Book,
-    neighbours::Neighbours,
-    waiters::Waiters,
+    waiters::{Neighbours, Waiters},
 };
 use crate::{
     error,

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Clock, Instant, Result, keep::due};
 use uuid::Uuid;
 
-use super::{Session, neighbours::Neighbours, waiters::Waiters};
+use super::{
+    Session,
+    waiters::{Neighbours, Waiters},
+};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
 use crate::{

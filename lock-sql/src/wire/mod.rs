@@ -19,6 +19,7 @@ pub(crate) mod open;
 pub(crate) mod own_client;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+pub(crate) mod process;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod remote;
 mod run;

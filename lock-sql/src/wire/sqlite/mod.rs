@@ -2,12 +2,11 @@
 
 mod clock;
 mod file;
-mod line;
 mod shared;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
 
@@ -36,7 +35,8 @@ use crate::{
         limit::Limit,
         link::Link,
         own_client::{self, Way},
-        sqlite::{clock::Here, file::Location, line::SEATS},
+        process::{Shared, share},
+        sqlite::{clock::Here, file::Location},
         turns::{Rank, Turn, Turns},
         verdict::Origin,
     },
@@ -47,6 +47,13 @@ use crate::{
 const BUSY: Duration = Duration::from_millis(80);
 /// How long opening is retried.
 const OPEN_LIMIT: Duration = Duration::from_secs(4);
+
+/// SQLite lets one write at a time. Within a process writes go in order, which is quicker than
+/// SQLite's retries.
+const SEATS: [usize; 3] = [1, 1, 1];
+
+/// One line per file, in which all clients of this process take turns.
+static TURNS: Shared<Turns> = LazyLock::new(Mutex::default);
 
 /// Identifies the connection of a `data_version`: the numbers of two connections are unrelated.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
@@ -144,7 +151,7 @@ impl Sqlite {
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
         let mut file = File::at(&location, &way)?;
         let real = location.real()?;
-        let turns = line::turns(&real);
+        let turns = share(&TURNS, &real, || Turns::new(SEATS));
         // The first client of this process has nothing to look for.
         file.checked = Arc::strong_count(&turns) == 1;
         let sqlite = Self {
