@@ -66,8 +66,8 @@ pub(super) struct Neighbours(Mutex<Vec<Weak<Waiters>>>);
 impl Neighbours {
     /// The clients of the database with this name.
     pub(super) fn of(database: &str) -> Arc<Self> {
-        static DATABASES: Shared<Neighbours> = LazyLock::new(Mutex::default);
-        share(&DATABASES, database, Self::default)
+        static DATABASES: LazyLock<Shared<String, Neighbours>> = LazyLock::new(Mutex::default);
+        share(&DATABASES, database.to_owned(), Self::default)
     }
 
     pub(super) fn join(&self, client: &Arc<Waiters>) {

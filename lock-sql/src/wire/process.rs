@@ -1,20 +1,26 @@
-//! What all clients of one database share within this process.
+//! A value that all share who name the same: the clients of a database within this process, or the
+//! observers of a name.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, Weak},
+    hash::Hash,
+    sync::{Arc, Mutex, Weak},
 };
 
 use lock_core::keep::poison::lock;
 
-/// A value for each database, as long as a client has it.
-pub(crate) type Shared<T> = LazyLock<Mutex<HashMap<String, Weak<T>>>>;
+/// The values by their names. Each is there as long as it is in use.
+pub(crate) type Shared<K, T> = Mutex<HashMap<K, Weak<T>>>;
 
-/// The value for this database. It is made if no client has it.
-pub(crate) fn share<T>(all: &Shared<T>, database: &str, make: impl FnOnce() -> T) -> Arc<T> {
+/// The value with this name. It is made if it is not in use.
+pub(crate) fn share<K: Eq + Hash, T>(
+    all: &Shared<K, T>,
+    name: K,
+    make: impl FnOnce() -> T,
+) -> Arc<T> {
     let mut all = lock(all);
     all.retain(|_, value| value.strong_count() > 0);
-    let known = all.entry(database.to_owned()).or_default();
+    let known = all.entry(name).or_default();
     known.upgrade().unwrap_or_else(|| {
         let value = Arc::new(make());
         *known = Arc::downgrade(&value);

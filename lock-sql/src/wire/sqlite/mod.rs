@@ -53,7 +53,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(4);
 const SEATS: [usize; 3] = [1, 1, 1];
 
 /// One line per file, in which all clients of this process take turns.
-static TURNS: Shared<Turns> = LazyLock::new(Mutex::default);
+static TURNS: LazyLock<Shared<String, Turns>> = LazyLock::new(Mutex::default);
 
 /// Identifies the connection of a `data_version`: the numbers of two connections are unrelated.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
@@ -151,7 +151,7 @@ impl Sqlite {
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
         let mut file = File::at(&location, &way)?;
         let real = location.real()?;
-        let turns = share(&TURNS, &real, || Turns::new(SEATS));
+        let turns = share(&TURNS, real.clone(), || Turns::new(SEATS));
         // The first client of this process has nothing to look for.
         file.checked = Arc::strong_count(&turns) == 1;
         let sqlite = Self {
