@@ -7,7 +7,6 @@ mod acquire;
 mod convert;
 mod detach;
 mod floor;
-mod publish;
 mod read;
 mod release;
 mod renew;
