@@ -28,7 +28,8 @@ use crate::{layout::dialect::Dialect, wire::method};
 pub(crate) enum Refusal {
     /// The same request may succeed soon.
     Passing,
-    /// The same request may succeed soon, and this one may have taken effect.
+    /// The same request may succeed soon, and this one may have taken effect: the database has ended
+    /// it in the middle, or the connection broke.
     Ended,
     /// The same request may succeed elsewhere: this server takes no writes.
     ReadOnly,
@@ -58,7 +59,6 @@ impl Refusal {
             sqlx::Error::Io(error) if tls_error::is_distrust(error) => Self::Denied,
             Tls(_) | Configuration(_) => Self::Denied,
             error if method::lacking(dialect, error).is_some() => Self::Denied,
-            // The connection broke.
             _ => Self::Ended,
         }
     }

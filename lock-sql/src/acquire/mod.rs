@@ -42,7 +42,7 @@ use crate::{
     queue::schedule::{blocked_for, next_look},
     session::{Session, attempt::Attempt},
     wire::{
-        call::{Call, Reply},
+        database::{Call, Reply},
         script::Script,
         turns::Rank,
     },

@@ -12,7 +12,7 @@ use super::{ask, call};
 use crate::{
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{call::Reply, script::Script, turns::Rank},
+    wire::{database::Reply, script::Script, turns::Rank},
 };
 
 /// Most names in one transaction. With the longest names, its message has about 400 KiB, plus the

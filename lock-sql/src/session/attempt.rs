@@ -17,7 +17,7 @@ use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::{
     layout::row::Row,
-    wire::{call::Call, turns::Rank},
+    wire::{database::Call, turns::Rank},
 };
 
 /// An attempt that this client makes, waits with, or holds a lock by. While it waits, its token is

@@ -11,7 +11,7 @@ use super::Session;
 use crate::{
     error::{self, is_final, worded},
     wire::{
-        call::{Call, Reply},
+        database::{Call, Reply},
         failure::Failure,
         script::Script,
     },
@@ -32,24 +32,23 @@ impl Session {
     ) -> Result<Reply> {
         let Call { op, rank, patience, mut deadline, caller } = call;
         let (dialect, mut earlier, mut pause) = (self.dialect(), Effect::None, BACKOFF);
+        let too_late =
+            |earlier, why| unavailable(dialect.store(), op, earlier, worded(dialect, why));
         let is_closed = || caller.is_some() && self.book().attempts.is_closed();
         loop {
             let asked = Clock::Boot.now();
             let turn = self.database.turn(rank, deadline.since(asked), caller).await;
-            let turn = match turn {
-                Ok(turn) => turn,
-                Err(Failure::Down(why)) => {
-                    return Err(unavailable(dialect.store(), op, earlier, worded(dialect, why)));
-                }
-                Err(_) => return Err(error::closed(dialect)),
-            };
+            let turn = turn.map_err(|failure| match failure {
+                Failure::Down(why) => too_late(earlier, why),
+                _ => error::closed(dialect),
+            })?;
             deadline = deadline + Clock::Boot.now().since(asked);
             if is_closed() {
                 return Err(error::closed(dialect));
             }
             // Written anew each time: it may name the time of day.
             let script = script(self.script());
-            let failure = match self.database.run_in(turn, caller, &script, patience).await {
+            let failure = match self.database.run_in(turn, &script, patience).await {
                 Ok((sent, rows)) => return Ok(Reply { sent, rows, earlier }),
                 Err(failure) => failure,
             };
@@ -74,7 +73,7 @@ impl Session {
                 return Err(error::closed(dialect));
             }
             if Clock::Boot.now() >= deadline || caller.is_some_and(Attempt::is_cancelled) {
-                return Err(unavailable(dialect.store(), op, earlier, worded(dialect, why)));
+                return Err(too_late(earlier, why));
             }
             pause.wait().await;
         }

@@ -30,8 +30,7 @@ use crate::{
     error,
     layout::dialect::Dialect,
     wire::{
-        call::Call,
-        database::Database,
+        database::{Call, Database},
         failure::{Failure, cancelled},
         script::Script,
         turns::Rank,

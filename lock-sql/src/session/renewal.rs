@@ -12,7 +12,7 @@ use lock_core::{Clock, Instant, Request, Result, keep::wait::Waits};
 use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
     layout::dialect::Dialect,
-    wire::{call::Reply, failure::Failure, script::Script, turns::Rank},
+    wire::{database::Reply, failure::Failure, script::Script, turns::Rank},
 };
 
 impl Waits for Session {

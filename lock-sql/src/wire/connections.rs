@@ -7,7 +7,7 @@ use std::{
 
 use lock_core::{Clock, Instant, keep::poison::lock};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
     task::AbortHandle,
     time::{sleep, timeout},
 };
@@ -20,7 +20,7 @@ use crate::{
         hosts::Hosts,
         limit::{GOODBYE, Limit},
         link::Link,
-        turns::{Rank, Turns},
+        turns::Rank,
     },
 };
 
@@ -46,11 +46,13 @@ pub(crate) struct Connections<C: Link> {
     seats: Arc<Semaphore>,
     /// When the server was asked whether commits hang, and whether they do.
     hang: tokio::sync::Mutex<(Instant, bool)>,
+    /// Rings when a connection broke.
+    pub(super) broken: Arc<Notify>,
     /// The task that ends what no script needs, while there is more than one connection.
     sweeper: Mutex<Option<AbortHandle>>,
     /// For scripts that the server still executes, though their callers have given up. They do not
     /// keep others from their turns, as long as there are few of them.
-    pub(super) stragglers: Turns,
+    pub(super) stragglers: Arc<Semaphore>,
 }
 
 /// A connection in its seat.
@@ -88,7 +90,7 @@ impl<C: Link> Connections<C> {
             let added = tokio::select! {
                 biased;
                 Some(made) = self.unused(rank, true) => return Ok(made),
-                added = self.add(limit.whole().max(MAKING)) => added,
+                added = self.add(limit.whole.max(MAKING)) => added,
             };
             let Err(failure) = added else { continue };
             let others_work = match &failure {
@@ -130,18 +132,18 @@ impl<C: Link> Connections<C> {
 }
 
 impl<C: Link> Connections<C> {
-    /// `seats`: how many scripts of each rank run at once, as in [`Turns::new`]. As many again may
-    /// run whose callers have given up.
-    pub(crate) fn new(hosts: Arc<Hosts<C>>, seats: [usize; 3]) -> Arc<Self> {
+    /// `most`: how many scripts run at once. As many again may run whose callers have given up.
+    pub(crate) fn new(hosts: Arc<Hosts<C>>, most: usize) -> Arc<Self> {
         Arc::new(Self {
             hosts,
             idle: Mutex::new(Some(Vec::new())),
             logins_from: Mutex::default(),
             alive: Arc::default(),
-            seats: Arc::new(Semaphore::new(seats[0])),
+            seats: Arc::new(Semaphore::new(most)),
             hang: tokio::sync::Mutex::default(),
+            broken: Arc::default(),
             sweeper: Mutex::default(),
-            stragglers: Turns::new(seats),
+            stragglers: Arc::new(Semaphore::new(most)),
         })
     }
 
@@ -237,13 +239,6 @@ impl<C: Link> Connections<C> {
         self.alive.send_modify(|_| {});
     }
 
-    /// Drops the connections that are not in use.
-    pub(crate) fn forget(&self) {
-        if let Some(idle) = &mut *lock(&self.idle) {
-            idle.clear();
-        }
-    }
-
     /// Whether there is another login now than that of a connection. The server may keep the
     /// connections of a user that it has removed: no connection is used again then whose login has
     /// begun until now.
@@ -256,11 +251,13 @@ impl<C: Link> Connections<C> {
         is_former
     }
 
-    /// Drops the connections that are not in use and have been silent since then.
-    pub(super) fn forget_since(&self, then: Instant) {
+    /// A connection broke, and so others may be broken: drops those that are not in use and have
+    /// been silent since then.
+    pub(super) fn broke(&self, then: Instant) {
         if let Some(idle) = &mut *lock(&self.idle) {
             idle.retain(|made| made.answered > then);
         }
+        self.broken.notify_one();
     }
 
     /// Refuses all further scripts.

@@ -72,7 +72,7 @@ impl<C: Link> Host<C> {
                 }
                 Some(Err(failure)) => failure,
                 None => {
-                    login.unanswered(limit.whole());
+                    login.unanswered(limit.whole);
                     continue;
                 }
             };

@@ -28,12 +28,12 @@ const OTHERS: Duration = Duration::from_millis(300);
 /// The hosts of one database. Of several, one takes writes at a time.
 pub(crate) struct Hosts<C: Link> {
     hosts: Vec<Arc<Host<C>>>,
-    timeouts: Timeouts,
+    pub(super) timeouts: Timeouts,
     place: Mutex<Place>,
     /// Locked while the hosts are asked which of them takes writes.
     choosing: tokio::sync::Mutex<()>,
     /// Rings when another server has taken over.
-    moved: Arc<Notify>,
+    pub(super) moved: Arc<Notify>,
     /// What was told last of hosts that refuse for good.
     told: Mutex<Vec<String>>,
 }
@@ -76,11 +76,6 @@ impl<C: Link> Hosts<C> {
         }
     }
 
-    /// Time limit of a request, if the configuration names one.
-    pub(super) fn request(&self) -> Option<Duration> {
-        self.timeouts.request
-    }
-
     /// How often another server has taken over: a connection that was made before leads to the
     /// former one.
     pub(super) fn moves(&self) -> u64 {
@@ -91,12 +86,6 @@ impl<C: Link> Hosts<C> {
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(super) fn moved_at(&self) -> Option<Instant> {
         lock(&self.place).moved
-    }
-
-    /// Rings when another server has taken over.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(super) fn moved(&self) -> &Arc<Notify> {
-        &self.moved
     }
 
     /// Makes a connection, and returns it with the number of moves that it has seen. `limit` counts
@@ -145,12 +134,6 @@ impl<C: Link> Hosts<C> {
         accepted.ok_or_else(|| Failure::down("no host takes writes"))
     }
 
-    /// Time limit of a connection: that of the configuration, or else this one.
-    #[cfg(feature = "postgres")]
-    pub(super) fn connect_limit(&self, limit: Duration) -> Duration {
-        self.timeouts.connect.unwrap_or(limit)
-    }
-
     /// Makes the next connection ask all hosts, unless another one has taken over meanwhile.
     pub(super) fn doubt(&self, moves: u64) {
         let mut place = lock(&self.place);
@@ -178,10 +161,9 @@ impl<C: Link> Hosts<C> {
         }
         let (mut found, mut failed) = (Vec::new(), Vec::new());
         let mut end = Clock::Boot.now() + each * 2;
-        loop {
-            let left = end.since(Clock::Boot.now());
-            let probed = Clock::Boot.timeout(left, probes.join_next()).await.flatten();
-            let Some(probed) = probed else { break };
+        while let Some(probed) =
+            Clock::Boot.timeout(end.since(Clock::Boot.now()), probes.join_next()).await.flatten()
+        {
             match probed {
                 Ok((at, Ok(made))) => {
                     end = end.min(Clock::Boot.now() + OTHERS);

@@ -1,6 +1,5 @@
 //! The way to the database: connections, turns, scripts and their answers.
 
-pub(crate) mod call;
 pub(crate) mod cautions;
 mod connections;
 pub(crate) mod database;

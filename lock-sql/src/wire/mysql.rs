@@ -18,7 +18,7 @@ use crate::{
         hosts::Hosts,
         link::Link,
         own_client,
-        remote::{Remote, Texts, hosts, set},
+        remote::{Remote, hosts, set, texts},
         verdict::Origin,
     },
 };
@@ -160,7 +160,7 @@ fn options(server: &Server, host: &str, port: u16) -> Result<MySqlConnectOptions
     let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;
-    let Texts { ca, cert, key } = Texts::read(tls)?;
+    let [ca, cert, key] = texts(tls)?;
     let options = set(options, password.as_deref(), MySqlConnectOptions::password);
     let options = set(options, ca, |options, ca| options.ssl_ca_from_pem(ca.into_bytes()));
     let options = set(options, cert, MySqlConnectOptions::ssl_client_cert_from_pem);

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Clock, keep::cancel::unless_cancelled};
+use lock_core::{Attempt, Clock, Instant, keep::cancel::unless_cancelled};
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
@@ -41,22 +41,15 @@ impl dyn Database + '_ {
     /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
     pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
         let turn = self.turn(rank, limit, None).await?;
-        self.run_in(turn, None, script, limit).await
+        self.run_in(turn, script, limit).await
     }
 
-    /// Same as [`run`](Self::run) in a turn, but sends nothing for an attempt that is cancelled.
-    pub(crate) async fn run_in(
-        &self,
-        turn: Turn,
-        caller: Option<&Attempt>,
-        script: &str,
-        limit: Duration,
-    ) -> Answer {
-        let answer = self.execute(script, &Limit::new(limit), turn, caller).await;
+    /// Same as [`run`](Self::run) in a turn.
+    pub(crate) async fn run_in(&self, turn: Turn, script: &str, limit: Duration) -> Answer {
+        let answer = self.execute(script, &Limit::new(limit), turn).await;
         match &answer {
             Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
-            // The caller has left, or this client is closed.
-            Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
+            // This client is closed.
             Err(Failure::Closed) => {}
             Err(failure) => self.turns().reach.broke(failure.why()),
         }
@@ -74,19 +67,18 @@ struct Busy<C: Link> {
 }
 
 impl<C: Link> Connections<C> {
-    /// Runs a script in its turn, unless its attempt is cancelled before there is a connection. If
-    /// its login lacks a right by now, runs it once more with another login if there is one.
+    /// Runs a script in its turn. If its login lacks a right by now, runs it once more with another
+    /// login if there is one.
     pub(crate) async fn run(
         self: &Arc<Self>,
         script: &str,
         limit: &Limit,
         mut turn: Turn,
-        caller: Option<&Attempt>,
     ) -> Answer {
         let mut is_again = false;
         loop {
-            let mut busy = self.busy(limit, turn, caller).await?;
-            let limit = limit.at_most(self.hosts().request());
+            let mut busy = self.busy(limit, turn).await?;
+            let limit = limit.at_most(self.hosts().timeouts.request);
             let sent = Clock::Boot.now();
             let rows = busy.connection()?.fetch(stamp(script, sent));
             let error = match limit.within(rows).await {
@@ -96,9 +88,7 @@ impl<C: Link> Connections<C> {
                 }
                 Ok(Err(error)) => error,
                 Err(over) => {
-                    // The other connections are likely to be broken, too, unless they have worked
-                    // meanwhile.
-                    self.forget_since(sent);
+                    self.broke(sent);
                     return Err(Failure::Lost(over));
                 }
             };
@@ -125,35 +115,24 @@ impl<C: Link> Connections<C> {
                     }
                 }
                 Ok(Err(_)) => busy.discard(),
-                Err(_) => self.forget_since(sent),
+                Err(_) => self.broke(sent),
             }
             return Err(Failure::Refused(error));
         }
     }
 
     /// Takes a connection, if there is time enough to use it.
-    async fn busy(
-        self: &Arc<Self>,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Result<Busy<C>, Failure> {
+    async fn busy(self: &Arc<Self>, limit: &Limit, turn: Turn) -> Result<Busy<C>, Failure> {
         if self.is_refusing() {
             return Err(Failure::Closed);
         }
         let made = limit.within(self.take(turn.rank, limit)).await.map_err(Failure::Down)??;
-        let unsent = match caller.is_some_and(Attempt::is_cancelled) {
-            true => Some(failure::cancelled()),
+        if limit.is_short() {
             // The caller would give up before the answer, and lose the connection.
-            false => limit.is_short().then(|| limit.over()),
-        };
-        match unsent {
-            None => Ok(Busy { made: Some((made, turn)), connections: self.clone() }),
-            Some(unsent) => {
-                self.put_back(made);
-                Err(Failure::Down(unsent))
-            }
+            self.put_back(made);
+            return Err(Failure::Down(limit.over()));
         }
+        Ok(Busy { made: Some((made, turn)), connections: self.clone() })
     }
 }
 
@@ -176,9 +155,9 @@ impl<C: Link> Busy<C> {
         self.made.as_ref().is_some_and(|(made, _)| self.connections.leaves_login(made))
     }
 
-    /// Drops the connection, which is broken, and the unused ones, which may be broken, too.
+    /// Drops the connection, which is broken, and all unused ones.
     fn discard(&mut self) {
-        self.connections.forget();
+        self.connections.broke(Instant::NEVER);
         self.made = None;
     }
 }
@@ -190,9 +169,9 @@ impl<C: Link> Drop for Busy<C> {
         };
         let Made { connection, seat, moves, .. } = made;
         let connections = Arc::downgrade(&self.connections);
-        match self.connections.stragglers.try_take(turn.rank) {
-            Some(held) => drop(runtime.spawn(end(connection, moves, connections, held))),
-            None => drop(runtime.spawn(end(connection, moves, connections, (turn, seat)))),
+        match self.connections.stragglers.clone().try_acquire_owned() {
+            Ok(held) => drop(runtime.spawn(end(connection, moves, connections, held))),
+            Err(_) => drop(runtime.spawn(end(connection, moves, connections, (turn, seat)))),
         }
     }
 }

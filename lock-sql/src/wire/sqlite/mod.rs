@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Error, Result,
+    Clock, Error, Result,
     deadline::jitter,
     keep::{errors, poison::lock},
     trace,
@@ -101,7 +101,7 @@ impl File {
         let identity = location.make()?;
         let (path, way) = (location.path.clone(), way.clone());
         let way = Arc::new(move || Ok(way()?.filename(&path)));
-        let connections = Connections::new(Arc::new(Hosts::one(way)), SEATS);
+        let connections = Connections::new(Arc::new(Hosts::one(way)), SEATS[0]);
         Ok(Self { identity, real: location.real()?, log: None, checked: false, connections })
     }
 
@@ -178,7 +178,7 @@ impl Sqlite {
 
     async fn probe(&self) -> Result<(), Failure> {
         let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await?;
-        self.execute(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
+        self.execute(PROBE, &Limit::new(OPEN_LIMIT), turn).await.map(drop)
     }
 
     /// Returns the connections to the file that is there now. A file that was deleted or replaced
@@ -218,13 +218,7 @@ impl Database for Sqlite {
         &self.turns
     }
 
-    async fn execute(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Answer {
+    async fn execute(&self, script: &str, limit: &Limit, turn: Turn) -> Answer {
         #[cfg(feature = "properties")]
         let turn = match self.faults.delays_requests() {
             false => turn,
@@ -233,11 +227,11 @@ impl Database for Sqlite {
                 let rank = turn.rank;
                 drop(turn);
                 self.faults.request(limit).await?;
-                self.turns.take(rank, limit.whole()).await?
+                self.turns.take(rank, limit.whole).await?
             }
         };
         let connections = self.connections()?;
-        let answer = connections.run(script, limit, turn, caller).await;
+        let answer = connections.run(script, limit, turn).await;
         if answer.is_ok() {
             self.note_log(&connections);
         }
