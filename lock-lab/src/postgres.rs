@@ -43,6 +43,22 @@ impl Postgres {
         self.options.admin(self.addr())?.run(statements).await
     }
 
+    /// Ends the connections of the last test, whose program may still be at its end, and removes
+    /// what it has made: tables, schemas and users.
+    pub async fn empty(&self) -> Result<(), LabError> {
+        const EMPTY: &str = "
+            SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+                WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
+            DROP OWNED BY lab CASCADE;
+            SELECT format('DROP OWNED BY %1$I; DROP ROLE %1$I', rolname) FROM pg_roles
+                WHERE rolname NOT IN ('lab', 'postgres') AND NOT starts_with(rolname, 'pg_')
+                \\gexec
+            SELECT 'others' FROM pg_stat_activity
+                WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();";
+        while self.sql_as_admin(EMPTY).await?.contains("others") {}
+        Ok(())
+    }
+
     /// Starts a standby with the data that this server has now, and with the same passwords. It
     /// follows no primary: it is one that lags, however long it runs. This server is restarted.
     pub async fn lagging_standby(&self) -> Result<Self, LabError> {

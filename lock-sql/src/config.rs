@@ -2,8 +2,6 @@
 
 use std::{path::PathBuf, time::Duration};
 
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-use lock_core::Timeouts;
 use lock_core::{
     Result, StoreUrl,
     keep::limits::{DEFAULT_TTL, LONGEST_TTL},
@@ -110,9 +108,9 @@ impl SqlConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it is not a URL of this driver, names
-    /// several hosts without `failover=managed`, or lacks MySQL's database.
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or wrong option.
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it is not a URL of this driver, or
+    /// lacks MySQL's database. [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an
+    /// unknown or wrong option, and for several hosts without `failover=managed`.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
         let ttl = options.duration("ttl")?;
@@ -148,41 +146,39 @@ impl SqlConfig {
 
     /// The path of the SQLite file, which need not exist. `None` for a server, and if the place of
     /// the user's own file is not known.
-    #[cfg(feature = "sqlite")]
     pub fn path(&self) -> Option<PathBuf> {
-        let path = match &self.target {
-            Target::File { path } => sqlite::path(path.as_deref()),
-            Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => {
-                sqlite::path(Some(pool.connect_options().get_filename()))
-            }
-            _ => return None,
-        };
-        path.ok()
-    }
-
-    /// The limits of a server's connections.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) fn timeouts(&self) -> Timeouts {
         match &self.target {
-            Target::MySql(server) | Target::Postgres(server) => server.timeouts,
-            Target::File { .. } | Target::Pool(_) => Timeouts::default(),
+            #[cfg(feature = "sqlite")]
+            Target::File { path } => sqlite::path(path.as_deref()).ok(),
+            #[cfg(feature = "sqlite")]
+            Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => {
+                sqlite::path(Some(pool.connect_options().get_filename())).ok()
+            }
+            _ => None,
         }
     }
 
-    /// What weakens locks by this configuration. Of a pool, the program has chosen the options.
-    pub(crate) fn caution(&self) -> Option<String> {
+    /// The server; `None` for a file and for a pool.
+    pub(crate) fn server(&self) -> Option<&Server> {
         match &self.target {
-            Target::MySql(server) | Target::Postgres(server) => server.open_login(),
+            Target::MySql(server) | Target::Postgres(server) => Some(server),
             Target::File { .. } | Target::Pool(_) => None,
         }
     }
 
+    /// What weakens locks by this configuration, and in the place of the file. Of a server's pool,
+    /// the program has chosen the options.
+    pub(crate) fn caution(&self) -> Option<String> {
+        #[cfg(feature = "sqlite")]
+        if let Some(path) = self.path() {
+            return sqlite::caution(&path);
+        }
+        self.server()?.open_login()
+    }
+
     /// Whether another server may take over.
     pub(crate) fn is_managed(&self) -> bool {
-        match &self.target {
-            Target::MySql(server) | Target::Postgres(server) => server.failover.is_some(),
-            Target::File { .. } | Target::Pool(_) => false,
-        }
+        self.server().is_some_and(|server| server.failover.is_some())
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -268,6 +264,7 @@ mod tests {
             ("postgres://h?tls=no", "off, verify, prefer"),
             ("postgres://h?ca=x", "tls=verify"),
             ("postgres://h?tls=verify&server_name=i", "/etc/hosts"),
+            ("postgres://h?server_name=i", "/etc/hosts"),
             ("postgres://h?connect_timeout=1ms", "100ms to 1m"),
             ("oracle://h", "sqlite:PATH"),
         ] {

@@ -23,12 +23,13 @@ use sqlx::error::DatabaseError;
 use crate::wire::tls_error;
 use crate::{layout::dialect::Dialect, wire::method};
 
-/// Why a database refuses a request.
+/// Why a request has no usable answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {
     /// The same request may succeed soon.
     Passing,
-    /// The same request may succeed soon, and this one may have taken effect.
+    /// The same request may succeed soon, and this one may have taken effect: the database has ended
+    /// it in the middle, or the connection broke.
     Ended,
     /// The same request may succeed elsewhere: this server takes no writes.
     ReadOnly,
@@ -42,12 +43,32 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn of(dialect: Dialect, error: &dyn DatabaseError) -> Self {
-        let code = error.code().unwrap_or_default();
+    pub(crate) fn of(dialect: Dialect, error: &sqlx::Error) -> Self {
+        use sqlx::Error::{
+            ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Configuration, Database, Decode,
+            Tls,
+        };
+        match error {
+            Database(refused) => Self::of_database(dialect, &**refused),
+            // The answer cannot come from this driver's tables.
+            ColumnDecode { .. } | ColumnIndexOutOfBounds { .. } => Self::Else,
+            ColumnNotFound(_) | Decode(_) => Self::Else,
+            // The server did not prove its identity, the client would not send it the password, or
+            // it has no way to log in.
+            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            sqlx::Error::Io(error) if tls_error::is_distrust(error) => Self::Denied,
+            Tls(_) | Configuration(_) => Self::Denied,
+            error if method::lacking(dialect, error).is_some() => Self::Denied,
+            _ => Self::Ended,
+        }
+    }
+
+    fn of_database(dialect: Dialect, refused: &dyn DatabaseError) -> Self {
+        let code = refused.code().unwrap_or_default();
         match dialect {
-            Dialect::Sqlite => Self::of_sqlite(code.parse().unwrap_or_default(), error.message()),
+            Dialect::Sqlite => Self::of_sqlite(code.parse().unwrap_or_default(), refused.message()),
             Dialect::Postgres => Self::of_postgres(&code),
-            Dialect::MySql => Self::of_mysql(mysql_number(error)),
+            Dialect::MySql => Self::of_mysql(mysql_number(refused)),
         }
     }
 
@@ -115,50 +136,27 @@ const MYSQL_LOGINS: [u16; 8] = [1045, 1698, 1820, 1862, 3118, 3955, 4150, 4151];
 /// MySQL's number for a database that the user may not use. Of one that is missing, it says the same.
 const NO_RIGHT: u16 = 1044;
 
-/// The refusal of a login in other words, or of one that is not sent again so soon.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Remembered(String);
-
-/// The error for a login that the server refused before, with the server's reason.
-pub(crate) fn refused_before(dialect: Dialect, why: String) -> Error {
-    denied(dialect.store(), "connect", Remembered(why))
-}
-
-/// Why the server refused a login, if this is the error of one. Another refusal, as for a missing
-/// database, comes after the login and does not count against the account.
-pub(crate) fn refused_login(dialect: Dialect, error: &Error) -> Option<String> {
-    let Error::Denied { source, .. } = error else { return None };
-    if let Some(Remembered(why)) = source.downcast_ref() {
-        return Some(why.clone());
-    }
-    let error = match source.downcast_ref::<Worded>() {
-        Some(worded) => &worded.source,
-        None => source.downcast_ref()?,
-    };
-    let refused = error.as_database_error()?;
-    let is_login = match dialect {
+/// Whether the server refuses a login with this error. Another refusal, as for a missing database,
+/// comes after the login and does not count against the account.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn is_login(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|refused| match dialect {
         Dialect::Sqlite => false,
         Dialect::Postgres => refused.code().is_some_and(|code| code.starts_with("28")),
         Dialect::MySql => MYSQL_LOGINS.contains(&mysql_number(refused)),
-    };
-    is_login.then(|| source.to_string())
+    })
 }
 
 /// Converts the error of a request that was sent: see the table above.
 pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
-    let store = dialect.store();
-    let refusal = error.as_database_error().map(|error| Refusal::of(dialect, error));
-    let (is_distrust, is_nonsense) = (is_distrust(dialect, &error), is_nonsense(&error));
+    let (store, refusal) = (dialect.store(), Refusal::of(dialect, &error));
     let source = worded(dialect, error);
     match refusal {
-        Some(Refusal::Passing | Refusal::ReadOnly) => unavailable(store, op, Effect::None, source),
-        Some(Refusal::Ended) => unavailable(store, op, Effect::Unknown, source),
-        Some(Refusal::Denied) => denied(store, op, source),
-        Some(Refusal::NoDatabase) => misconfigured(store, op, source),
-        None if is_distrust => denied(store, op, source),
-        None if !is_nonsense => unavailable(store, op, Effect::Unknown, source),
-        _ => rejected(store, op, Effect::Unknown, source),
+        Refusal::Passing | Refusal::ReadOnly => unavailable(store, op, Effect::None, source),
+        Refusal::Ended => unavailable(store, op, Effect::Unknown, source),
+        Refusal::Denied => denied(store, op, source),
+        Refusal::NoDatabase => misconfigured(store, op, source),
+        Refusal::NoTable | Refusal::Else => rejected(store, op, Effect::Unknown, source),
     }
 }
 
@@ -168,12 +166,6 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
 struct Worded {
     text: String,
     source: sqlx::Error,
-}
-
-/// The client library's error in other words.
-#[cfg(feature = "mysql")]
-pub(crate) fn in_words(text: String, source: sqlx::Error) -> BoxError {
-    Worded { text, source }.into()
 }
 
 /// Puts the error into plain words. Leaves out details for builders of the server or the library:
@@ -187,7 +179,7 @@ pub(crate) fn worded(dialect: Dialect, error: sqlx::Error) -> BoxError {
         return Worded { text, source: error }.into();
     }
     let text = match &error {
-        sqlx::Error::Database(refused) if is_no_database(dialect, &**refused) => {
+        sqlx::Error::Database(refused) if Refusal::of(dialect, &error) == Refusal::NoDatabase => {
             let (refused, code) = (refused.message(), refused.code().unwrap_or_default());
             format!("{refused} ({code}): create it (CREATE DATABASE), or name another one")
         }
@@ -206,10 +198,6 @@ pub(crate) fn worded(dialect: Dialect, error: sqlx::Error) -> BoxError {
         _ => return error.into(),
     };
     Worded { text, source: error }.into()
-}
-
-fn is_no_database(dialect: Dialect, refused: &dyn DatabaseError) -> bool {
-    Refusal::of(dialect, refused) == Refusal::NoDatabase
 }
 
 /// Same as [`convert`], for a request that was not sent.
@@ -231,57 +219,10 @@ pub(crate) fn after(effect: Effect, error: Error) -> Error {
     }
 }
 
-/// Whether the same request may succeed soon, as the database says.
-pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
-    use Refusal::{Ended, Passing, ReadOnly};
-    let is_passing = |e| matches!(Refusal::of(dialect, e), Passing | Ended | ReadOnly);
-    error.as_database_error().is_some_and(is_passing)
-}
-
-/// Whether the server takes no writes. A new connection may lead to another one.
-pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
-}
-
-/// Whether the login may lack a right. PostgreSQL does not even find a table in a schema that the
-/// login may not use.
-pub(crate) fn may_lack_right(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|error| {
-        matches!(Refusal::of(dialect, error), Refusal::Denied | Refusal::NoTable)
-    })
-}
-
-/// Whether the outcome of a script that was sent is unknown: no answer came, or the database ended
-/// it in the middle.
-pub(crate) fn may_have_run(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_none_or(|e| Refusal::of(dialect, e) == Refusal::Ended)
-}
-
 /// Whether a retry does not help against this error.
 pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
-    is_nonsense(error)
-        || is_distrust(dialect, error)
-        || error.as_database_error().is_some() && !is_passing(dialect, error)
-}
-
-/// Whether the server did not prove its identity, the client would not send it the password, or it
-/// has no way to log in.
-fn is_distrust(dialect: Dialect, error: &sqlx::Error) -> bool {
-    match error {
-        #[cfg(any(feature = "mysql", feature = "postgres"))]
-        sqlx::Error::Io(error) => tls_error::is_distrust(error),
-        sqlx::Error::Tls(_) | sqlx::Error::Configuration(_) => true,
-        error => method::lacking(dialect, error).is_some(),
-    }
-}
-
-/// Whether the answer cannot come from this driver's tables.
-fn is_nonsense(error: &sqlx::Error) -> bool {
-    use sqlx::Error::{ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Decode};
-    matches!(
-        error,
-        ColumnDecode { .. } | ColumnIndexOutOfBounds { .. } | ColumnNotFound(_) | Decode(_)
-    )
+    use Refusal::{Ended, Passing, ReadOnly};
+    !matches!(Refusal::of(dialect, error), Passing | Ended | ReadOnly)
 }
 
 pub(crate) fn closed(dialect: Dialect) -> Error {

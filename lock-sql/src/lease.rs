@@ -13,7 +13,7 @@ use crate::{
     error,
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{call::Reply, script::Script, turns::Rank},
+    wire::{database::Reply, script::Script, turns::Rank},
 };
 
 /// A lock that is held: its attempt's row is admitted by the queue rule.

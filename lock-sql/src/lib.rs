@@ -108,8 +108,8 @@
 //!
 //! A client has at most ten requests on their way to a server, and all clients of a process
 //! together have one to a SQLite file. The others wait in this process, in order, and leave the
-//! line when they are cancelled. Renewals go first, on a connection that a client of a server keeps
-//! for them as soon as it has several. Releases, revokes, conversions and the looks of waiters come
+//! line when they are cancelled. Renewals go first: as long as a client of a server has several
+//! connections, one is left to them. Releases, revokes, conversions and the looks of waiters come
 //! next, and then everything else: at most eight acquires are on their way at once. A wait in this
 //! line is no outage. It fails only when the database has answered nothing for as long as the
 //! request insists, which is the TTL for an acquire.

@@ -1,6 +1,10 @@
 //! The driver itself.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -36,6 +40,7 @@ const LAGGING: &str =
 #[derive(Debug)]
 pub struct SqlLock {
     session: Arc<Session>,
+    path: Option<PathBuf>,
     guarantees: Guarantees,
 }
 
@@ -73,8 +78,8 @@ impl SqlLock {
                 guarantees.fencing = Fencing::BestEffort(FORGETFUL);
             }
             guarantees.cautions = cautions;
-            guarantees.cautions.extend(config.caution().or_else(|| session.database.caution()));
-            Ok(Self { session, guarantees })
+            guarantees.cautions.extend(config.caution());
+            Ok(Self { session, path: config.path(), guarantees })
         })
     }
 
@@ -108,7 +113,7 @@ impl SqlLock {
 
     /// The file that the locks are in; `None` if they are on a server.
     pub fn path(&self) -> Option<&Path> {
-        self.session.database.path()
+        self.path.as_deref()
     }
 
     /// Returns the faults that break this client's way to the file.

@@ -16,8 +16,8 @@ use crate::{
     },
     session::Session,
     wire::{
-        call::{Call, Reply},
         cautions::{REPLICA, cautions},
+        database::{Call, Reply},
         script::{HEAD, Script},
         turns::Rank,
     },

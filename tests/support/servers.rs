@@ -146,15 +146,7 @@ pub async fn postgres(tls: bool) -> Result<Lent<Secured<lock_lab::Postgres>>, Fa
     use lock_lab::{Builder, Postgres};
 
     static POOL: [Pool<Secured<Postgres>>; 2] = [Pool::new(), Pool::new()];
-    let empty = async |Secured { server, .. }: &Secured<Postgres>| {
-        // The last test's connections may still have requests running.
-        let others = "pid <> pg_backend_pid() AND usename = current_user";
-        let sql = format!(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others};
-             DROP OWNED BY CURRENT_USER CASCADE;"
-        );
-        Ok(server.sql(&sql).await.map(drop)?)
-    };
+    let empty = async |secured: &Secured<Postgres>| Ok(secured.server.empty().await?);
     let encrypted = |builder: Builder<Postgres>, issued: &lock_lab::Issued| {
         builder.tls(issued.certificate(), issued.key()).tls_only()
     };
@@ -167,22 +159,7 @@ pub async fn mariadb(tls: bool) -> Result<Lent<Secured<lock_lab::MariaDb>>, Fail
     use lock_lab::{Builder, MariaDb};
 
     static POOL: [Pool<Secured<MariaDb>>; 2] = [Pool::new(), Pool::new()];
-    // One client for all of it: each start of one takes a twentieth of a second of the machine.
-    const EMPTY: &str = "DELIMITER //
-        BEGIN NOT ATOMIC
-            KILL USER lab;
-            WHILE EXISTS (SELECT 1 FROM information_schema.processlist
-                    WHERE user NOT IN ('admin', 'system user', 'event_scheduler')) DO
-                DO SLEEP(0.01);
-                KILL USER lab;
-            END WHILE;
-        END//
-        DELIMITER ;
-        DROP DATABASE lab;
-        CREATE DATABASE lab;";
-    let empty = async |Secured { server, .. }: &Secured<MariaDb>| {
-        Ok(server.sql_as_admin(EMPTY).await.map(drop)?)
-    };
+    let empty = async |secured: &Secured<MariaDb>| Ok(secured.server.empty().await?);
     let encrypted = |builder: Builder<MariaDb>, issued: &lock_lab::Issued| {
         builder.tls(issued.certificate(), issued.key()).tls_only()
     };

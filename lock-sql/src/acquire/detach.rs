@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{ask, call};
 use crate::{
     session::{Session, attempt::Attempt},
-    wire::{call::Reply, script::Script, turns::Rank},
+    wire::{database::Reply, script::Script, turns::Rank},
 };
 
 /// Gives the row a new attempt's id, which no client renews. Returns the id.

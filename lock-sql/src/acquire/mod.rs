@@ -42,7 +42,7 @@ use crate::{
     queue::schedule::{blocked_for, next_look},
     session::{Session, attempt::Attempt},
     wire::{
-        call::{Call, Reply},
+        database::{Call, Reply},
         script::Script,
         turns::Rank,
     },
@@ -62,7 +62,7 @@ pub(crate) async fn acquire(
     };
     // The server would let one attempt in at a time anyway, and one that has left must be gone
     // before the next one looks.
-    let entrance = session.book().entrance(&attempt.name);
+    let (_, entrance) = session.entrance(&attempt.name);
     let alone = session.alone(limit, caller, entrance.lock()).await?;
     let rings = session.book().rings;
     if caller.is_cancelled() {
@@ -82,20 +82,22 @@ pub(crate) async fn acquire(
     };
     let sent = queue[at].confirmed(sent, attempt.ttl);
     let before: Vec<_> = queue[..at].iter().map(|row| row.kind).collect();
-    if judge(&before, request.kind) == Verdict::Admitted {
-        if queue[at].granted.is_none() {
-            // The attempts in the way have left meanwhile.
-            attempt.found_granted();
-        }
+    let is_granted = judge(&before, request.kind) == Verdict::Admitted;
+    if is_granted && queue[at].granted.is_some() {
         session.entered(attempt);
         return Ok((sent, queue[at].token));
     }
-    let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
-    caller.queued(&attempt.name, Some(place));
     attempt.waits(sent, queue[at].token);
-    let look = next_look(session.dialect(), place, blocked_for(&queue, at));
-    session.wait(attempt, look, rings);
-    session.listen();
+    if is_granted {
+        // The attempts in the way have left meanwhile.
+        attempt.admitted();
+    } else {
+        let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
+        caller.queued(&attempt.name, Some(place));
+        let look = next_look(session.dialect(), place, blocked_for(&queue, at));
+        session.wait(attempt, look, rings);
+        session.listen();
+    }
     let granted = wait(session, attempt, caller).await?;
     session.entered(attempt);
     Ok(granted)

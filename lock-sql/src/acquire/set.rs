@@ -6,13 +6,13 @@ use std::{
 };
 
 use lock_core::{Clock, Error, Instant, Result, keep::limits};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::MutexGuard;
 
 use super::{ask, call};
 use crate::{
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{call::Reply, script::Script, turns::Rank},
+    wire::{database::Reply, script::Script, turns::Rank},
 };
 
 /// Most names in one transaction. With the longest names, its message has about 400 KiB, plus the
@@ -46,16 +46,13 @@ pub(crate) async fn acquire(
     granted(session, attempts, sent, &rows)
 }
 
-/// Passes the entrance of each name, as a single lock's attempt does, in the order of the names.
-async fn entrances(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGuard<()>> {
-    let entrance = |attempt: &Arc<Attempt>| {
-        let name = &attempt.name;
-        (name.clone(), session.book().entrance(name))
-    };
-    let entrances: BTreeMap<_, _> = attempts.iter().map(entrance).collect();
+/// Passes the entrance of each name, as a single lock's attempt does, in one order for all sets.
+async fn entrances<'a>(session: &'a Session, attempts: &[Arc<Attempt>]) -> Vec<MutexGuard<'a, ()>> {
+    let entrances = attempts.iter().map(|attempt| session.entrance(&attempt.name));
+    let entrances: BTreeMap<_, _> = entrances.collect();
     let mut passed = Vec::with_capacity(entrances.len());
     for entrance in entrances.into_values() {
-        passed.push(entrance.lock_owned().await);
+        passed.push(entrance.lock().await);
     }
     passed
 }

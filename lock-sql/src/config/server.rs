@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use lock_core::{Encryption, Error, Options, Result, Secret, StoreUrl, Timeouts, Tls, User};
+use lock_core::{
+    Encryption, Options, Result, Secret, StoreUrl, Timeouts, Tls, User, keep::errors::invalid,
+};
 
 /// Where a server is, how to log in, and how to connect. `Debug` does not show the password.
 #[derive(Clone, Debug)]
@@ -87,6 +89,9 @@ impl Server {
         options: &mut Options<'_>,
         default_port: u16,
     ) -> Result<Self> {
+        if let Some(name) = options.text("server_name") {
+            return Err(invalid("server_name", name, HOST_ONLY));
+        }
         let modes = [("managed", Failover::Managed)];
         let server = Self {
             hosts: url.hosts(default_port),
@@ -97,9 +102,6 @@ impl Server {
             timeouts: Timeouts::from_options(options)?,
             failover: options.choice("failover", &modes)?,
         };
-        if server.hosts.len() > 1 && server.failover.is_none() {
-            return Err(url.error(MANAGED));
-        }
         server.check(default_port)?;
         Ok(server)
     }
@@ -118,21 +120,17 @@ impl Server {
 
     /// Checks what a program or a file has set.
     pub(crate) fn check(&self, default_port: u16) -> Result<()> {
-        let invalid = |option: &str, value: String, allowed: &str| {
-            let (option, allowed) = (option.to_owned(), allowed.to_owned());
-            Err(Error::InvalidOption { option, value, allowed })
-        };
         if let Some(name) = &self.tls.server_name {
-            return invalid("server_name", name.clone(), HOST_ONLY);
+            return Err(invalid("server_name", name, HOST_ONLY));
         }
         self.tls.check()?;
         self.timeouts.check()?;
         if self.database.is_none() && self.user.as_ref().is_some_and(User::can_change) {
-            return invalid("database", "none".to_owned(), NAMED);
+            return Err(invalid("database", "none", NAMED));
         }
         let addresses = self.addresses(default_port)?;
         if addresses.is_empty() || addresses.len() > 1 && self.failover.is_none() {
-            return invalid("hosts", self.hosts.join(","), MANAGED);
+            return Err(invalid("hosts", self.hosts.join(","), MANAGED));
         }
         Ok(())
     }
@@ -140,11 +138,8 @@ impl Server {
     /// The hosts, without the brackets of IPv6, and their ports.
     pub(crate) fn addresses(&self, default_port: u16) -> Result<Vec<(String, u16)>> {
         let address = |host: &String| {
-            split(host, default_port).ok_or_else(|| Error::InvalidOption {
-                option: "hosts".to_owned(),
-                value: host.clone(),
-                allowed: "HOST or HOST:PORT, and [ADDRESS]:PORT of IPv6".to_owned(),
-            })
+            let allowed = "HOST or HOST:PORT, and [ADDRESS]:PORT of IPv6";
+            split(host, default_port).ok_or_else(|| invalid("hosts", host, allowed))
         };
         self.hosts.iter().map(address).collect()
     }

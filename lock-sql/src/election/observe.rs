@@ -12,10 +12,11 @@ use lock_core::{
     keep::{self, limits::UNREAD, observe::tell, wait::Waits},
 };
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::{mpsc, watch},
     time::timeout,
 };
 
+use super::observers::Bell;
 use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Row},
@@ -43,13 +44,14 @@ pub(crate) async fn observe(
     session: &Arc<Session>,
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
-    let bell = session.waiters.observers.add(name);
+    let bell = session.waiters.observers.bell(name);
     session.listen();
     let mut observer = Observer {
         session: Arc::downgrade(session),
         dialect: session.dialect(),
         name: name.clone(),
-        bell,
+        rung: bell.subscribe(),
+        _bell: bell,
         told: None,
     };
     let first = keep::observe::first(session.store(), LIMIT * 2, observer.look()).await?;
@@ -62,15 +64,16 @@ struct Observer {
     session: Weak<Session>,
     dialect: Dialect,
     name: LockName,
-    bell: Arc<Notify>,
+    /// Keeps a ring that comes while nothing waits for it.
+    rung: watch::Receiver<()>,
+    _bell: Arc<Bell>,
     /// What it was told last: a token with the version of a value, or that there is no leader.
     told: Option<Option<(u64, u64)>>,
 }
 
 impl keep::observe::Observer for Observer {
     async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
-        // The bell keeps a ring that comes while nothing waits for it.
-        let _ = timeout(jitter(pace(self.dialect)), self.bell.notified()).await;
+        let _ = timeout(jitter(pace(self.dialect)), self.rung.changed()).await;
         self.look().await
     }
 }
@@ -91,12 +94,13 @@ impl Observer {
                     let is_new = self.told.replace(now) != Some(now);
                     return Ok(is_new.then(|| first.map(leader)).into_iter().collect());
                 }
-                Err(Failure::Closed) => return Err(closed()),
-                Err(Failure::Barred(error)) => return Err(error),
+                Err(failure) if failure.is_final() => {
+                    return Err(failure.unsent(self.dialect, "observe"));
+                }
                 Err(Failure::Refused(why)) if is_final(self.dialect, &why) => {
                     return Err(error::convert(self.dialect, "observe", why));
                 }
-                Err(_) => drop(timeout(jitter(PAUSE), self.bell.notified()).await),
+                Err(_) => drop(timeout(jitter(PAUSE), self.rung.changed()).await),
             }
         }
     }

@@ -1,40 +1,34 @@
 //! The observers of each name, which are woken when its leader may have changed.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, Weak},
-};
+use std::sync::{Arc, Weak};
 
 use lock_core::{LockName, keep::poison::lock};
-use tokio::sync::Notify;
+use tokio::sync::watch;
+
+use crate::wire::process::{Shared, share};
+
+/// Rings for all observers of a name.
+pub(super) type Bell = watch::Sender<()>;
 
 /// The observers of a session, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Observers(Mutex<HashMap<LockName, Vec<Weak<Notify>>>>);
+pub(crate) struct Observers(Shared<LockName, Bell>);
 
 impl Observers {
-    pub(super) fn add(&self, name: &LockName) -> Arc<Notify> {
-        let bell = Arc::new(Notify::new());
-        let mut observers = lock(&self.0);
-        observers.retain(|_, bells| {
-            bells.retain(|bell| bell.strong_count() > 0);
-            !bells.is_empty()
-        });
-        observers.entry(name.clone()).or_default().push(Arc::downgrade(&bell));
-        bell
+    /// The bell of this name, as long as an observer has it.
+    pub(super) fn bell(&self, name: &LockName) -> Arc<Bell> {
+        share(&self.0, name.clone(), Bell::default)
     }
 
     /// Makes the observers of this name look now.
     pub(crate) fn ring(&self, name: &LockName) {
-        let observers = lock(&self.0);
-        let bells = observers.get(name).into_iter().flatten();
-        bells.filter_map(Weak::upgrade).for_each(|bell| bell.notify_one());
+        let bell = lock(&self.0).get(name).and_then(Weak::upgrade);
+        bell.iter().for_each(|bell| bell.send_replace(()));
     }
 
     pub(crate) fn ring_all(&self) {
-        let observers = lock(&self.0);
-        let bells = observers.values().flatten();
-        bells.filter_map(Weak::upgrade).for_each(|bell| bell.notify_one());
+        let bells: Vec<_> = lock(&self.0).values().filter_map(Weak::upgrade).collect();
+        bells.iter().for_each(|bell| bell.send_replace(()));
     }
 }
 
@@ -43,12 +37,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn observers_that_have_ended_leave_nothing_beside_one_that_stays() {
-        let (observers, name) = (Observers::default(), LockName::new("n").unwrap());
-        let _stays = observers.add(&name);
-        for _ in 0..100 {
-            drop(observers.add(&name));
+    fn observers_that_have_ended_leave_nothing() {
+        let observers = Observers::default();
+        for name in ["a", "b", "c"] {
+            drop(observers.bell(&LockName::new(name).unwrap()));
         }
-        assert!(lock(&observers.0)[&name].len() <= 2);
+        let stays = observers.bell(&LockName::new("d").unwrap());
+        assert_eq!(lock(&observers.0).len(), 1);
+        assert!(Arc::ptr_eq(&stays, &observers.bell(&LockName::new("d").unwrap())));
     }
 }

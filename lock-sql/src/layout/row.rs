@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_core::{Instant, Kind};
-use sqlx::{ColumnIndex, Database, Decode, Type};
+use sqlx::{ColumnIndex, Decode, Type};
 use uuid::Uuid;
 
 /// An entry.
@@ -80,11 +80,8 @@ impl Rows {
     pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
-        for<'r> Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
         for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
-        for<'r> Option<Vec<u8>>: Decode<'r, R::Database> + Type<R::Database>,
         usize: ColumnIndex<R>,
-        R::Database: Database,
     {
         let mut read = Self::default();
         for row in rows {

@@ -17,7 +17,7 @@ use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::{
     layout::row::Row,
-    wire::{call::Call, turns::Rank},
+    wire::{database::Call, turns::Rank},
 };
 
 /// An attempt that this client makes, waits with, or holds a lock by. While it waits, its token is
@@ -90,11 +90,12 @@ impl Attempt {
         })
     }
 
-    /// Notes the grant: nothing is before the attempt any more that it would have to wait for.
+    /// Notes the grant, which its row does not record: nothing is before the attempt any more that
+    /// it would have to wait for.
     pub(crate) fn admitted(&self) {
         self.change(|stage| {
             if let Stage::Waiting { sent, note: token } = *stage {
-                self.found_granted();
+                *lock(&self.undated) = Some(Clock::Boot.now());
                 *stage = Stage::Granted { sent, token };
             }
         });
@@ -109,11 +110,6 @@ impl Attempt {
             }
             _ => {}
         });
-    }
-
-    /// Notes the time of a grant that its row does not record.
-    pub(crate) fn found_granted(&self) {
-        lock(&self.undated).get_or_insert(Clock::Boot.now());
     }
 
     /// When it was granted, if its row does not record that.

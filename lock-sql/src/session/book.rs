@@ -1,10 +1,6 @@
 //! A client's attempts, and when it looks at which queue.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lock_core::{Instant, LockName, keep};
 
@@ -21,16 +17,12 @@ const SWEEP: Duration = Duration::from_secs(60);
 pub(crate) struct Book {
     pub(crate) attempts: keep::book::Book<Attempt>,
     queues: BTreeMap<LockName, Queue>,
-    entrances: HashMap<LockName, Weak<Entrance>>,
-    /// Number of entrances at which the unused ones are removed.
-    most_entrances: usize,
     /// Number of changes that were reported.
     pub(crate) rings: u64,
+    /// When another server had taken over, as of the last check of all that the client holds.
+    pub(super) checked: Option<Instant>,
     swept: Instant,
 }
-
-/// The way into a queue, which one attempt of this client passes at a time.
-pub(crate) type Entrance = tokio::sync::Mutex<()>;
 
 /// A queue in which attempts of this client wait.
 #[derive(Debug)]
@@ -52,20 +44,6 @@ impl Book {
                 self.queues.remove(&attempt.name);
             }
         }
-    }
-
-    pub(crate) fn entrance(&mut self, name: &LockName) -> Arc<Entrance> {
-        if let Some(entrance) = self.entrances.get(name).and_then(Weak::upgrade) {
-            return entrance;
-        }
-        // Seldom: with many names, each new entrance would look at all the others.
-        if self.entrances.len() >= self.most_entrances {
-            self.entrances.retain(|_, entrance| entrance.strong_count() > 0);
-            self.most_entrances = self.entrances.len() * 2 + 16;
-        }
-        let entrance = Arc::default();
-        self.entrances.insert(name.clone(), Arc::downgrade(&entrance));
-        entrance
     }
 
     /// Refuses new attempts, and returns the present ones.

@@ -11,7 +11,7 @@ use super::Session;
 use crate::{
     error::{self, is_final, worded},
     wire::{
-        call::{Call, Reply},
+        database::{Call, Reply},
         failure::Failure,
         script::Script,
     },
@@ -32,47 +32,48 @@ impl Session {
     ) -> Result<Reply> {
         let Call { op, rank, patience, mut deadline, caller } = call;
         let (dialect, mut earlier, mut pause) = (self.dialect(), Effect::None, BACKOFF);
+        let too_late =
+            |earlier, why| unavailable(dialect.store(), op, earlier, worded(dialect, why));
         let is_closed = || caller.is_some() && self.book().attempts.is_closed();
         loop {
             let asked = Clock::Boot.now();
             let turn = self.database.turn(rank, deadline.since(asked), caller).await;
-            let turn = match turn {
-                Ok(turn) => turn,
-                Err(Failure::Down(why)) => {
-                    return Err(unavailable(dialect.store(), op, earlier, worded(dialect, why)));
-                }
-                Err(_) => return Err(error::closed(dialect)),
-            };
+            let turn = turn.map_err(|failure| match failure {
+                Failure::Down(why) => too_late(earlier, why),
+                _ => error::closed(dialect),
+            })?;
             deadline = deadline + Clock::Boot.now().since(asked);
             if is_closed() {
                 return Err(error::closed(dialect));
             }
             // Written anew each time: it may name the time of day.
             let script = script(self.script());
-            let why = match self.database.run_in(turn, caller, &script, patience).await {
+            let failure = match self.database.run_in(turn, &script, patience).await {
                 Ok((sent, rows)) => return Ok(Reply { sent, rows, earlier }),
-                Err(Failure::Closed) => return Err(error::closed(dialect)),
-                Err(Failure::Refused(why)) if is_final(dialect, &why) => {
+                Err(failure) => failure,
+            };
+            let why = match failure {
+                Failure::Refused(why) if is_final(dialect, &why) => {
                     return Err(error::after(earlier, error::convert(dialect, op, why)));
                 }
-                Err(Failure::Barred(error)) => return Err(error::after(earlier, error)),
-                Err(Failure::Lost(why)) => {
+                Failure::Lost(why) => {
                     earlier = Effect::Unknown;
                     why
                 }
-                Err(Failure::Refused(why)) => {
+                Failure::Refused(why) => {
                     if let Some(caller) = caller {
                         caller.put_off(&why);
                     }
                     why
                 }
-                Err(Failure::Down(why)) => why,
+                Failure::Down(why) => why,
+                failure => return Err(error::after(earlier, failure.unsent(dialect, op))),
             };
             if is_closed() {
                 return Err(error::closed(dialect));
             }
             if Clock::Boot.now() >= deadline || caller.is_some_and(Attempt::is_cancelled) {
-                return Err(unavailable(dialect.store(), op, earlier, worded(dialect, why)));
+                return Err(too_late(earlier, why));
             }
             pause.wait().await;
         }

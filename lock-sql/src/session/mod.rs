@@ -5,7 +5,6 @@ pub(crate) mod book;
 mod insist;
 mod janitor;
 mod moves;
-mod neighbours;
 mod renewal;
 mod start;
 mod waiters;
@@ -25,15 +24,13 @@ use uuid::Uuid;
 use self::{
     attempt::{Attempt, Leaving},
     book::Book,
-    neighbours::Neighbours,
-    waiters::Waiters,
+    waiters::{Neighbours, Waiters},
 };
 use crate::{
     error,
     layout::dialect::Dialect,
     wire::{
-        call::Call,
-        database::Database,
+        database::{Call, Database},
         failure::{Failure, cancelled},
         script::Script,
         turns::Rank,
@@ -55,11 +52,14 @@ pub(crate) struct Session {
     /// The clients of this process that use the same database; `None` where the database wakes
     /// them.
     neighbours: Option<Arc<Neighbours>>,
+    /// The ways into the queues, one for each counter of a server.
+    entrances: Vec<tokio::sync::Mutex<()>>,
     /// Locked for reading by each task that may leave an attempt in the database, or removes one.
     /// Locked for writing by `close`, when all of that is over.
     busy: Arc<RwLock<()>>,
     departures: Departures<Leaving>,
-    /// Rings when a renewal is due earlier than before, or the session ends.
+    /// Rings when a renewal is due earlier than before, another server has taken over, or the
+    /// session ends.
     pub(crate) renewal_bell: Arc<Notify>,
     /// The pauses after looks that fail from now on.
     pub(crate) look_pauses: Mutex<Backoff>,
@@ -114,6 +114,14 @@ impl Session {
         }
     }
 
+    /// The way into a queue, which one attempt of this client passes at a time, with its place
+    /// among all. A server lets in one attempt at a time into the queues with the same counter.
+    pub(crate) fn entrance(&self, name: &LockName) -> (usize, &tokio::sync::Mutex<()>) {
+        let slot = Dialect::Postgres.slot(name.as_str().as_bytes());
+        let at = usize::try_from(slot).unwrap_or_default();
+        (at, &self.entrances[at])
+    }
+
     /// Waits until no other attempt of this client is in the entrance of a queue, or of several.
     pub(crate) async fn alone<T>(
         &self,
@@ -163,7 +171,6 @@ impl Session {
         self.waiters.observers.ring_all();
         self.renewal_bell.notify_one();
         self.waiters.look_bell.notify_one();
-        self.wake_moves();
         self.database.quit().await;
         match result {
             // Closed before, perhaps by another caller at the same time.
@@ -177,15 +184,13 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.renewal_bell.notify_one();
         self.waiters.look_bell.notify_one();
-        self.wake_moves();
     }
 }
 
 /// The database's options show the password.
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (store, path) = (self.dialect().store(), self.database.path());
         let mut session = f.debug_struct("Session");
-        session.field("id", &self.id).field("store", &store).field("path", &path).finish()
+        session.field("id", &self.id).field("store", &self.dialect().store()).finish()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    fmt::Display,
     slice,
     sync::Arc,
     time::Duration,
@@ -13,7 +12,7 @@ use lock_core::{Clock, Instant, Request, Result, keep::wait::Waits};
 use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
     layout::dialect::Dialect,
-    wire::{call::Reply, failure::Failure, script::Script, turns::Rank},
+    wire::{database::Reply, failure::Failure, script::Script, turns::Rank},
 };
 
 impl Waits for Session {
@@ -63,6 +62,9 @@ impl Session {
     /// they fall due between the requests for a crowd. A round has failed if one of its requests
     /// has: others that are confirmed end no outage.
     pub(super) async fn renew_due(self: &Arc<Self>) {
+        if self.has_moved() {
+            self.check_all();
+        }
         let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, false);
         loop {
             let now = Clock::Boot.now();
@@ -151,13 +153,11 @@ impl Session {
 
     /// Has the attempts renewed again soon. Reports the `first` failure of a round.
     fn renewal_failed(&self, failure: &Failure, first: bool) {
-        let why: &dyn Display = match failure {
-            Failure::Closed => return,
-            Failure::Barred(error) => error,
-            Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
-        };
+        if matches!(failure, Failure::Closed) {
+            return;
+        }
         if first {
-            self.reach().renewal_failed(self.dialect().store(), why);
+            self.reach().renewal_failed(self.dialect().store(), failure.why());
         }
         let now = Clock::Boot.now();
         let mut book = self.book();

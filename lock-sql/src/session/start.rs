@@ -2,14 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, Result, keep::due};
+use lock_core::{Clock, Instant, Result, keep::due};
 use uuid::Uuid;
 
-use super::{Session, moves, neighbours::Neighbours, waiters::Waiters};
+use super::{
+    Session,
+    waiters::{Neighbours, Waiters},
+};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
 use crate::{
     config::SqlConfig,
+    layout::dialect::Dialect,
     queue::{poll::PAUSES, schedule::TOGETHER},
     wire::open::open,
 };
@@ -23,13 +27,16 @@ impl Session {
             id,
             waiters: Waiters::new(id),
             neighbours: database.known_as().map(Neighbours::of),
+            renewal_bell: database.moved(),
             database,
+            entrances: (0..Dialect::Postgres.slots()).map(|_| Default::default()).collect(),
             busy: Arc::default(),
             departures: Default::default(),
-            renewal_bell: Arc::default(),
             look_pauses: PAUSES.into(),
         });
-        session.join();
+        if let Some(neighbours) = &session.neighbours {
+            neighbours.join(&session.waiters);
+        }
         session.work();
         Ok(session)
     }
@@ -41,7 +48,10 @@ impl Session {
             Clock::Boot,
             renewals,
             Duration::ZERO,
-            |session: &Self| session.book().attempts.next_due(),
+            |session: &Self| match session.has_moved() {
+                true => Instant::default(),
+                false => session.book().attempts.next_due(),
+            },
             |session| async move { session.renew_due().await },
         ));
         let looks = (Arc::downgrade(self), self.waiters.look_bell.clone());
@@ -52,16 +62,6 @@ impl Session {
             |session: &Self| session.book().next_look(),
             |session| async move { session.look().await },
         ));
-    }
-
-    /// Makes the session one of the clients of the database.
-    fn join(self: &Arc<Self>) {
-        if let Some(neighbours) = &self.neighbours {
-            neighbours.join(&self.waiters);
-        }
-        if let Some(moved) = self.database.moved() {
-            tokio::spawn(moves::run(Arc::downgrade(self), moved));
-        }
     }
 
     /// Listens to pushes from now on. A client that neither waits nor holds needs no connection for

@@ -1,13 +1,17 @@
-//! A client's waiting attempts and observers, and what wakes them.
+//! A client's waiting attempts and observers, and what wakes them: also the other clients of this
+//! process that use the same database.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 
 use lock_core::{LockName, keep::poison::lock};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::book::Book;
-use crate::election::observers::Observers;
+use crate::{
+    election::observers::Observers,
+    wire::process::{Shared, share},
+};
 
 /// The part of a client that other clients of this process reach.
 #[derive(Debug, Default)]
@@ -52,5 +56,37 @@ impl Waiters {
         self.book().ring_all();
         self.look_bell.notify_one();
         self.observers.ring_all();
+    }
+}
+
+/// All clients of one database.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours(Mutex<Vec<Weak<Waiters>>>);
+
+impl Neighbours {
+    /// The clients of the database with this name.
+    pub(super) fn of(database: &str) -> Arc<Self> {
+        static DATABASES: LazyLock<Shared<String, Neighbours>> = LazyLock::new(Mutex::default);
+        share(&DATABASES, database.to_owned(), Self::default)
+    }
+
+    pub(super) fn join(&self, client: &Arc<Waiters>) {
+        let mut clients = lock(&self.0);
+        clients.retain(|other| other.strong_count() > 0);
+        clients.push(Arc::downgrade(client));
+    }
+
+    /// Wakes the client that is first in this queue, if it is another one than `by`. That client
+    /// wakes the next one if it shares the lock.
+    pub(super) fn ring(&self, by: &Waiters, name: &LockName) {
+        let clients: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
+        let first = |client: &&Arc<Waiters>| client.book().first_waiting(name).unwrap_or(u64::MAX);
+        let first = clients.iter().min_by_key(first).map(|client| client.id);
+        for client in clients.iter().filter(|client| client.id != by.id) {
+            match Some(client.id) == first {
+                true => client.ring(name),
+                false => client.heard(name),
+            }
+        }
     }
 }

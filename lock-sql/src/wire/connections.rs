@@ -1,28 +1,26 @@
 //! A few connections to one database.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, Weak,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
 use lock_core::{Clock, Instant, keep::poison::lock};
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
     task::AbortHandle,
     time::{sleep, timeout},
 };
 
 use crate::{
-    error::{is_passing, refused_login},
+    error::Refusal,
     wire::{
         failure::Failure,
+        host::Connected,
         hosts::Hosts,
         limit::{GOODBYE, Limit},
         link::Link,
-        turns::{Rank, Turns},
+        turns::Rank,
     },
 };
 
@@ -37,34 +35,33 @@ const IDLE: Duration = Duration::from_secs(20);
 /// would double the requests.
 pub(crate) struct Connections<C: Link> {
     hosts: Arc<Hosts<C>>,
-    /// `None` once all have been ended: a connection that comes back then is ended, too.
+    /// The one that came back last is the last one. `None` once all have been ended: a connection
+    /// that comes back then is ended, too.
     idle: Mutex<Option<Vec<Made<C>>>>,
-    /// A connection that only renewals use, where several scripts run at once. So renewals do not
-    /// wait for one to be made, or to come back.
-    reserved: Mutex<Option<Made<C>>>,
     /// Connections whose login began earlier are not used again: its user may be gone.
     logins_from: Mutex<Instant>,
-    /// Rings when a connection comes back, or is gone.
-    back: Arc<Notify>,
-    /// How many connections there are, used or not.
-    alive: Arc<AtomicUsize>,
+    /// How many connections there are, used or not. Also tells when one comes back.
+    alive: Arc<watch::Sender<usize>>,
     /// One seat for each connection, also while it is being made.
     seats: Arc<Semaphore>,
-    most: usize,
     /// When the server was asked whether commits hang, and whether they do.
     hang: tokio::sync::Mutex<(Instant, bool)>,
+    /// Rings when a connection broke.
+    pub(super) broken: Arc<Notify>,
     /// The task that ends what no script needs, while there is more than one connection.
     sweeper: Mutex<Option<AbortHandle>>,
     /// For scripts that the server still executes, though their callers have given up. They do not
     /// keep others from their turns, as long as there are few of them.
-    pub(super) stragglers: Turns,
+    pub(super) stragglers: Arc<Semaphore>,
 }
 
 /// A connection in its seat.
 pub(super) struct Made<C> {
     pub(super) connection: C,
     /// When its login began.
-    pub(super) began: Instant,
+    began: Instant,
+    /// Its login: see [`Connected`].
+    login: u64,
     /// When it was last seen to work.
     pub(super) answered: Instant,
     pub(super) seat: OwnedSemaphorePermit,
@@ -74,37 +71,39 @@ pub(super) struct Made<C> {
 }
 
 /// Counts a connection, until this is dropped.
-struct Alive {
-    count: Arc<AtomicUsize>,
-    back: Arc<Notify>,
-}
+struct Alive(Arc<watch::Sender<usize>>);
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Relaxed);
-        self.back.notify_waiters();
+        self.0.send_modify(|alive| *alive -= 1);
     }
 }
 
 impl<C: Link> Connections<C> {
     /// Takes an unused connection: often one comes back sooner than a new one is made.
-    pub(super) async fn take(self: &Arc<Self>, limit: &Limit) -> Result<Made<C>, Failure> {
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        rank: Rank,
+        limit: &Limit,
+    ) -> Result<Made<C>, Failure> {
         loop {
-            tokio::select! {
+            let added = tokio::select! {
                 biased;
-                made = self.unused() => return Ok(made),
-                added = self.add(limit.whole().max(MAKING)) => match added {
-                    // The server has no room for one more.
-                    Err(Failure::Down(why)) if self.has_others() && is_passing(C::DIALECT, &why) => {
-                        return Ok(self.unused().await);
-                    }
-                    // A password that is changed: the connections that there are work on.
-                    Err(Failure::Barred(why)) if refused_login(C::DIALECT, &why).is_some() => {
-                        return self.any().await.ok_or(Failure::Barred(why));
-                    }
-                    added => added?,
-                },
-            }
+                Some(made) = self.unused(rank, true) => return Ok(made),
+                added = self.add(limit.whole.max(MAKING)) => added,
+            };
+            let Err(failure) = added else { continue };
+            let others_work = match &failure {
+                // The server has no room for one more.
+                Failure::Down(why) => Refusal::of(C::DIALECT, why) == Refusal::Passing,
+                // A password that is changed.
+                Failure::Login(_) => true,
+                _ => false,
+            };
+            return match others_work {
+                true => self.unused(rank, false).await.ok_or(failure),
+                false => Err(failure),
+            };
         }
     }
 
@@ -114,45 +113,37 @@ impl<C: Link> Connections<C> {
         let seat = self.seats.clone().acquire_owned().await;
         let (connections, seat) = (self.clone(), seat.map_err(|_| Failure::Closed)?);
         let making = tokio::spawn(async move {
-            let (before, began) = (connections.hosts.moves(), Clock::Boot.now());
-            let (connection, moves) = connections.hosts.make(limit).await?;
-            if moves != before {
-                connections.forget();
-            }
+            let began = Clock::Boot.now();
+            let (Connected { connection, login, .. }, moves) =
+                connections.hosts.make(limit).await?;
+            connections.alive.send_modify(|alive| *alive += 1);
+            let _alive = Alive(connections.alive.clone());
             let answered = Clock::Boot.now();
-            let _alive = connections.count();
-            connections.put_back(Made { connection, began, answered, seat, moves, _alive });
+            connections.put_back(Made { connection, began, login, answered, seat, moves, _alive });
             connections.sweep_later();
             Ok(())
         });
-        match making.await {
-            Ok(made) => made,
-            Err(panic) if panic.is_panic() => {
-                Err(Failure::Down(sqlx::Error::Io(std::io::Error::other(panic))))
-            }
+        making.await.unwrap_or_else(|gone| match gone.is_panic() {
+            true => Err(Failure::down(&gone.to_string())),
             // The runtime ends.
-            Err(_) => Err(Failure::Closed),
-        }
+            false => Err(Failure::Closed),
+        })
     }
 }
 
 impl<C: Link> Connections<C> {
-    /// `seats`: how many scripts of each rank run at once, as in [`Turns::new`]. As many again may
-    /// run whose callers have given up.
-    pub(crate) fn new(hosts: Arc<Hosts<C>>, seats: [usize; 3]) -> Arc<Self> {
-        let most = seats[0];
+    /// `most`: how many scripts run at once. As many again may run whose callers have given up.
+    pub(crate) fn new(hosts: Arc<Hosts<C>>, most: usize) -> Arc<Self> {
         Arc::new(Self {
             hosts,
             idle: Mutex::new(Some(Vec::new())),
-            reserved: Mutex::new(None),
             logins_from: Mutex::default(),
-            back: Arc::default(),
             alive: Arc::default(),
             seats: Arc::new(Semaphore::new(most)),
-            most,
             hang: tokio::sync::Mutex::default(),
+            broken: Arc::default(),
             sweeper: Mutex::default(),
-            stragglers: Turns::new(seats),
+            stragglers: Arc::new(Semaphore::new(most)),
         })
     }
 
@@ -167,7 +158,7 @@ impl<C: Link> Connections<C> {
         let mut known = self.hang.lock().await;
         if Clock::Boot.now().since(known.0) >= a_while {
             known.1 = false;
-            if let Ok((mut connection, _)) = self.hosts.make(MAKING).await {
+            if let Ok((Connected { mut connection, .. }, _)) = self.hosts.make(MAKING).await {
                 let asked = timeout(MAKING, connection.fetch(ask.to_owned())).await;
                 let rows = asked.ok().and_then(Result::ok).and_then(Result::ok);
                 known.1 = rows.is_some_and(|rows| rows.number(0) > Some(0));
@@ -178,11 +169,15 @@ impl<C: Link> Connections<C> {
         known.1
     }
 
+    fn alive(&self) -> usize {
+        *self.alive.borrow()
+    }
+
     /// Starts the task that ends unused connections, unless it runs or there is one connection.
     fn sweep_later(self: &Arc<Self>) {
         let mut sweeper = lock(&self.sweeper);
         let runs = sweeper.as_ref().is_some_and(|task| !task.is_finished());
-        if self.alive.load(Relaxed) > 1 && !runs && !self.is_refusing() {
+        if self.alive() > 1 && !runs && !self.is_refusing() {
             *sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
         }
     }
@@ -190,69 +185,43 @@ impl<C: Link> Connections<C> {
     /// Ends the connections that no script has used for [`IDLE`], but for one.
     fn sweep(&self) {
         let old = Clock::Boot.now() - IDLE;
-        let mut unneeded = Vec::new();
         if let Some(idle) = &mut *lock(&self.idle) {
-            // The one that was used last is the next one to be used.
+            // The one that came back last is the next one to be used.
             let newest = idle.pop();
-            unneeded.extend(idle.extract_if(.., |made| made.answered <= old));
-            if newest.is_some() {
-                unneeded.extend(self.reserved().take_if(|made| made.answered <= old));
-            }
+            idle.extract_if(.., |made| made.answered <= old).for_each(end);
             idle.extend(newest);
         }
-        for made in unneeded {
-            tokio::spawn(made.connection.close());
-        }
     }
 
-    fn has_others(&self) -> bool {
-        self.seats.available_permits() < self.most
-    }
-
-    /// The unused connection that was used last. Drops those that are not current any more: a
-    /// connection for another purpose may have seen that another server has taken over.
-    fn take_idle(&self) -> Option<Made<C>> {
+    /// Waits for an unused connection. Returns `None` if there is no connection at all, unless one
+    /// is `expected`.
+    async fn unused(&self, rank: Rank, expected: bool) -> Option<Made<C>> {
+        let mut alive = self.alive.subscribe();
         loop {
-            let made = lock(&self.idle).as_mut().and_then(Vec::pop)?;
-            if self.is_current(&made) {
+            let are_there = *alive.borrow_and_update();
+            if let Some(made) = self.take_idle(rank, are_there) {
                 return Some(made);
             }
-        }
-    }
-
-    /// The connection for renewals, if there is a current one.
-    pub(super) fn take_reserved(&self) -> Option<Made<C>> {
-        let made = self.reserved().take()?;
-        self.is_current(&made).then_some(made)
-    }
-
-    async fn unused(&self) -> Made<C> {
-        loop {
-            match self.take_idle() {
-                Some(made) => return made,
-                None => self.back.notified().await,
-            }
-        }
-    }
-
-    /// Waits for any connection, also the one for renewals. Returns `None` if there is none.
-    async fn any(&self) -> Option<Made<C>> {
-        loop {
-            let mut back = std::pin::pin!(self.back.notified());
-            back.as_mut().enable();
-            if let Some(made) = self.take_idle().or_else(|| self.take_reserved()) {
-                return Some(made);
-            }
-            if self.alive.load(Relaxed) == 0 {
+            if are_there == 0 && !expected {
                 return None;
             }
-            back.await;
+            alive.changed().await.ok()?;
         }
     }
 
-    fn count(&self) -> Alive {
-        self.alive.fetch_add(1, Relaxed);
-        Alive { count: self.alive.clone(), back: self.back.clone() }
+    /// An unused connection, of this many. For a renewal the first one, and else the last one: so
+    /// each of them is in use. One of several is left to renewals, which do not wait for one to be
+    /// made, or to come back. Ends those that are not current any more.
+    fn take_idle(&self, rank: Rank, alive: usize) -> Option<Made<C>> {
+        let mut idle = lock(&self.idle);
+        let idle = idle.as_mut()?;
+        idle.extract_if(.., |made| !self.is_current(made)).for_each(end);
+        match (rank, idle.len()) {
+            (_, 0) => None,
+            (Rank::Renew, _) => Some(idle.remove(0)),
+            (_, 1) if alive > 1 => None,
+            _ => idle.pop(),
+        }
     }
 
     /// Whether a connection leads to the primary, by a login that works as far as is known.
@@ -261,64 +230,34 @@ impl<C: Link> Connections<C> {
     }
 
     /// Keeps a connection for the next script if it is current, and else ends it.
-    fn put_back(&self, made: Made<C>) {
+    pub(super) fn put_back(&self, made: Made<C>) {
         let is_current = self.is_current(&made);
         match &mut *lock(&self.idle) {
             Some(idle) if is_current => idle.push(made),
-            _ => drop(tokio::spawn(made.connection.close())),
+            _ => end(made),
         }
-        self.back.notify_one();
+        self.alive.send_modify(|_| {});
     }
 
-    pub(super) fn put_back_of(&self, rank: Rank, made: Made<C>) {
-        let mut reserved = self.reserved();
-        let are_several = self.most - self.seats.available_permits() > 1;
-        let is_current = self.is_current(&made);
-        let keeps = rank == Rank::Renew && are_several && is_current && !self.is_refusing();
-        match &*reserved {
-            None if keeps => {
-                *reserved = Some(made);
-                self.back.notify_waiters();
-            }
-            _ => {
-                drop(reserved);
-                self.put_back(made);
-            }
-        }
-    }
-
-    pub(super) fn reserved(&self) -> MutexGuard<'_, Option<Made<C>>> {
-        lock(&self.reserved)
-    }
-
-    /// Drops the connections that are not in use.
-    pub(crate) fn forget(&self) {
-        *self.reserved() = None;
-        if let Some(idle) = &mut *lock(&self.idle) {
-            idle.clear();
-        }
-    }
-
-    /// Ends the connections whose login has begun until now: at once, or when they come back. Does
-    /// nothing if the login that began then was left before.
-    pub(super) fn leave_login(&self, began: Instant) {
+    /// Whether there is another login now than that of a connection. The server may keep the
+    /// connections of a user that it has removed: no connection is used again then whose login has
+    /// begun until now.
+    pub(super) fn leaves_login(&self, made: &Made<C>) -> bool {
+        let is_former = self.hosts.is_former(made.login);
         let mut from = lock(&self.logins_from);
-        if began < *from {
-            return;
+        if is_former && made.began >= *from {
+            *from = Clock::Boot.now();
         }
-        *from = Clock::Boot.now();
-        drop(from);
-        let idle = lock(&self.idle).as_mut().map(std::mem::take).unwrap_or_default();
-        let unused = idle.into_iter().chain(self.reserved().take());
-        unused.for_each(|made| self.put_back(made));
+        is_former
     }
 
-    /// Drops the connections that are not in use and have been silent since then.
-    pub(super) fn forget_since(&self, then: Instant) {
-        self.reserved().take_if(|made| made.answered <= then);
+    /// A connection broke, and so others may be broken: drops those that are not in use and have
+    /// been silent since then.
+    pub(super) fn broke(&self, then: Instant) {
         if let Some(idle) = &mut *lock(&self.idle) {
             idle.retain(|made| made.answered > then);
         }
+        self.broken.notify_one();
     }
 
     /// Refuses all further scripts.
@@ -338,9 +277,9 @@ impl<C: Link> Connections<C> {
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) async fn quit(&self) {
         self.refuse();
-        let (idle, reserved) = (lock(&self.idle).take(), self.reserved().take());
+        let idle = lock(&self.idle).take();
         let quits = async {
-            for Made { connection, seat: _seat, .. } in idle.into_iter().flatten().chain(reserved) {
+            for Made { connection, seat: _seat, .. } in idle.into_iter().flatten() {
                 let _ = connection.close().await;
             }
         };
@@ -349,13 +288,18 @@ impl<C: Link> Connections<C> {
     }
 }
 
+/// Ends a connection properly.
+fn end<C: Link>(made: Made<C>) {
+    tokio::spawn(made.connection.close());
+}
+
 /// Ends unused connections until there is one.
 async fn sweep<C: Link>(connections: Weak<Connections<C>>) {
     loop {
         sleep(IDLE).await;
         let Some(connections) = connections.upgrade() else { return };
         connections.sweep();
-        if connections.alive.load(Relaxed) <= 1 {
+        if connections.alive() <= 1 {
             return;
         }
     }

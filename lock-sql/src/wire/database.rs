@@ -1,9 +1,9 @@
-//! The database of a client: the differences besides the language.
+//! The database of a client: the differences besides the language. What it is asked, and answers.
 
-use std::{path::Path, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lock_core::{Attempt, Instant};
+use lock_core::{Attempt, Effect, Instant};
 use tokio::sync::Notify;
 
 #[cfg(feature = "postgres")]
@@ -13,7 +13,7 @@ use crate::{
     wire::{
         failure::Failure,
         limit::Limit,
-        turns::{Turn, Turns},
+        turns::{Rank, Turn, Turns},
     },
 };
 
@@ -28,13 +28,7 @@ pub(crate) trait Database: Send + Sync {
     fn turns(&self) -> &Turns;
 
     /// Runs a script in its turn: see [`Connections::run`](super::connections::Connections::run).
-    async fn execute(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Answer;
+    async fn execute(&self, script: &str, limit: &Limit, turn: Turn) -> Answer;
 
     /// Refuses all further scripts.
     fn refuse(&self);
@@ -49,8 +43,8 @@ pub(crate) trait Database: Send + Sync {
     }
 
     /// Rings when another server has taken over, where one can.
-    fn moved(&self) -> Option<Arc<Notify>> {
-        None
+    fn moved(&self) -> Arc<Notify> {
+        Arc::default()
     }
 
     /// When another server has taken over, if one has.
@@ -64,18 +58,31 @@ pub(crate) trait Database: Send + Sync {
         None
     }
 
-    /// The file, where there is one.
-    fn path(&self) -> Option<&Path> {
-        None
-    }
-
-    /// What weakens locks in this place.
-    fn caution(&self) -> Option<String> {
-        None
-    }
-
     #[cfg(all(feature = "properties", feature = "sqlite"))]
     fn faults(&self) -> super::faults::Faults {
         super::faults::Faults::default()
     }
+}
+
+/// A request that may run twice, and how long it is sent again.
+pub(crate) struct Call<'a> {
+    /// Its name in errors.
+    pub(crate) op: &'static str,
+    pub(crate) rank: Rank,
+    /// How long each sending waits for its answer.
+    pub(crate) patience: Duration,
+    /// Waits for a turn do not count.
+    pub(crate) deadline: Instant,
+    /// The attempt of a request that gives it an entry. When it is cancelled, nothing is sent any
+    /// more, and when the client is closed: `close` removes what the attempt may have left.
+    pub(crate) caller: Option<&'a Attempt>,
+}
+
+/// The answer to a call.
+pub(crate) struct Reply {
+    /// When the answered request was sent.
+    pub(crate) sent: Instant,
+    pub(crate) rows: Rows,
+    /// Whether an earlier sending without an answer may have taken effect.
+    pub(crate) earlier: Effect,
 }

@@ -1,8 +1,11 @@
 //! Why a script has no answer.
 
-use std::io;
+use std::{fmt::Display, io};
 
-use lock_core::{Effect, Error, keep::errors::unavailable};
+use lock_core::{
+    Effect, Error,
+    keep::errors::{denied, unavailable},
+};
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use crate::wire::tls_error;
@@ -14,6 +17,8 @@ pub(crate) enum Failure {
     Closed,
     /// Not sent: there is no connection, and a retry does not help.
     Barred(Error),
+    /// The same, since the server refuses the login, with this reason.
+    Login(String),
     /// Not sent: there is no connection now.
     Down(sqlx::Error),
     /// Sent perhaps, and perhaps executed.
@@ -27,6 +32,9 @@ impl Failure {
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn unconnected(dialect: Dialect, why: sqlx::Error) -> Self {
         let why = tls_error::without_texts(why);
+        if error::is_login(dialect, &why) {
+            return Self::Login(error::worded(dialect, why).to_string());
+        }
         match error::is_final(dialect, &why) {
             true => Self::Barred(error::not_sent(dialect, "connect", why)),
             false => Self::Down(why),
@@ -38,11 +46,27 @@ impl Failure {
         Self::Down(sqlx::Error::Io(io::Error::other(why.to_owned())))
     }
 
+    /// Whether nothing was sent, and a retry does not help.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Closed | Self::Barred(_) | Self::Login(_))
+    }
+
+    /// The reason, for people.
+    pub(crate) fn why(&self) -> &dyn Display {
+        match self {
+            Self::Closed => &"the client is closed",
+            Self::Barred(error) => error,
+            Self::Login(why) => why,
+            Self::Down(error) | Self::Lost(error) | Self::Refused(error) => error,
+        }
+    }
+
     /// The error of a request that has had no effect.
     pub(crate) fn unsent(self, dialect: Dialect, op: &'static str) -> Error {
         match self {
             Self::Closed => error::closed(dialect),
             Self::Barred(error) => error,
+            Self::Login(why) => denied(dialect.store(), "connect", why),
             Self::Down(why) => {
                 let why = error::worded(dialect, why);
                 unavailable(dialect.store(), op, Effect::None, why)

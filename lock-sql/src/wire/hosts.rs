@@ -6,11 +6,15 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, Timeouts, keep::poison::lock, trace};
+#[cfg(feature = "postgres")]
+use tokio::time::timeout;
 use tokio::{sync::Notify, task::JoinSet};
 
+#[cfg(feature = "postgres")]
+use crate::wire::limit::GOODBYE;
 use crate::wire::{
     failure::Failure,
-    host::{Host, Probe},
+    host::{Connected, Host},
     link::Link,
     own_client::Way,
     verdict::{Origin, judge},
@@ -23,13 +27,13 @@ const OTHERS: Duration = Duration::from_millis(300);
 
 /// The hosts of one database. Of several, one takes writes at a time.
 pub(crate) struct Hosts<C: Link> {
-    hosts: Vec<Host<C>>,
-    timeouts: Timeouts,
+    hosts: Vec<Arc<Host<C>>>,
+    pub(super) timeouts: Timeouts,
     place: Mutex<Place>,
     /// Locked while the hosts are asked which of them takes writes.
     choosing: tokio::sync::Mutex<()>,
     /// Rings when another server has taken over.
-    moved: Arc<Notify>,
+    pub(super) moved: Arc<Notify>,
     /// What was told last of hosts that refuse for good.
     told: Mutex<Vec<String>>,
 }
@@ -57,11 +61,11 @@ impl Place {
 impl<C: Link> Hosts<C> {
     /// The only place there is.
     pub(crate) fn one(way: Way<C>) -> Self {
-        Self::several(vec![Host::new("", way)], Timeouts::default())
+        Self::several(vec![Host::new(String::new(), way)], Timeouts::default())
     }
 
     /// The hosts of one deployment.
-    pub(crate) fn several(hosts: Vec<Host<C>>, timeouts: Timeouts) -> Self {
+    pub(crate) fn several(hosts: Vec<Arc<Host<C>>>, timeouts: Timeouts) -> Self {
         Self {
             hosts,
             timeouts,
@@ -70,11 +74,6 @@ impl<C: Link> Hosts<C> {
             moved: Arc::default(),
             told: Mutex::default(),
         }
-    }
-
-    /// Time limit of a request, if the configuration names one.
-    pub(super) fn request(&self) -> Option<Duration> {
-        self.timeouts.request
     }
 
     /// How often another server has taken over: a connection that was made before leads to the
@@ -89,24 +88,20 @@ impl<C: Link> Hosts<C> {
         lock(&self.place).moved
     }
 
-    /// Rings when another server has taken over.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(super) fn moved(&self) -> &Arc<Notify> {
-        &self.moved
-    }
-
     /// Makes a connection, and returns it with the number of moves that it has seen. `limit` counts
     /// where the configuration names no other one.
-    pub(super) async fn make(&self, limit: Duration) -> Result<(C, u64), Failure> {
+    pub(super) async fn make(&self, limit: Duration) -> Result<(Connected<C>, u64), Failure> {
         if let [host] = self.hosts.as_slice() {
-            let probe = host.probe(self.timeouts.connect.unwrap_or(limit)).await?;
-            return Ok((probe.connection, self.found(0, probe.origin)));
+            let limit = self.timeouts.connect.unwrap_or(limit);
+            let connected = host.connect(limit).await?;
+            let moves = self.found(0, connected.origin);
+            return Ok((connected, moves));
         }
         let each = self.timeouts.connect.unwrap_or(EACH);
         if let Some((host, moves)) = self.primary() {
-            match host.probe(each).await {
-                Ok(probe) if !lock(&self.place).is_other(probe.origin) => {
-                    return Ok((probe.connection, moves));
+            match host.connect(each).await {
+                Ok(connected) if !lock(&self.place).is_other(connected.origin) => {
+                    return Ok((connected, moves));
                 }
                 // It fails, or its name leads to another server now.
                 _ => self.doubt(moves),
@@ -115,10 +110,11 @@ impl<C: Link> Hosts<C> {
         let _alone = self.choosing.lock().await;
         // Another connection may have found it meanwhile.
         if let Some((host, moves)) = self.primary() {
-            return Ok((host.make(each).await?, moves));
+            return Ok((host.connect(each).await?, moves));
         }
-        let (at, probe) = self.choose(each).await?;
-        Ok((probe.connection, self.found(at, probe.origin)))
+        let (at, connected) = self.choose(each).await?;
+        let moves = self.found(at, connected.origin);
+        Ok((connected, moves))
     }
 
     /// Options with which the host that takes writes lets this client in, for a connection that the
@@ -130,26 +126,12 @@ impl<C: Link> Hosts<C> {
         limit: Duration,
         first: bool,
     ) -> Result<(C::Options, u64), Failure> {
-        let (host, moves) = match self.hosts.as_slice() {
-            [host] => (host, self.moves()),
-            _ => {
-                if self.primary().is_none() {
-                    self.make(EACH).await?;
-                }
-                self.primary().ok_or_else(|| Failure::down("no host takes writes"))?
-            }
-        };
-        if first && let Some(options) = host.accepted() {
-            return Ok((options, moves));
+        if !first {
+            let (connected, _) = self.make(limit).await?;
+            let _ = timeout(GOODBYE, connected.connection.close()).await;
         }
-        let options = host.check(self.connect_limit(limit)).await;
-        Ok((options.inspect_err(|_| self.doubt(moves))?, moves))
-    }
-
-    /// Time limit of a connection: that of the configuration, or else this one.
-    #[cfg(feature = "postgres")]
-    pub(super) fn connect_limit(&self, limit: Duration) -> Duration {
-        self.timeouts.connect.unwrap_or(limit)
+        let accepted = self.primary().and_then(|(host, moves)| Some((host.accepted()?, moves)));
+        accepted.ok_or_else(|| Failure::down("no host takes writes"))
     }
 
     /// Makes the next connection ask all hosts, unless another one has taken over meanwhile.
@@ -160,12 +142,9 @@ impl<C: Link> Hosts<C> {
         }
     }
 
-    /// Whether a connection whose login began then has another login than there is now.
-    pub(super) fn is_former(&self, began: Instant) -> bool {
-        match (self.hosts.as_slice(), self.primary()) {
-            ([host], _) | (_, Some((host, _))) => host.is_former(began),
-            _ => false,
-        }
+    /// Whether the host has other options now than this login had.
+    pub(super) fn is_former(&self, login: u64) -> bool {
+        self.primary().is_some_and(|(host, _)| host.is_former(login))
     }
 
     fn primary(&self) -> Option<(&Host<C>, u64)> {
@@ -174,30 +153,29 @@ impl<C: Link> Hosts<C> {
     }
 
     /// Asks all hosts at once which of them takes writes.
-    async fn choose(&self, each: Duration) -> Result<(usize, Probe<C>), Failure> {
+    async fn choose(&self, each: Duration) -> Result<(usize, Connected<C>), Failure> {
         let mut probes = JoinSet::new();
         for (at, host) in self.hosts.iter().enumerate() {
             let host = host.clone();
-            probes.spawn(async move { (at, host.probe(each).await) });
+            probes.spawn(async move { (at, host.connect(each).await) });
         }
         let (mut found, mut failed) = (Vec::new(), Vec::new());
         let mut end = Clock::Boot.now() + each * 2;
-        loop {
-            let left = end.since(Clock::Boot.now());
-            let probed = Clock::Boot.timeout(left, probes.join_next()).await.flatten();
-            let Some(probed) = probed else { break };
+        while let Some(probed) =
+            Clock::Boot.timeout(end.since(Clock::Boot.now()), probes.join_next()).await.flatten()
+        {
             match probed {
-                Ok((at, Ok(probe))) => {
+                Ok((at, Ok(made))) => {
                     end = end.min(Clock::Boot.now() + OTHERS);
-                    found.push((at, probe));
+                    found.push((at, made));
                 }
-                Ok((at, Err(failure))) => failed.push((self.name(at).to_owned(), failure)),
+                Ok((at, Err(failure))) => failed.push((self.hosts[at].name.clone(), failure)),
                 Err(_) => {}
             }
         }
         self.tell(&failed);
-        let taker = |(at, probe): &(usize, Probe<C>)| (self.name(*at), probe.origin);
-        let takers: Vec<_> = found.iter().map(taker).collect();
+        let takers: Vec<_> =
+            found.iter().map(|(at, made)| (&*self.hosts[*at].name, made.origin)).collect();
         let known = lock(&self.place).origin;
         judge(C::DIALECT, known, &takers, failed)?;
         found.pop().ok_or_else(|| Failure::down("no host takes writes"))
@@ -205,20 +183,14 @@ impl<C: Link> Hosts<C> {
 
     /// Tells of hosts that refuse for good, once: the others may hide that for long.
     fn tell(&self, failed: &[(String, Failure)]) {
-        let barred = |(name, failure): &(String, Failure)| match failure {
-            Failure::Barred(error) => Some(format!("{name}: {error}")),
-            _ => None,
-        };
-        let barred: Vec<_> = failed.iter().filter_map(barred).collect();
+        let barred = failed.iter().filter(|(_, failure)| failure.is_final());
+        let barred: Vec<_> =
+            barred.map(|(name, failure)| format!("{name}: {}", failure.why())).collect();
         let mut told = lock(&self.told);
         for why in barred.iter().filter(|why| !told.contains(why)) {
             trace::caution(C::DIALECT.store(), why);
         }
         *told = barred;
-    }
-
-    fn name(&self, at: usize) -> &str {
-        self.hosts[at].name()
     }
 
     /// Notes which host takes writes. Returns the number of moves. By its origin, a server that has

@@ -10,7 +10,7 @@ pub(crate) const GOODBYE: Duration = Duration::from_millis(200);
 /// One deadline for all waits of a script once it is its turn: for a connection, for the answer.
 #[derive(Debug)]
 pub(crate) struct Limit {
-    whole: Duration,
+    pub(crate) whole: Duration,
     end: Instant,
 }
 
@@ -18,10 +18,6 @@ impl Limit {
     /// A limit that begins now.
     pub(crate) fn new(whole: Duration) -> Self {
         Self { whole, end: Clock::Boot.now() + whole }
-    }
-
-    pub(crate) fn whole(&self) -> Duration {
-        self.whole
     }
 
     /// Whether less than a third of the time is left.

@@ -14,8 +14,11 @@ pub(crate) trait Link: Connection + Sized + 'static {
     /// Asks how many commits wait for a standby, where no time limit of the server ends that.
     const HUNG_COMMITS: Option<&str> = None;
 
-    /// Makes a connection with the settings that scripts need.
-    fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
+    /// Makes a connection with the settings that scripts need. Returns it, and where the server's
+    /// data comes from, if the server tells.
+    fn make(
+        options: &Self::Options,
+    ) -> impl Future<Output = Result<(Self, Option<Origin>), Failure>> + Send;
 
     /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
     /// that makes no sense.
@@ -23,9 +26,4 @@ pub(crate) trait Link: Connection + Sized + 'static {
         &mut self,
         script: String,
     ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
-
-    /// Asks where the server's data comes from; `None` if it does not tell.
-    fn origin(&mut self) -> impl Future<Output = sqlx::Result<Option<Origin>>> + Send {
-        async { Ok(None) }
-    }
 }

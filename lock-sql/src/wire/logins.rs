@@ -39,10 +39,6 @@ struct State<O> {
     proven: Option<u64>,
     /// The options that the host accepted last.
     accepted: Option<O>,
-    /// The current options that the host accepted last, also if it has refused them since.
-    last: Option<u64>,
-    /// When they took the place of others.
-    since: Option<Instant>,
     refused: Option<Refused>,
 }
 
@@ -68,8 +64,6 @@ impl<O> Default for Logins<O> {
             begun: Instant::default(),
             proven: None,
             accepted: None,
-            last: None,
-            since: None,
             refused: None,
         };
         Self { state: Mutex::new(state), ended: Notify::new() }
@@ -92,14 +86,6 @@ impl<O: Clone + std::fmt::Debug> Logins<O> {
                 Err(wait) => drop(timeout(wait, ended).await),
             }
         }
-    }
-
-    /// Whether a login that began then had other options than the current ones, or may have had: the
-    /// one that showed a change has begun before it, too. Never if they do not change.
-    pub(super) fn are_former(&self, began: Instant, current: &O) -> bool {
-        let state = lock(&self.state);
-        state.last.is_some_and(|last| last != hash(current))
-            || state.since.is_some_and(|since| began < since)
     }
 
     #[cfg(feature = "postgres")]
@@ -129,26 +115,16 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
         let (current, now) = (hash(&self.options), Clock::Boot.now());
         let mut state = lock(&self.logins.state);
         let other = state.accepted.clone().filter(|accepted| hash(accepted) != current);
-        let others = other.into_iter().flat_map(|other| [other, self.options.clone()]);
-        let Some(last) = state.refused.as_mut().filter(|last| last.options == current) else {
-            return Ok([self.options.clone()].into_iter().chain(others).collect());
-        };
-        if now >= last.until {
+        let mut list = vec![self.options.clone()];
+        list.extend(other.into_iter().flat_map(|other| [other, self.options.clone()]));
+        match state.refused.as_mut().filter(|last| last.options == current) {
             // Logins that begin before this one ends do not repeat it.
-            last.until = now + last.pause;
-            return Ok([self.options.clone()].into_iter().chain(others).collect());
+            Some(last) if now >= last.until => last.until = now + last.pause,
+            Some(_) if list.len() > 1 => drop(list.remove(0)),
+            Some(Refused { why: Some(why), .. }) => return Err(why.clone()),
+            _ => {}
         }
-        let others: Vec<_> = others.collect();
-        match &last.why {
-            _ if !others.is_empty() => Ok(others),
-            None => Ok(vec![self.options.clone()]),
-            Some(why) => Err(why.clone()),
-        }
-    }
-
-    /// Whether these are the current options.
-    pub(super) fn is_current(&self, options: &O) -> bool {
-        hash(options) == hash(&self.options)
+        Ok(list)
     }
 
     /// Notes that the host has accepted these options.
@@ -158,9 +134,6 @@ impl<O: Clone + std::fmt::Debug> Login<'_, O> {
         state.proven = Some(current);
         if hash(options) == current {
             (state.accepted, state.refused) = (Some(options.clone()), None);
-            if state.last.replace(current).is_some_and(|last| last != current) {
-                state.since = Some(Clock::Boot.now());
-            }
         }
     }
 
@@ -204,7 +177,7 @@ impl<O> Drop for Login<'_, O> {
 }
 
 /// The library's options show everything, also the password.
-fn hash(options: &impl std::fmt::Debug) -> u64 {
+pub(super) fn hash(options: &impl std::fmt::Debug) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{options:?}").hash(&mut hasher);
     hasher.finish()
@@ -241,18 +214,6 @@ mod tests {
         assert_eq!(next.options().unwrap_err(), "no");
         drop(next);
         assert_eq!(login(&logins, "newer").await.options().unwrap(), ["newer"]);
-    }
-
-    #[tokio::test]
-    async fn a_login_that_began_before_a_change_is_a_former_one() {
-        let (logins, began) = (Logins::default(), Clock::Boot.now());
-        assert!(!logins.are_former(began, &"old"), "nothing is accepted yet");
-        login(&logins, "old").await.accepted(&"old");
-        assert!(!logins.are_former(began, &"old"));
-        assert!(logins.are_former(began, &"new"), "a login would have other options");
-        login(&logins, "new").await.accepted(&"new");
-        assert!(logins.are_former(began, &"new"));
-        assert!(!logins.are_former(Clock::Boot.now(), &"new"));
     }
 
     #[tokio::test]

@@ -1,6 +1,5 @@
 //! The way to the database: connections, turns, scripts and their answers.
 
-pub(crate) mod call;
 pub(crate) mod cautions;
 mod connections;
 pub(crate) mod database;
@@ -19,6 +18,7 @@ pub(crate) mod open;
 pub(crate) mod own_client;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+pub(crate) mod process;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod remote;
 mod run;

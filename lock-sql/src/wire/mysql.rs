@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Encryption, Error, Secret, User, keep::errors::denied};
+use lock_core::{Encryption, Error, Secret, User, keep::errors::invalid};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -18,7 +18,8 @@ use crate::{
         hosts::Hosts,
         link::Link,
         own_client,
-        remote::{Remote, Texts, hosts, set},
+        remote::{Remote, hosts, set, texts},
+        verdict::Origin,
     },
 };
 
@@ -67,12 +68,8 @@ impl MySql {
     pub(crate) fn of_pool(pool: &MySqlPool) -> Result<Self, Error> {
         let options = pool.connect_options();
         let Some(database) = options.get_database() else {
-            return Err(Error::InvalidOption {
-                option: "database of the pool".to_owned(),
-                value: "none".to_owned(),
-                allowed: "one that the locks' tables are in (MySqlConnectOptions::database)"
-                    .to_owned(),
-            });
+            let allowed = "one that the locks' tables are in (MySqlConnectOptions::database)";
+            return Err(invalid("database of the pool", "none", allowed));
         };
         let server = match options.get_socket() {
             Some(socket) => socket.display().to_string(),
@@ -93,7 +90,7 @@ impl Link for MySqlConnection {
          AND state LIKE 'Waiting for semi-sync ACK%'",
     );
 
-    async fn make(options: &MySqlConnectOptions) -> Result<Self, Failure> {
+    async fn make(options: &MySqlConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let connect = async {
             let mut connection = MySqlConnection::connect_with(options).await?;
             let answers = raw_sql(SETUP).fetch_all(&mut connection).await?;
@@ -102,7 +99,7 @@ impl Link for MySqlConnection {
         };
         let (connection, settings) = connect.await.map_err(|why| unconnected(options, why))?;
         is_fit(&settings)?;
-        Ok(connection)
+        Ok((connection, None))
     }
 
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
@@ -119,8 +116,7 @@ fn unconnected(options: &MySqlConnectOptions, why: sqlx::Error) -> Failure {
         MySqlSslMode::Disabled => "the server demands TLS, and this is tls=off",
         _ => "the account demands a certificate of the client (options cert and key)",
     };
-    let text = format!("{}: the login is wrong, or {or}", refused.message());
-    Failure::Barred(denied(Dialect::MySql.store(), "connect", error::in_words(text, why)))
+    Failure::Login(format!("{}: the login is wrong, or {or}", refused.message()))
 }
 
 /// Checks that a server with these settings can keep locks.
@@ -164,7 +160,7 @@ fn options(server: &Server, host: &str, port: u16) -> Result<MySqlConnectOptions
     let options = set(options, server.database.as_deref(), MySqlConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;
-    let Texts { ca, cert, key } = Texts::read(tls)?;
+    let [ca, cert, key] = texts(tls)?;
     let options = set(options, password.as_deref(), MySqlConnectOptions::password);
     let options = set(options, ca, |options, ca| options.ssl_ca_from_pem(ca.into_bytes()));
     let options = set(options, cert, MySqlConnectOptions::ssl_client_cert_from_pem);

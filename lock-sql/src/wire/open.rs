@@ -42,8 +42,8 @@ pub(crate) async fn open(config: &SqlConfig) -> Result<Box<dyn Database>> {
     };
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     if database.dialect() != Dialect::Sqlite {
-        let connect = config.timeouts().connect.unwrap_or_default();
-        prepare(&*database, connect).await?;
+        let connect = config.server().and_then(|server| server.timeouts.connect);
+        prepare(&*database, connect.unwrap_or_default()).await?;
     }
     Ok(database)
 }

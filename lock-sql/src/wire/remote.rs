@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lock_core::{Attempt, Encryption, Error, Instant, Pem, Result, Tls, keep::tls::check};
+use lock_core::{Encryption, Error, Instant, Pem, Result, Tls, keep::tls::check};
 use tokio::sync::Notify;
 
+#[cfg(feature = "postgres")]
+use crate::wire::postgres::pushes::Pushes;
 use crate::{
     config::server::Server,
     layout::dialect::Dialect,
@@ -20,15 +22,13 @@ use crate::{
         turns::{SEATS, Turn, Turns},
     },
 };
-#[cfg(feature = "postgres")]
-use crate::{error, wire::failure::Failure, wire::postgres::pushes::Pushes};
 
 /// One client's connections to a server.
 pub(crate) struct Remote<C: Link> {
     /// The server and the database, as this client names them; `None` if the server pushes.
     address: Option<String>,
     turns: Turns,
-    connections: Arc<Connections<C>>,
+    pub(super) connections: Arc<Connections<C>>,
     #[cfg(feature = "postgres")]
     pub(super) pushes: Option<Pushes>,
 }
@@ -39,7 +39,7 @@ impl<C: Link> Remote<C> {
         Self {
             address,
             turns: Turns::new(SEATS),
-            connections: Connections::new(hosts, SEATS),
+            connections: Connections::new(hosts, SEATS[0]),
             #[cfg(feature = "postgres")]
             pushes: None,
         }
@@ -56,25 +56,8 @@ impl<C: Link> Database for Remote<C> {
         &self.turns
     }
 
-    async fn execute(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Answer {
-        let answer = self.connections.run(script, limit, turn, caller).await;
-        #[cfg(feature = "postgres")]
-        if let Some(pushes) = &self.pushes
-            && answer.as_ref().is_err_and(|failure| match failure {
-                Failure::Lost(_) => true,
-                Failure::Refused(why) => error::is_read_only(C::DIALECT, why),
-                _ => false,
-            })
-        {
-            pushes.broken.notify_one();
-        }
-        answer
+    async fn execute(&self, script: &str, limit: &Limit, turn: Turn) -> Answer {
+        self.connections.run(script, limit, turn).await
     }
 
     fn refuse(&self) {
@@ -94,8 +77,8 @@ impl<C: Link> Database for Remote<C> {
         self.address.as_deref()
     }
 
-    fn moved(&self) -> Option<Arc<Notify>> {
-        Some(self.connections.hosts().moved().clone())
+    fn moved(&self) -> Arc<Notify> {
+        self.connections.hosts().moved.clone()
     }
 
     fn moved_at(&self) -> Option<Instant> {
@@ -129,53 +112,36 @@ pub(super) fn hosts<C: Link>(
     let host = |(name, port): (String, u16)| {
         let (shown, server) = (format!("{name}:{port}"), server.clone());
         let way: Way<C> = Arc::new(move || options(&server, &name, port));
-        Host::new(&shown, way)
+        Host::new(shown, way)
     };
     let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
     Ok(Arc::new(Hosts::several(hosts, server.timeouts)))
 }
 
-/// The texts of certificates and of a key.
-pub(super) struct Texts {
-    pub(super) ca: Option<String>,
-    pub(super) cert: Option<String>,
-    pub(super) key: Option<String>,
-}
-
-impl Texts {
-    /// Reads the files that there are, and checks what they hold: the client library shows a text
-    /// that it cannot read, and a private key may be in it. It would also read a file in a task
-    /// that panics when the runtime ends.
-    pub(super) fn read(tls: &Tls) -> Result<Self> {
-        let read = |pem: &Option<Pem>, option| pem.as_ref().map(|pem| pem.read(option)).transpose();
-        let (ca, cert, key) =
-            (read(&tls.ca, "ca")?, read(&tls.cert, "cert")?, read(&tls.key, "key")?);
-        let texts = Self { ca, cert, key };
-        if texts.ca.is_some() || texts.cert.is_some() || texts.key.is_some() {
-            check(&texts.as_tls()).map_err(|error| named(tls, error))?;
-        }
-        Ok(texts)
+/// The texts of certificates and of a key: `ca`, `cert` and `key`. Reads the files that there are,
+/// and checks what they hold: the client library shows a text that it cannot read, and a private
+/// key may be in it. It would also read a file in a task that panics when the runtime ends.
+pub(super) fn texts(tls: &Tls) -> Result<[Option<String>; 3]> {
+    let given = [("ca", &tls.ca), ("cert", &tls.cert), ("key", &tls.key)];
+    let mut texts = [None, None, None];
+    for (text, (option, pem)) in texts.iter_mut().zip(given) {
+        *text = pem.as_ref().map(|pem| pem.read(option)).transpose()?;
     }
-
-    /// What is checked is what was read: a file may be written just now.
-    fn as_tls(&self) -> Tls {
-        let mut tls = Tls::verify();
-        let text = |text: &Option<String>| text.clone().map(Pem::Text);
-        (tls.ca, tls.cert, tls.key) = (text(&self.ca), text(&self.cert), text(&self.key));
-        tls
+    if texts.iter().any(Option::is_some) {
+        // What is checked is what was read: a file may be written just now.
+        let mut read = Tls::verify();
+        [read.ca, read.cert, read.key] = texts.clone().map(|text| text.map(Pem::Text));
+        check(&read).map_err(|error| named(given, error))?;
     }
+    Ok(texts)
 }
 
 /// The error about a text, with the path of its file.
-fn named(tls: &Tls, error: Error) -> Error {
+fn named(given: [(&str, &Option<Pem>); 3], error: Error) -> Error {
     let Error::InvalidOption { option, value, allowed } = error else { return error };
-    let pem = match option.as_str() {
-        "ca" => &tls.ca,
-        "cert" => &tls.cert,
-        "key" => &tls.key,
-        _ => &None,
-    };
-    let value = pem.as_ref().map_or(value, |pem| format!("{pem:?}"));
+    let pem =
+        given.into_iter().find(|(given, _)| *given == option).and_then(|(_, pem)| pem.as_ref());
+    let value = pem.map_or(value, |pem| format!("{pem:?}"));
     Error::InvalidOption { option, value, allowed }
 }
 

@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Clock, keep::cancel::unless_cancelled};
+use lock_core::{Attempt, Clock, Instant, keep::cancel::unless_cancelled};
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
-    error::{is_read_only, may_have_run, may_lack_right},
+    error::Refusal,
     layout::dialect::stamp,
     wire::{
         connections::{Connections, Made},
@@ -24,6 +24,7 @@ use crate::{
 /// Longest time that a server executes a script after its caller has given up: longer than the
 /// server's own limits, which the settings of a connection say.
 const STALL: Duration = Duration::from_secs(4);
+
 impl dyn Database + '_ {
     /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
     /// database of `patience` ends the wait: a turn in this process is no outage.
@@ -40,25 +41,17 @@ impl dyn Database + '_ {
     /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
     pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
         let turn = self.turn(rank, limit, None).await?;
-        self.run_in(turn, None, script, limit).await
+        self.run_in(turn, script, limit).await
     }
 
-    /// Same as [`run`](Self::run) in a turn, but sends nothing for an attempt that is cancelled.
-    pub(crate) async fn run_in(
-        &self,
-        turn: Turn,
-        caller: Option<&Attempt>,
-        script: &str,
-        limit: Duration,
-    ) -> Answer {
-        let answer = self.execute(script, &Limit::new(limit), turn, caller).await;
+    /// Same as [`run`](Self::run) in a turn.
+    pub(crate) async fn run_in(&self, turn: Turn, script: &str, limit: Duration) -> Answer {
+        let answer = self.execute(script, &Limit::new(limit), turn).await;
         match &answer {
             Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
-            // The caller has left, or this client is closed.
-            Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
+            // This client is closed.
             Err(Failure::Closed) => {}
-            Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
-            Err(Failure::Barred(why)) => self.turns().reach.broke(why),
+            Err(failure) => self.turns().reach.broke(failure.why()),
         }
         answer
     }
@@ -74,88 +67,72 @@ struct Busy<C: Link> {
 }
 
 impl<C: Link> Connections<C> {
-    /// Runs a script in its turn, unless its attempt is cancelled before there is a connection. If
-    /// its login lacks a right by now, runs it once more with another login if there is one.
+    /// Runs a script in its turn. If its login lacks a right by now, runs it once more with another
+    /// login if there is one.
     pub(crate) async fn run(
         self: &Arc<Self>,
         script: &str,
         limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
+        mut turn: Turn,
     ) -> Answer {
-        let mut turn = Some(turn);
-        let answer = self.run_once(script, limit, &mut turn, caller).await;
-        match turn {
-            Some(_) => self.run_once(script, limit, &mut turn, caller).await,
-            None => answer,
+        let mut is_again = false;
+        loop {
+            let mut busy = self.busy(limit, turn).await?;
+            let limit = limit.at_most(self.hosts().timeouts.request);
+            let sent = Clock::Boot.now();
+            let rows = busy.connection()?.fetch(stamp(script, sent));
+            let error = match limit.within(rows).await {
+                Ok(Ok(rows)) => {
+                    busy.put_back();
+                    return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
+                }
+                Ok(Err(error)) => error,
+                Err(over) => {
+                    self.broke(sent);
+                    return Err(Failure::Lost(over));
+                }
+            };
+            let refusal = Refusal::of(C::DIALECT, &error);
+            // No answer came, or the database has ended the script in the middle.
+            if error.as_database_error().is_none() || refusal == Refusal::Ended {
+                busy.discard();
+                return Err(Failure::Lost(error));
+            }
+            if refusal == Refusal::ReadOnly {
+                busy.discard();
+                return Err(Failure::Refused(error));
+            }
+            // A script that ended half-way has left its transaction open, if it had one.
+            let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
+            match limit.within(rollback).await {
+                Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {
+                    // Of a schema that it may not use, PostgreSQL does not even find the tables.
+                    let lacks_right = matches!(refusal, Refusal::Denied | Refusal::NoTable);
+                    let leaves = !is_again && lacks_right && busy.leaves_login();
+                    if let Some(free) = busy.put_back().filter(|_| leaves) {
+                        (turn, is_again) = (free, true);
+                        continue;
+                    }
+                }
+                Ok(Err(_)) => busy.discard(),
+                Err(_) => self.broke(sent),
+            }
+            return Err(Failure::Refused(error));
         }
     }
 
-    /// Takes the turn, and leaves it there if the script may run again with another login.
-    async fn run_once(
-        self: &Arc<Self>,
-        script: &str,
-        limit: &Limit,
-        left: &mut Option<Turn>,
-        caller: Option<&Attempt>,
-    ) -> Answer {
-        let Some(turn) = left.take().filter(|_| !self.is_refusing()) else {
+    /// Takes a connection, if there is time enough to use it.
+    async fn busy(self: &Arc<Self>, limit: &Limit, turn: Turn) -> Result<Busy<C>, Failure> {
+        if self.is_refusing() {
             return Err(Failure::Closed);
-        };
-        let reserved = if turn.rank == Rank::Renew { self.take_reserved() } else { None };
-        let made = match reserved {
-            Some(made) => made,
-            None => limit.within(self.take(limit)).await.map_err(Failure::Down)??,
-        };
-        let mut busy = Busy { made: Some((made, turn)), connections: self.clone() };
-        let unsent = match caller.is_some_and(Attempt::is_cancelled) {
-            true => Some(failure::cancelled()),
+        }
+        let made = limit.within(self.take(turn.rank, limit)).await.map_err(Failure::Down)??;
+        if limit.is_short() {
             // The caller would give up before the answer, and lose the connection.
-            false => limit.is_short().then(|| limit.over()),
-        };
-        if let Some(unsent) = unsent {
-            busy.put_back();
-            return Err(Failure::Down(unsent));
+            self.put_back(made);
+            return Err(Failure::Down(limit.over()));
         }
-        let limit = &limit.at_most(self.hosts().request());
-        let sent = Clock::Boot.now();
-        let script = stamp(script, sent);
-        let rows = busy.connection()?.fetch(script);
-        let error = match limit.within(rows).await {
-            Ok(Ok(rows)) => {
-                busy.has_answered();
-                busy.put_back();
-                return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
-            }
-            Ok(Err(error)) => error,
-            Err(over) => {
-                // The other connections are likely to be broken, too, unless they have worked
-                // meanwhile.
-                self.forget_since(sent);
-                return Err(Failure::Lost(over));
-            }
-        };
-        if may_have_run(C::DIALECT, &error) {
-            busy.discard();
-            return Err(Failure::Lost(error));
-        }
-        if is_read_only(C::DIALECT, &error) {
-            busy.discard();
-            return Err(Failure::Refused(error));
-        }
-        // A script that ended half-way has left its transaction open, if it had one.
-        let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
-        match limit.within(rollback).await {
-            Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {
-                match may_lack_right(C::DIALECT, &error) && busy.has_former_login() {
-                    true => *left = busy.leave_login(),
-                    false => busy.put_back(),
-                }
-            }
-            Ok(Err(_)) => busy.discard(),
-            Err(_) => self.forget_since(sent),
-        }
-        Err(Failure::Refused(error))
+        Ok(Busy { made: Some((made, turn)), connections: self.clone() })
     }
 }
 
@@ -165,37 +142,22 @@ impl<C: Link> Busy<C> {
         self.made.as_mut().map(|(made, _)| &mut made.connection).ok_or(Failure::Closed)
     }
 
-    fn has_answered(&mut self) {
-        if let Some((made, _)) = &mut self.made {
-            made.answered = Clock::Boot.now();
-        }
-    }
-
-    /// Gives the connection back: the script is over, or was not sent.
-    fn put_back(&mut self) {
-        if let Some((made, turn)) = self.made.take() {
-            self.connections.put_back_of(turn.rank, made);
-        }
-    }
-
-    /// Whether the login of the connection is another one than there is now. The server may keep
-    /// the connections of a user that it has removed.
-    fn has_former_login(&self) -> bool {
-        let began = self.made.as_ref().map(|(made, _)| made.began);
-        began.is_some_and(|began| self.connections.hosts().is_former(began))
-    }
-
-    /// Ends the connection, and all others with its login. Returns the turn.
-    fn leave_login(&mut self) -> Option<Turn> {
-        let (made, turn) = self.made.take()?;
-        self.connections.leave_login(made.began);
-        self.connections.put_back_of(turn.rank, made);
+    /// Gives the connection back, which has answered. Returns the turn.
+    fn put_back(&mut self) -> Option<Turn> {
+        let (mut made, turn) = self.made.take()?;
+        made.answered = Clock::Boot.now();
+        self.connections.put_back(made);
         Some(turn)
     }
 
-    /// Drops the connection, which is broken, and the unused ones, which may be broken, too.
+    /// See [`Connections::leaves_login`].
+    fn leaves_login(&self) -> bool {
+        self.made.as_ref().is_some_and(|(made, _)| self.connections.leaves_login(made))
+    }
+
+    /// Drops the connection, which is broken, and all unused ones.
     fn discard(&mut self) {
-        self.connections.forget();
+        self.connections.broke(Instant::NEVER);
         self.made = None;
     }
 }
@@ -207,9 +169,9 @@ impl<C: Link> Drop for Busy<C> {
         };
         let Made { connection, seat, moves, .. } = made;
         let connections = Arc::downgrade(&self.connections);
-        match self.connections.stragglers.try_take(turn.rank) {
-            Some(held) => drop(runtime.spawn(end(connection, moves, connections, held))),
-            None => drop(runtime.spawn(end(connection, moves, connections, (turn, seat)))),
+        match self.connections.stragglers.clone().try_acquire_owned() {
+            Ok(held) => drop(runtime.spawn(end(connection, moves, connections, held))),
+            Err(_) => drop(runtime.spawn(end(connection, moves, connections, (turn, seat)))),
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Resul
 /// Why the database refused, if there was a connection.
 fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
     let Failure::Refused(error) = failure else { return None };
-    Some(Refusal::of(dialect, error.as_database_error()?))
+    Some(Refusal::of(dialect, error))
 }
 
 fn denied(dialect: Dialect, failure: Failure) -> Error {

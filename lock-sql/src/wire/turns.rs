@@ -55,29 +55,19 @@ impl Turns {
         Self { gates, answered: Mutex::default(), reach: Reach::default() }
     }
 
-    /// The gates of a rank, in the order in which a script passes them.
-    fn gates(&self, rank: Rank) -> impl Iterator<Item = &Arc<Semaphore>> {
-        self.gates[..=rank as usize].iter().rev()
-    }
-
     /// Waits for a turn as long as the database answers other scripts: only a silence of `patience`
     /// ends the wait.
     pub(crate) async fn take(&self, rank: Rank, patience: Duration) -> Result<Turn, Failure> {
         let pass = async {
             let mut passed = Vec::with_capacity(self.gates.len());
-            for gate in self.gates(rank) {
+            // From the gate of the rank to the first.
+            for gate in self.gates[..=rank as usize].iter().rev() {
                 passed.push(gate.clone().acquire_owned().await?);
             }
             Ok(Turn { rank, _passed: passed })
         };
         let passed = self.while_answered(patience, pass).await?;
         passed.map_err(|_: AcquireError| Failure::Closed)
-    }
-
-    /// A turn of this rank, if there is one now.
-    pub(crate) fn try_take(&self, rank: Rank) -> Option<Turn> {
-        let passed = self.gates(rank).map(|gate| gate.clone().try_acquire_owned().ok());
-        Some(Turn { rank, _passed: passed.collect::<Option<_>>()? })
     }
 
     /// Waits for an effect of the answers to other scripts, as long as there are such answers.

@@ -66,38 +66,30 @@ fn strangers(dialect: Dialect, one: &str, other: &str) -> Failure {
 
 /// Why no host takes writes. Only if a retry changes nothing at any of them, the reason is final: one
 /// with a wrong login must not end a wait for another one.
-fn none(dialect: Dialect, failed: Vec<(String, Failure)>) -> Failure {
-    let (mut reasons, mut barred, mut passing) = (Vec::new(), None, failed.is_empty());
-    for (name, failure) in failed {
-        let error = match failure {
-            Failure::Barred(error) => error,
-            failure => {
-                passing = true;
-                reasons.push(format!("{name}: {}", failure.unsent(dialect, "connect")));
-                continue;
-            }
-        };
-        reasons.push(format!("{name}: {error}"));
-        barred.get_or_insert_with(|| at(dialect, &name, error));
+fn none(dialect: Dialect, mut failed: Vec<(String, Failure)>) -> Failure {
+    if !failed.is_empty() && failed.iter().all(|(_, failure)| failure.is_final()) {
+        let (host, failure) = failed.swap_remove(0);
+        return at(dialect, &host, failure);
     }
-    match barred {
-        Some(error) if !passing => Failure::Barred(error),
-        _ => Failure::down(&format!("no host takes writes: {}", reasons.join("; "))),
-    }
+    let reason = |(host, failure): (String, Failure)| {
+        format!("{host}: {}", failure.unsent(dialect, "connect"))
+    };
+    let reasons: Vec<_> = failed.into_iter().map(reason).collect();
+    Failure::down(&format!("no host takes writes: {}", reasons.join("; ")))
 }
 
-/// The same error with the host's name. That of a refused login stays one.
-fn at(dialect: Dialect, host: &str, error: Error) -> Error {
-    if let Some(why) = error::refused_login(dialect, &error) {
-        return error::refused_before(dialect, format!("{host}: {why}"));
+/// The same failure with the host's name.
+fn at(dialect: Dialect, host: &str, failure: Failure) -> Failure {
+    if let Failure::Login(why) = failure {
+        return Failure::Login(format!("{host}: {why}"));
     }
-    match error {
+    Failure::Barred(match failure.unsent(dialect, "connect") {
         Error::Denied { store, op, source } => denied(store, op, format!("{host}: {source}")),
         Error::Rejected { store, op, source, .. } => {
             rejected(store, op, Effect::None, format!("{host}: {source}"))
         }
         error => error,
-    }
+    })
 }
 
 #[cfg(test)]

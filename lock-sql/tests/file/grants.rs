@@ -22,3 +22,11 @@ async fn every_kind_granted_at_once_is_dated() {
     let path = folder.path().join("locks.db");
     grants::every_kind_granted_at_once_is_dated(locks(&path).await, locks(&path).await).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fixed_term_that_was_waited_for_is_dated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locks.db");
+    let (a, b) = (locks(&path).await, locks(&path).await);
+    grants::a_fixed_term_that_was_waited_for_is_dated(a, b).await;
+}

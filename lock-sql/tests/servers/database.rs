@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use lock_lab::{LabError, Lent, MariaDb, Pool, Postgres, Server};
+use lock_lab::{Lent, MariaDb, Pool, Postgres, Server};
 use lock_sql::Dialect;
 
 /// A private server of one of the two kinds.
@@ -54,11 +54,11 @@ impl Database {
         static MARIADB: Pool<MariaDb> = Pool::new();
         match dialect {
             Dialect::Postgres => {
-                let server = POSTGRES.lend(empty_postgres, Postgres::start).await;
+                let server = POSTGRES.lend(Postgres::empty, Postgres::start).await;
                 Self::Postgres(server.unwrap().into())
             }
             _ => {
-                let server = MARIADB.lend(empty_mariadb, MariaDb::start).await;
+                let server = MARIADB.lend(MariaDb::empty, MariaDb::start).await;
                 Self::MariaDb(server.unwrap().into())
             }
         }
@@ -129,35 +129,4 @@ impl Deref for Database {
             Self::Postgres(own) => &own.server,
         }
     }
-}
-
-/// Ends the connections of the last test, whose program may still be at its end, and removes what
-/// it has made: tables, schemas and users.
-pub async fn empty_postgres(server: &Postgres) -> Result<(), LabError> {
-    const EMPTY: &str = "
-        SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
-        DROP OWNED BY lab CASCADE;
-        SELECT format('DROP OWNED BY %1$I; DROP ROLE %1$I', rolname) FROM pg_roles
-            WHERE rolname NOT IN ('lab', 'postgres') AND NOT starts_with(rolname, 'pg_')
-            \\gexec
-        SELECT 'others' FROM pg_stat_activity
-            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();";
-    while server.sql_as_admin(EMPTY).await?.contains("others") {}
-    Ok(())
-}
-
-/// The same of a MariaDB.
-pub async fn empty_mariadb(server: &MariaDb) -> Result<(), LabError> {
-    // The server's own users and the lab's are of one host.
-    let users = server.sql_as_admin("SELECT user FROM mysql.user WHERE host = '%'").await?;
-    let kill: String = users.lines().chain(["lab"]).map(|it| format!("KILL USER {it};")).collect();
-    let others = "SELECT count(*) FROM information_schema.processlist \
-                  WHERE user NOT IN ('admin', 'system user', 'event_scheduler')";
-    while server.sql_as_admin(&format!("{kill} {others}")).await? != "0" {}
-    let mut remove: String = users.lines().map(|user| format!("DROP USER {user}@'%';")).collect();
-    for table in server.sql("SHOW TABLES").await?.lines() {
-        remove += &format!("DROP TABLE lab.`{table}`;");
-    }
-    server.sql_as_admin(&remove).await.map(drop)
 }

@@ -12,6 +12,7 @@ on_both!(
     a_wait_does_not_count_as_hold,
     a_lock_left_at_once_is_dated,
     every_kind_granted_at_once_is_dated,
+    a_fixed_term_that_was_waited_for_is_dated,
 );
 
 async fn two(server: &Database) -> (Locks, Locks) {
@@ -34,4 +35,10 @@ async fn every_kind_granted_at_once_is_dated(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let (a, b) = two(&server).await;
     grants::every_kind_granted_at_once_is_dated(a, b).await;
+}
+
+async fn a_fixed_term_that_was_waited_for_is_dated(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (a, b) = two(&server).await;
+    grants::a_fixed_term_that_was_waited_for_is_dated(a, b).await;
 }

@@ -15,12 +15,7 @@ use lock_sql::{
 use tempfile::NamedTempFile;
 
 use crate::{
-    servers::{
-        Database, connect,
-        database::{empty_mariadb, empty_postgres},
-        locks, on_both,
-        rotation::end_connections,
-    },
+    servers::{Database, connect, locks, on_both, rotation::end_connections},
     support::contend::contend,
 };
 
@@ -100,11 +95,11 @@ pub async fn start(dialect: Dialect, host: &str) -> (Database, Issuer) {
     let server = match dialect {
         Dialect::Postgres => {
             let start = async || Postgres::builder().tls(certificate, key).start().await;
-            Database::Postgres(named.postgres.lend(empty_postgres, start).await.unwrap().into())
+            Database::Postgres(named.postgres.lend(Postgres::empty, start).await.unwrap().into())
         }
         _ => {
             let start = async || MariaDb::builder().tls(certificate, key).start().await;
-            Database::MariaDb(named.mariadb.lend(empty_mariadb, start).await.unwrap().into())
+            Database::MariaDb(named.mariadb.lend(MariaDb::empty, start).await.unwrap().into())
         }
     };
     let file = NamedTempFile::new().unwrap();

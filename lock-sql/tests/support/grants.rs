@@ -74,6 +74,17 @@ pub async fn a_lock_left_at_once_is_dated(a: Locks, b: Locks) {
     guard.release().await.unwrap();
 }
 
+/// A fixed term is not renewed: its time is written before the lock is given out.
+pub async fn a_fixed_term_that_was_waited_for_is_dated(a: Locks, b: Locks) {
+    let guard = a.lock("a").unwrap().acquire().await.unwrap();
+    let waiter = tokio::spawn(b.lock("a").unwrap().fixed_term().acquire());
+    first(&a, 2).await;
+    guard.release().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    assert!(first(&a, 1).await.granted_at.is_some());
+    guard.release().await.unwrap();
+}
+
 /// A set, a reader, a leader and permits that get their lock at once are dated by that request.
 pub async fn every_kind_granted_at_once_is_dated(a: Locks, b: Locks) {
     let dated = async |name: &str| {

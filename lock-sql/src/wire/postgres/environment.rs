@@ -2,7 +2,7 @@
 
 use std::env;
 
-use lock_core::{Encryption, Error, Tls};
+use lock_core::{Encryption, Error, Tls, keep::errors};
 use sqlx::postgres::PgConnectOptions;
 
 /// Checks the variables that the options do not replace. Refuses `PGOPTIONS`: with its
@@ -22,9 +22,5 @@ pub(super) fn check(options: &PgConnectOptions, tls: &Tls) -> Result<(), Error> 
 }
 
 fn invalid(variable: &str, allowed: &str) -> Error {
-    Error::InvalidOption {
-        option: format!("environment variable {variable}"),
-        value: "(set)".to_owned(),
-        allowed: allowed.to_owned(),
-    }
+    errors::invalid(&format!("environment variable {variable}"), "(set)", allowed)
 }

@@ -32,7 +32,7 @@ use crate::{
         limit::Limit,
         link::Link,
         own_client,
-        remote::{Remote, Texts, hosts, set},
+        remote::{Remote, hosts, set, texts},
         script::OBSERVERS,
         verdict::Origin,
     },
@@ -67,7 +67,8 @@ impl Postgres {
 
     fn with_pushes(hosts: Arc<Hosts<PgConnection>>) -> Self {
         let mut remote = Self::by(None, hosts.clone());
-        remote.pushes = Some(Pushes { hosts, broken: Arc::default(), task: OnceLock::new() });
+        let broken = remote.connections.broken.clone();
+        remote.pushes = Some(Pushes { hosts, broken, task: OnceLock::new() });
         remote
     }
 }
@@ -80,19 +81,18 @@ impl Link for PgConnection {
          WHERE usename = current_user AND wait_event = 'SyncRep'",
     );
 
-    async fn make(options: &PgConnectOptions) -> Result<Self, Failure> {
+    async fn make(options: &PgConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let connect = async {
             let mut connection = PgConnection::connect_with(options).await?;
             let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
             let answers = raw_sql(setup).fetch_all(&mut connection).await?;
             Ok((connection, is_fit(answers.last())?))
         };
-        let (connection, fit) = connect.await.map_err(unconnected)?;
-        fit.map(|()| connection)
-    }
-
-    async fn origin(&mut self) -> sqlx::Result<Option<Origin>> {
-        origin(&raw_sql(ORIGIN).fetch_one(self).await?).map(Some)
+        let (mut connection, fit) = connect.await.map_err(unconnected)?;
+        fit?;
+        // A user may not be allowed to ask.
+        let told = raw_sql(ORIGIN).fetch_one(&mut connection).await;
+        Ok((connection, told.and_then(|row| origin(&row)).ok()))
     }
 
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
@@ -129,7 +129,7 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
     let tls = &server.tls;
     let password = server.password.as_ref().map(Secret::read).transpose()?;
-    let Texts { ca, cert, key } = Texts::read(tls)?;
+    let [ca, cert, key] = texts(tls)?;
     let options = options.password(password.as_deref().unwrap_or_default());
     // Also an empty text: otherwise `PGSSLROOTCERT` would add authorities.
     let options = options.ssl_root_cert_from_pem(ca.unwrap_or_default().into_bytes());
@@ -153,7 +153,8 @@ pub(crate) async fn listen(
     first: bool,
 ) -> Result<PgListener, Failure> {
     let (options, moves) = hosts.options(limit, first).await?;
-    let listener = Limit::new(hosts.connect_limit(limit)).within(listen_with(id, options)).await;
+    let limit = Limit::new(hosts.timeouts.connect.unwrap_or(limit));
+    let listener = limit.within(listen_with(id, options)).await;
     listener.flatten().inspect_err(|_| hosts.doubt(moves)).map_err(Failure::Down)
 }
 

@@ -1,4 +1,4 @@
-//! From exclusive to shared and back.
+//! Changes of a held lock: from exclusive to shared and back, and a leader's value.
 
 use lock_core::LockName;
 use uuid::Uuid;
@@ -52,5 +52,21 @@ impl Script {
         let statements =
             self.next_token(name) + &self.bury(&bytes) + &change + &self.entries_of(&id);
         self.0.transaction(&statements)
+    }
+
+    /// Sets a leader's value unless it has a newer one, and returns its entry.
+    pub(crate) fn publish(
+        self,
+        name: &LockName,
+        attempt: Uuid,
+        version: u64,
+        value: &[u8],
+    ) -> String {
+        let (id, value) = (self.id(attempt), self.0.bytes(value));
+        let change = format!(
+            "UPDATE distlock_v1_entries SET value = {value}, version = {version} \
+             WHERE attempt = {id} AND version < {version};"
+        );
+        change + &self.tell_observers(&self.name(name)) + &self.entries_of(&id)
     }
 }

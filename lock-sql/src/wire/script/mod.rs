@@ -7,8 +7,6 @@ mod acquire;
 mod convert;
 mod detach;
 mod floor;
-mod granted;
-mod publish;
 mod read;
 mod release;
 mod renew;

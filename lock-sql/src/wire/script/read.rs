@@ -1,4 +1,4 @@
-//! The reads of waiters and operators.
+//! The reads of waiters, observers and operators.
 
 use lock_core::LockName;
 use uuid::Uuid;
@@ -22,9 +22,12 @@ impl Script {
         dead + &self.queues(&names, false)
     }
 
-    /// Returns the entries of these attempts that are there.
-    pub(crate) fn find(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
-        self.entries_of(&self.ids(attempts))
+    /// Returns the first entry of a queue.
+    pub(crate) fn observe(self, name: &LockName) -> String {
+        let (name, columns) = (self.name(name), self.columns(true));
+        format!(
+            "SELECT {columns} FROM distlock_v1_entries WHERE name = {name} ORDER BY token LIMIT 1;"
+        )
     }
 
     /// Returns a name's queue, with holders and values.

@@ -1,6 +1,6 @@
 //! Renewal of entries, and removal of entries that expired long ago.
 
-use lock_core::Instant;
+use lock_core::{Clock, Instant};
 use uuid::Uuid;
 
 use super::Script;
@@ -45,6 +45,29 @@ impl Script {
             ),
         };
         renew + &self.alive(&ids)
+    }
+
+    /// Records when these attempts were granted, unless that is recorded already: a part of the
+    /// `UPDATE` of `renewed` entries.
+    fn dated(self, attempts: &[(Uuid, Option<Instant>)]) -> String {
+        let when = |(attempt, granted): &(Uuid, Option<Instant>)| {
+            Some(format!(" WHEN {} THEN {}", self.id(*attempt), self.time_of_day((*granted)?)))
+        };
+        let when: String = attempts.iter().filter_map(when).collect();
+        match when.as_str() {
+            "" => String::new(),
+            _ => format!(", granted = COALESCE(renewed.granted, CASE renewed.attempt{when} END)"),
+        }
+    }
+
+    /// The time of day at a past moment of this client.
+    pub(super) fn time_of_day(self, at: Instant) -> String {
+        format!("{} - {}", self.0.wall(), Clock::Boot.now().since(at).as_micros())
+    }
+
+    /// Returns the entries of these attempts that are alive.
+    pub(crate) fn find(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
+        self.alive(&self.ids(attempts))
     }
 
     fn alive(self, ids: &str) -> String {

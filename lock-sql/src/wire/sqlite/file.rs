@@ -38,13 +38,9 @@ impl Location {
         if self.path.is_file() {
             return Ok(());
         }
-        Err(Error::InvalidOption {
-            option: "database of the pool".to_owned(),
-            value: self.path.display().to_string(),
-            allowed: "a file that is there: it is none yet, or in memory, and locks need a file that all \
-                      processes open"
-                .to_owned(),
-        })
+        let allowed = "a file that is there: it is none yet, or in memory, and locks need a file that \
+                       all processes open";
+        Err(errors::invalid("database of the pool", self.path.display(), allowed))
     }
 
     /// Finds the file, and creates it if it is not there. Returns its identity.

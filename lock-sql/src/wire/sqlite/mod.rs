@@ -2,18 +2,17 @@
 
 mod clock;
 mod file;
-mod line;
 mod shared;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Error, Result,
+    Clock, Error, Result,
     deadline::jitter,
     keep::{errors, poison::lock},
     trace,
@@ -24,6 +23,7 @@ use sqlx::{
 };
 use tokio::time::sleep;
 
+pub(crate) use self::shared::caution;
 use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Rows, schema::schema},
@@ -35,8 +35,10 @@ use crate::{
         limit::Limit,
         link::Link,
         own_client::{self, Way},
-        sqlite::{clock::Here, file::Location, line::SEATS},
+        process::{Shared, share},
+        sqlite::{clock::Here, file::Location},
         turns::{Rank, Turn, Turns},
+        verdict::Origin,
     },
 };
 
@@ -45,6 +47,13 @@ use crate::{
 const BUSY: Duration = Duration::from_millis(80);
 /// How long opening is retried.
 const OPEN_LIMIT: Duration = Duration::from_secs(4);
+
+/// SQLite lets one write at a time. Within a process writes go in order, which is quicker than
+/// SQLite's retries.
+const SEATS: [usize; 3] = [1, 1, 1];
+
+/// One line per file, in which all clients of this process take turns.
+static TURNS: LazyLock<Shared<String, Turns>> = LazyLock::new(Mutex::default);
 
 /// Identifies the connection of a `data_version`: the numbers of two connections are unrelated.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
@@ -92,7 +101,7 @@ impl File {
         let identity = location.make()?;
         let (path, way) = (location.path.clone(), way.clone());
         let way = Arc::new(move || Ok(way()?.filename(&path)));
-        let connections = Connections::new(Arc::new(Hosts::one(way)), SEATS);
+        let connections = Connections::new(Arc::new(Hosts::one(way)), SEATS[0]);
         Ok(Self { identity, real: location.real()?, log: None, checked: false, connections })
     }
 
@@ -142,7 +151,7 @@ impl Sqlite {
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
         let mut file = File::at(&location, &way)?;
         let real = location.real()?;
-        let turns = line::turns(&real);
+        let turns = share(&TURNS, real.clone(), || Turns::new(SEATS));
         // The first client of this process has nothing to look for.
         file.checked = Arc::strong_count(&turns) == 1;
         let sqlite = Self {
@@ -169,7 +178,7 @@ impl Sqlite {
 
     async fn probe(&self) -> Result<(), Failure> {
         let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await?;
-        self.execute(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
+        self.execute(PROBE, &Limit::new(OPEN_LIMIT), turn).await.map(drop)
     }
 
     /// Returns the connections to the file that is there now. A file that was deleted or replaced
@@ -209,13 +218,7 @@ impl Database for Sqlite {
         &self.turns
     }
 
-    async fn execute(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Answer {
+    async fn execute(&self, script: &str, limit: &Limit, turn: Turn) -> Answer {
         #[cfg(feature = "properties")]
         let turn = match self.faults.delays_requests() {
             false => turn,
@@ -224,11 +227,11 @@ impl Database for Sqlite {
                 let rank = turn.rank;
                 drop(turn);
                 self.faults.request(limit).await?;
-                self.turns.take(rank, limit.whole()).await?
+                self.turns.take(rank, limit.whole).await?
             }
         };
         let connections = self.connections()?;
-        let answer = connections.run(script, limit, turn, caller).await;
+        let answer = connections.run(script, limit, turn).await;
         if answer.is_ok() {
             self.note_log(&connections);
         }
@@ -247,14 +250,6 @@ impl Database for Sqlite {
         Some(&self.real)
     }
 
-    fn path(&self) -> Option<&Path> {
-        Some(&self.location.path)
-    }
-
-    fn caution(&self) -> Option<String> {
-        shared::caution(&self.location.path)
-    }
-
     #[cfg(feature = "properties")]
     fn faults(&self) -> crate::wire::faults::Faults {
         self.faults.clone()
@@ -265,7 +260,7 @@ impl Link for SqliteConnection {
     const DIALECT: Dialect = Dialect::Sqlite;
 
     /// Also makes sure that the tables are there, and that their clock is this process's.
-    async fn make(options: &SqliteConnectOptions) -> Result<Self, Failure> {
+    async fn make(options: &SqliteConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let here = Here::now().map_err(Failure::Barred)?;
         let connect = async {
             let mut connection = SqliteConnection::connect_with(options).await?;
@@ -279,7 +274,7 @@ impl Link for SqliteConnection {
             Ok((connection, clock))
         };
         match connect.await {
-            Ok((connection, clock)) if here.has(&clock) => Ok(connection),
+            Ok((connection, clock)) if here.has(&clock) => Ok((connection, None)),
             Ok((_, clock)) => Err(Failure::Barred(here.other(&clock))),
             Err(why) if is_final(Dialect::Sqlite, &why) => {
                 Err(Failure::Barred(refused(options.get_filename(), why)))

@@ -52,20 +52,9 @@ const LOCAL: [u32; 18] = [
     0x0000_4d44, // FAT
 ];
 
-/// What is known of a file system.
-#[derive(Debug, Eq, PartialEq)]
-enum Kind {
-    Local,
-    Network(&'static str),
-    Unknown,
-}
-
-fn kind(magic: u32) -> Kind {
-    match NETWORK.iter().find(|(network, _)| *network == magic) {
-        Some((_, name)) => Kind::Network(name),
-        None if LOCAL.contains(&magic) => Kind::Local,
-        None => Kind::Unknown,
-    }
+/// The name of a network file system.
+fn network(magic: u32) -> Option<&'static str> {
+    NETWORK.iter().find(|(network, _)| *network == magic).map(|(_, name)| *name)
 }
 
 fn magic(path: &Path) -> io::Result<u32> {
@@ -75,12 +64,12 @@ fn magic(path: &Path) -> io::Result<u32> {
 
 /// Returns the error for a file that another process may find with another log, or none.
 pub(super) fn refusal(path: &Path) -> io::Result<Option<Error>> {
-    let why = match kind(magic(path)?) {
-        Kind::Network(name) => Some(format!(
+    let why = match network(magic(path)?) {
+        Some(name) => Some(format!(
             "is on a network file system ({name}), where SQLite cannot keep machines apart: use a \
              file of this machine, or a server"
         )),
-        _ => other_name(path)?,
+        None => other_name(path)?,
     };
     let refused = |why| {
         let why = format!("{} {why}", path.display());
@@ -115,9 +104,9 @@ fn other_name(path: &Path) -> io::Result<Option<String>> {
 }
 
 /// Says that a file system is not known, if it is not.
-pub(super) fn caution(path: &Path) -> Option<String> {
+pub(crate) fn caution(path: &Path) -> Option<String> {
     let magic = magic(path).ok()?;
-    (kind(magic) == Kind::Unknown).then(|| {
+    (!LOCAL.contains(&magic)).then(|| {
         format!(
             "{} is on a file system that is not known ({magic:#x}): if several machines have it, \
              each of them has locks of its own; use a file of this machine, or a server",
@@ -152,9 +141,8 @@ mod tests {
 
     #[test]
     fn file_systems_are_told_apart() {
-        assert_eq!(kind(0x0000_ef53), Kind::Local);
-        assert_eq!(kind(0x0116_1970), Kind::Network("GFS2"));
-        assert_eq!(kind(0x1234_5678), Kind::Unknown);
+        assert_eq!(network(0x0116_1970), Some("GFS2"));
+        assert_eq!(network(0x1234_5678), None);
         assert!(NETWORK.iter().all(|(magic, _)| !LOCAL.contains(magic)));
     }
 }

@@ -1,0 +1,29 @@
+//! A value that all share who name the same: the clients of a database within this process, or the
+//! observers of a name.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Arc, Mutex, Weak},
+};
+
+use lock_core::keep::poison::lock;
+
+/// The values by their names. Each is there as long as it is in use.
+pub(crate) type Shared<K, T> = Mutex<HashMap<K, Weak<T>>>;
+
+/// The value with this name. It is made if it is not in use.
+pub(crate) fn share<K: Eq + Hash, T>(
+    all: &Shared<K, T>,
+    name: K,
+    make: impl FnOnce() -> T,
+) -> Arc<T> {
+    let mut all = lock(all);
+    all.retain(|_, value| value.strong_count() > 0);
+    let known = all.entry(name).or_default();
+    known.upgrade().unwrap_or_else(|| {
+        let value = Arc::new(make());
+        *known = Arc::downgrade(&value);
+        value
+    })
+}
