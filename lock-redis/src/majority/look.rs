@@ -8,7 +8,7 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use lock_core::{Entry, FencingToken, Holder, LockName};
-use redis::{Value, cmd};
+use redis::{Cmd, cmd};
 
 use super::{fault::Fault, node::Node, store::Majority, vote::Vote};
 use crate::{
@@ -16,13 +16,12 @@ use crate::{
     wire::{
         answer::{bytes, int, number},
         call::Call,
+        scan,
     },
 };
 
 /// The time limit of a request that only reads.
 const LIMIT: Duration = Duration::from_secs(2);
-/// How many keys one step of a scan looks at.
-const STEP: u64 = 1000;
 
 /// What a node says about a name.
 #[derive(Debug)]
@@ -150,21 +149,9 @@ fn entry(votes: &[Seen]) -> Option<Entry> {
 
 /// Returns the keys of a node that start with `start`.
 async fn keys(node: &Arc<Node>, start: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
-    let special = |byte: &u8| b"*?[]\\".contains(byte);
-    let escape = |byte: &u8| if special(byte) { vec![b'\\', *byte] } else { vec![*byte] };
-    let mut pattern: Vec<u8> = start.iter().flat_map(escape).collect();
-    pattern.push(b'*');
-    let (mut found, mut cursor) = (Vec::new(), b"0".to_vec());
-    loop {
-        let mut scan = cmd("SCAN");
-        scan.arg(&cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(STEP);
+    let ask = async |scan: Cmd| {
         let answer = node.vote(&scan.into(), LIMIT).await?;
-        let Value::Array(parts) = &answer else { return Err(Fault::odd(&answer)) };
-        let [next, Value::Array(keys)] = &parts[..] else { return Err(Fault::odd(&answer)) };
-        found.extend(keys.iter().filter_map(bytes));
-        cursor = bytes(next).ok_or_else(|| Fault::odd(&answer))?;
-        if cursor == b"0" {
-            return Ok(found);
-        }
-    }
+        redis::from_redis_value_ref(&answer).map_err(|_| Fault::odd(&answer))
+    };
+    scan::keys(&scan::starting_with(start), ask).await
 }

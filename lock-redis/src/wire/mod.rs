@@ -12,6 +12,7 @@ pub(crate) mod info;
 pub(crate) mod lua;
 pub(crate) mod own_client;
 pub(crate) mod pipe;
+pub(crate) mod scan;
 pub(crate) mod script;
 pub(crate) mod sentinel;
 pub(crate) mod slots;
