@@ -21,7 +21,6 @@ use tokio::{
     time::sleep,
 };
 
-use super::leader::{Looked, State};
 use crate::{
     error,
     layout::key::Key,
@@ -30,7 +29,7 @@ use crate::{
         node::{Link, Node},
         slots::Map,
     },
-    wire::{failure::Failure, script, turns::Lane},
+    wire::{failure::Failure, script, snapshot::Snapshot, turns::Lane},
 };
 
 /// Time limit of one look. The first look waits up to twice as long for a server that answers.
@@ -127,10 +126,12 @@ impl Observer {
             let session = self.session.upgrade().ok_or_else(error::closed)?;
             match self.look_once(&session).await {
                 Ok(value) => {
-                    let looked = Looked::read(&value);
-                    let looked = looked.ok_or_else(|| error::unexpected("observe", &value))?;
-                    self.look_after(looked.ttl);
-                    return Ok(session.leader(looked).await);
+                    let snapshot = Snapshot::read(&value);
+                    let snapshot = snapshot.ok_or_else(|| error::unexpected("observe", &value))?;
+                    self.look_after(snapshot.ttl_left);
+                    // A failure hides only the description; the leader counts more.
+                    let clients = session.descriptions(snapshot.clients()).await;
+                    return Ok(snapshot.leader(&clients));
                 }
                 Err(Failure::Closed) => return Err(error::closed()),
                 Err(Failure::Refused(e)) if session.is_redirected(None, &e) => {
@@ -181,23 +182,6 @@ impl keep::observe::Observer for Observer {
         let news = (now != self.told).then(|| now.clone());
         self.told = now;
         Ok(news.into_iter().collect())
-    }
-}
-
-impl Session {
-    async fn leader(&self, looked: Looked) -> Option<Leader> {
-        match &looked.state {
-            State::Vacant => None,
-            State::Leads(leader) => Some(leader.clone()),
-            State::Plain(client, own) => {
-                let client = client.as_deref();
-                let asked = client.filter(|client| own.is_none() && !client.is_empty());
-                // A failure hides only the description; the leader counts more.
-                let described = self.descriptions(asked.into_iter()).await;
-                let who = own.clone().or_else(|| described.into_values().next());
-                Some(looked.plain(client.is_some(), who))
-            }
-        }
     }
 }
 
