@@ -190,12 +190,8 @@ impl Attempt {
     }
 
     /// Returns the request that removes the attempt from the server: its lock, or its place.
-    pub(crate) fn release(&self, mode: Mode) -> call::Request<'_> {
-        let Self { key, ticket, description, leads, .. } = self;
-        match mode {
-            Mode::Queue => script::release(key, ticket, description.is_some(), *leads),
-            Mode::Simple => script::simple_release(&[(key, ticket, *leads)], key),
-        }
+    pub(crate) fn release(&self) -> call::Request<'_> {
+        script::release(&self.key, &self.ticket, self.description.is_some(), self.leads)
     }
 
     /// Notes whether others may hold the lock too from now on.

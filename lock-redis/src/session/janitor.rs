@@ -93,7 +93,7 @@ impl Session {
 
     async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
         let effort = Effort::release(attempt.patience(), deadline);
-        let outcome = self.insist(&attempt.release(self.mode), effort, |_| Some(())).await;
+        let outcome = self.insist(&attempt.release(), effort, |_| Some(())).await;
         outcome.answer.map(drop)
     }
 }
@@ -129,7 +129,7 @@ impl Leaving {
         let Some(first) = leaving.first().map(|one| &one.what.key) else { return };
         let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
         let attempts: Vec<_> = attempts.collect();
-        let request = script::release_all(self.session.mode, &attempts, first);
+        let request = script::release_all(&attempts, first);
         let read = |value: &_| answer::released(value, leaving.len());
         let outcome = self.session.insist(&request, Effort::release(limit, deadline), read).await;
         match outcome.answer {

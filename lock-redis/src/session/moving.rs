@@ -23,8 +23,7 @@ use crate::{
         call::Request,
         connection::Share,
         failure::Failure,
-        script::{self, Part},
-        slots,
+        script, slots,
     },
 };
 
@@ -54,7 +53,7 @@ impl Session {
         let sent = Clock::Boot.now();
         match attempt.role(sent) {
             Some(Role::Holds) => {
-                let mine = is_one(&self.keep(attempt, Part::Mine, None).await?);
+                let mine = is_one(&self.keep(attempt, "mine", None).await?);
                 attempt.renewed_alone(sent, mine);
                 Ok(true)
             }
@@ -74,22 +73,22 @@ impl Session {
     /// Renews an attempt that may hold beside others. A member of a group must be in all three keys
     /// of the group; each of them names the group, or the member.
     async fn keep_shared(&self, attempt: &Attempt) -> Result<bool, Failure> {
-        let lock = self.keep(attempt, Part::Lock, None).await?;
+        let lock = self.keep(attempt, "lock", None).await?;
         let Some(group) = answer::bytes(&lock) else {
             let mine = is_one(&lock);
             if mine && attempt.leads {
                 // Without its value it leads all the same.
-                self.keep(attempt, Part::Leader, None).await?;
+                self.keep(attempt, "leader", None).await?;
             }
             return Ok(mine);
         };
-        let members = self.keep(attempt, Part::Members, Some(&group));
-        let (members, holders) = join(members, self.keep(attempt, Part::Holders, None)).await;
+        let members = self.keep(attempt, "members", Some(&group));
+        let (members, holders) = join(members, self.keep(attempt, "holders", None)).await;
         Ok(is_one(&members?) && is_one(&holders?))
     }
 
     async fn keep_waiting(&self, attempt: &Attempt, sent: Instant) -> Result<bool, Failure> {
-        let found = is_one(&self.keep(attempt, Part::Waiting, None).await?);
+        let found = is_one(&self.keep(attempt, "waiting", None).await?);
         if found && let Some(at) = attempt.kept_waiting(sent) {
             self.ask(attempt, at);
         }
@@ -100,10 +99,10 @@ impl Session {
     async fn keep(
         &self,
         attempt: &Attempt,
-        part: Part,
+        what: &str,
         group: Option<&[u8]>,
     ) -> Result<Value, Failure> {
-        let request = script::keep(attempt.counted_member().0, part, group);
+        let request = script::keep(attempt.counted_member().0, what, group);
         let way = Way::new(Share::Renewals, attempt.patience());
         let answer = match self.call(&request, way).await {
             Err(Failure::Refused(error)) => self.call_target(&request, &error, way).await?,

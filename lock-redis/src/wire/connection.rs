@@ -159,7 +159,7 @@ impl Connector {
     /// server has them. Other scripts are loaded when they are called first.
     async fn check(&self, pipe: &Pipe) -> RedisResult<()> {
         let in_cluster = matches!(self.place, Place::Member(_));
-        let scripts = lua::usual(self.mode);
+        let scripts = lua::usual();
         let mut exist = cmd("SCRIPT");
         exist.arg("EXISTS").arg(&scripts.map(Lua::hash));
         let hello = cmd("HELLO");
