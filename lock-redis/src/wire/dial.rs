@@ -1,6 +1,6 @@
 //! Opens a connection to a server, and logs in.
 
-use std::{fmt, io, time::Duration};
+use std::{io, time::Duration};
 
 use lock_core::{
     Encryption, Secret, Tls, User,
@@ -10,7 +10,7 @@ use redis::{
     AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult,
     aio::{MultiplexedConnection, PubSub},
 };
-use tokio::{io::AsyncReadExt, net::TcpStream, task::AbortHandle, time::timeout};
+use tokio::{io::AsyncReadExt, net::TcpStream, task::JoinSet, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::own_client::Transport;
@@ -37,14 +37,13 @@ pub(crate) struct Dial {
 }
 
 /// A connection that is logged in. It is closed when this and all clones of `redis` are dropped.
+#[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) redis: MultiplexedConnection,
-    /// The task that moves data, if the client library has not started it.
-    _task: Option<Task>,
+    /// The task that moves data, if the client library has not started it. It ends when this is
+    /// dropped: a broken connection must not wait for its last answers.
+    _task: JoinSet<()>,
 }
-
-/// A task that ends when this is dropped: a broken connection must not wait for its last answers.
-struct Task(AbortHandle);
 
 impl Dial {
     /// Time limit of making a connection, if none is configured.
@@ -113,12 +112,11 @@ impl Dial {
             let stream = self.encrypted(address).await?;
             let opened = MultiplexedConnection::new_with_config(&login, stream, options);
             let (redis, driver) = opened.await.map_err(|failed| after_tls(address, failed))?;
-            let task = Task(tokio::spawn(driver).abort_handle());
-            return Ok(Opened { redis, _task: Some(task) });
+            return Ok(Opened { redis, _task: JoinSet::from_iter([driver]) });
         }
         let client = self.client(address, login)?;
         match client.get_multiplexed_async_connection_with_config(&options).await {
-            Ok(redis) => Ok(Opened { redis, _task: None }),
+            Ok(redis) => Ok(Opened { redis, _task: JoinSet::new() }),
             Err(failed) => Err(self.explained(address, failed).await),
         }
     }
@@ -256,18 +254,6 @@ fn perhaps_encrypted(address: &Address, failed: RedisError) -> RedisError {
         "{address} closed the connection at the login: {failed}; does it expect TLS (tls=verify)?"
     );
     io::Error::new(io::ErrorKind::ConnectionAborted, what).into()
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl fmt::Debug for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]
