@@ -90,7 +90,7 @@ impl Observer {
         let channel = [channel.as_bytes(), key.lock()].concat();
         let hint = Arc::new(Notify::new());
         session.observers.add(&channel, hint.clone());
-        let (link, slots) = (session.routes.of(&key).link(), session.routes.changes());
+        let (link, slots) = (session.routes.of(key.lock()).link(), session.routes.changes());
         Self {
             session: Arc::downgrade(session),
             key,
@@ -134,7 +134,7 @@ impl Observer {
                     return Ok(snapshot.leader(&clients));
                 }
                 Err(Failure::Closed) => return Err(error::closed()),
-                Err(Failure::Refused(e)) if session.is_redirected(None, &e) => {
+                Err(Failure::Refused(e)) if session.is_redirected(&e) => {
                     drop(session);
                     sleep(jitter(PAUSE)).await;
                 }
@@ -162,7 +162,7 @@ impl Observer {
         if let Some(slots) = &mut self.slots {
             slots.borrow_and_update();
         }
-        let node = session.routes.of(&self.key);
+        let node = session.routes.of(self.key.lock());
         if self.slots.is_some() {
             self.link = node.link();
         }
@@ -193,7 +193,7 @@ impl Drop for Observer {
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let channel = std::mem::take(&mut self.channel);
-        let node = session.routes.of(&self.key);
+        let node = session.routes.of(self.key.lock());
         runtime.spawn(async move {
             // If it fails, the connection is gone, and the subscription with it.
             let _ = stop_listening(&node, &channel).await;

@@ -40,7 +40,7 @@ impl Session {
     /// itself as well.
     pub(super) async fn end_description(&self) {
         let key = client_key(&self.id);
-        drop(self.routes.of_key(&key).ask(Cmd::del(&key), WRITE_LIMIT).await);
+        drop(self.routes.of(&key).ask(Cmd::del(&key), WRITE_LIMIT).await);
     }
 
     /// Returns the descriptions of clients, by client, as far as they can be read.
@@ -60,7 +60,7 @@ impl Session {
                 let get = Request::new(&key, Cmd::get(&key));
                 let way = Way::new(Share::Others, READ_LIMIT);
                 let answer = match self.call(&get, way).await {
-                    Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
+                    Err(Failure::Refused(error)) if self.is_redirected(&error) => {
                         self.call(&get, way).await
                     }
                     answer => answer,

@@ -43,7 +43,7 @@ impl Waits for Session {
     /// Also removes the lock of an attempt that holds. The session forgets the attempt.
     async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
         self.forget(attempt);
-        let node = self.routes.of(&attempt.key);
+        let node = self.routes.of(attempt.key.lock());
         if let Ok(_alone) = node.alone.try_acquire() {
             return self.remove_alone(attempt, deadline).await;
         }

@@ -60,7 +60,7 @@ impl Session {
             Some(Role::Shares) => {
                 let found = self.keep_shared(attempt).await?;
                 if found {
-                    attempt.kept_holding(sent);
+                    attempt.renewed_alone(sent, true);
                 }
                 Ok(found)
             }
@@ -123,7 +123,7 @@ impl Session {
         let (Routes::Slots(slots), Some((to, _))) = (&self.routes, moved.redirect_node()) else {
             return Err(refused());
         };
-        let from = match self.routes.of_key(request.key).state() {
+        let from = match self.routes.of(request.key).state() {
             Link::Up(connection) => connection.address.clone(),
             _ => Address::new("", 0),
         };

@@ -60,7 +60,7 @@ impl Session {
             true => self.taken_over(node),
             // A node of a cluster got slots, and did not take over.
             false if matches!(self.routes, Routes::Slots(_)) && !connection.data.is_replica => {
-                self.settle_at(node);
+                self.settle(node);
             }
             false => {}
         }
@@ -84,7 +84,7 @@ impl Session {
 
     /// Whether this node keeps the description of this client.
     fn is_home(&self, node: &Arc<Node>) -> bool {
-        Arc::ptr_eq(&self.routes.of_key(&client_key(&self.id)), node)
+        Arc::ptr_eq(&self.routes.of(&client_key(&self.id)), node)
     }
 
     /// Keeps a node connected from now on.

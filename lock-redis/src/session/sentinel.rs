@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use lock_core::{Clock, keep::backoff::Backoff};
+use lock_core::keep::backoff::Backoff;
 use redis::Msg;
 use tokio::{sync::watch, time::timeout};
 
@@ -109,10 +109,10 @@ impl Listener {
     fn take_in(&self, sign: Sign) {
         let Some(session) = self.session.upgrade() else { return };
         match sign {
-            Sign::Dead => session.doubt(Clock::Boot.now()),
+            Sign::Dead => session.doubt(&self.node),
             // A primary that was left is doubted for another reason.
-            Sign::Lives if matches!(self.node.state(), Link::Up(_)) => session.settle(),
-            Sign::Primary(primary) if self.leave_unless(&primary) => session.settle(),
+            Sign::Lives if matches!(self.node.state(), Link::Up(_)) => session.settle(&self.node),
+            Sign::Primary(primary) if self.leave_unless(&primary) => session.settle(&self.node),
             Sign::Lives | Sign::Primary(_) => {}
         }
     }
@@ -131,7 +131,7 @@ impl Listener {
         let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
         // In this order: no answer of the old primary prolongs a hold after the sign.
         self.node.leave(connection.number, why.into());
-        session.doubt(Clock::Boot.now());
+        session.doubt(&self.node);
         false
     }
 }

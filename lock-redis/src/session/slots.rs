@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -51,7 +51,6 @@ pub(crate) struct Slots {
     asked: AtomicUsize,
     guests: Guests,
     pub(super) stale: Notify,
-    pub(super) closed: AtomicBool,
 }
 
 /// What all nodes have in common.
@@ -127,7 +126,6 @@ impl Slots {
             asked: AtomicUsize::new(0),
             guests: Guests::default(),
             stale: Notify::new(),
-            closed: AtomicBool::new(false),
         };
         let shards = slots.ask_by_address().await?;
         slots.take_in(&shards);
@@ -167,7 +165,6 @@ impl Slots {
     }
 
     pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
         self.guests.end(|_| true);
         self.suspect();
     }

@@ -180,7 +180,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.alarm.notify_one();
         let runtime = tokio::runtime::Handle::try_current();
-        let home = self.routes.of_key(&client_key(&self.id));
+        let home = self.routes.of(&client_key(&self.id));
         self.routes.close();
         for node in self.routes.all() {
             let (Link::Up(connection), Ok(runtime)) = (node.close(), &runtime) else { continue };
