@@ -16,17 +16,13 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    guests::Guests,
-    node::{Link, Node},
-};
+use super::node::{Link, Node};
 use crate::{
     config::{Address, Mode},
     error,
     wire::{
         connection::{Connector, Share},
         dial::Dial,
-        failure::Failure,
         sentinel::Place,
         slots::{self, SLOTS, Shard},
     },
@@ -49,7 +45,8 @@ pub(crate) struct Slots {
     known: Mutex<Vec<Address>>,
     /// Number of questions, so that each goes to another node first.
     asked: AtomicUsize,
-    guests: Guests,
+    /// Nodes that have no slots, and get their first one now.
+    guests: Mutex<Vec<(Address, Arc<Node>)>>,
     pub(super) stale: Notify,
 }
 
@@ -124,7 +121,7 @@ impl Slots {
             seeds: nodes.to_vec(),
             known: Mutex::new(nodes.to_vec()),
             asked: AtomicUsize::new(0),
-            guests: Guests::default(),
+            guests: Mutex::default(),
             stale: Notify::new(),
         };
         let shards = slots.ask_by_address().await?;
@@ -146,9 +143,26 @@ impl Slots {
         map.nodes.iter().find(|(at, _)| at == address).map(|(_, node)| node.clone())
     }
 
-    /// Returns the node at an address that has no slots yet.
-    pub(super) async fn guest(&self, address: &Address) -> Result<Arc<Node>, Failure> {
-        self.guests.at(address, || self.make.node(address)).await
+    /// Returns the node at an address that has no slots yet, and whether it is a new one.
+    pub(super) fn guest(&self, address: &Address) -> (Arc<Node>, bool) {
+        let mut guests = lock(&self.guests);
+        if let Some((_, node)) = guests.iter().find(|(at, _)| at == address) {
+            return (node.clone(), false);
+        }
+        let node = self.make.node(address);
+        guests.push((address.clone(), node.clone()));
+        (node, true)
+    }
+
+    /// Ends the guests that have slots now, or all.
+    fn end_guests(&self, has_slots: impl Fn(&Address) -> bool) {
+        lock(&self.guests).retain(|(address, node)| {
+            let ends = has_slots(address);
+            if ends {
+                node.close();
+            }
+            !ends
+        });
     }
 
     pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
@@ -165,7 +179,7 @@ impl Slots {
     }
 
     pub(super) fn close(&self) {
-        self.guests.end(|_| true);
+        self.end_guests(|_| true);
         self.suspect();
     }
 
@@ -225,7 +239,7 @@ impl Slots {
             .filter(|(address, _)| !nodes.iter().any(|(at, _)| at == address))
             .map(|(_, node)| node.clone())
             .collect();
-        self.guests.end(|guest| nodes.iter().any(|(at, _)| at == guest));
+        self.end_guests(|guest| nodes.iter().any(|(at, _)| at == guest));
         // Slots without an owner lead to any node, which refuses.
         self.map.send_replace(Arc::new(Map { owners, nodes }));
         gone.iter().for_each(|node| node.retire());
