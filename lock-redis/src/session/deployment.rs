@@ -12,14 +12,13 @@ use crate::wire::{answer::text, info::Info, sentinel::Place};
 /// Time limit of one question.
 const LIMIT: Duration = Duration::from_secs(2);
 /// Settings that count. The older servers take one pattern at a time.
-const PATTERNS: [&str; 3] = ["appendfsync", "min-replicas-*", "save"];
+const PATTERNS: [&str; 4] = ["append*", "maxmemory*", "min-replicas-*", "save"];
 
 /// What is known about the server. Questions may be forbidden, and then nothing is said about them.
 #[derive(Debug, Default)]
 struct Deployment {
-    info: Info,
-    /// Settings that `INFO` does not tell.
     settings: HashMap<String, String>,
+    is_replica: bool,
     /// Number of replicas that may take over, as far as it is known.
     replicas: Option<usize>,
     /// Whether these are all, also those that are down now.
@@ -54,7 +53,7 @@ impl Session {
 
 impl Deployment {
     async fn ask(node: &Node) -> Self {
-        let settings = join_all(PATTERNS.map(|pattern| node.settings(pattern))).await;
+        let configured = join_all(PATTERNS.map(|pattern| node.settings(pattern))).await;
         let info = node.connection().map(|connection| connection.info.clone()).unwrap_or_default();
         let connected = info.field("connected_slaves").filter(|_| !info.is_replica());
         let connected = connected.and_then(|count| count.parse().ok());
@@ -65,8 +64,8 @@ impl Deployment {
             Place::Fixed(_) => None,
         };
         Self {
-            info,
-            settings: settings.into_iter().flatten().collect(),
+            settings: settings_in(&info).chain(configured.into_iter().flatten()).collect(),
+            is_replica: info.is_replica(),
             replicas: connected.max(known),
             are_all: known.is_some(),
             fails_over: !matches!(place, Place::Fixed(_)),
@@ -87,7 +86,7 @@ impl Deployment {
     /// with `appendfsync everysec` and a slow disk, the server confirms writes before it hands them
     /// to the system. A server that hides its settings counts as not durable.
     fn is_durable(&self) -> bool {
-        self.info.keeps_data() == Some(true) && self.is("appendfsync", "always")
+        self.is("appendonly", "yes") && self.is("appendfsync", "always")
     }
 
     fn is(&self, name: &str, value: &str) -> bool {
@@ -97,20 +96,20 @@ impl Deployment {
     /// `waits`: for how many replicas each lock waits.
     fn cautions(&self, waits: usize) -> Vec<String> {
         let mut cautions = Vec::new();
-        if let Some(policy) = self.info.evicts() {
+        if let Some(policy) = self.settings.get("maxmemory-policy").filter(|p| *p != "noeviction") {
             cautions.push(format!(
                 "maxmemory-policy is {policy}: when the memory is full, the server deletes locks; \
                  set maxmemory-policy noeviction"
             ));
         }
-        if self.info.keeps_data() == Some(false) {
+        if self.is("appendonly", "no") {
             let loses = if self.is("save", "") { "all locks" } else { "the newest locks" };
             cautions.push(format!(
                 "appendonly is no: a restart of the server loses {loses}; set appendonly yes and \
                  appendfsync always"
             ));
         }
-        if self.info.is_replica() {
+        if self.is_replica {
             let why = "the server is a replica that takes writes: they are lost when it syncs with \
                        its primary; connect to the primary";
             cautions.push(why.to_owned());
@@ -143,8 +142,7 @@ impl Deployment {
 
 impl Node {
     async fn settings(&self, pattern: &str) -> HashMap<String, String> {
-        let mut get = cmd("CONFIG");
-        get.arg("GET").arg(pattern);
+        let get = cmd("CONFIG").arg("GET").arg(pattern).take();
         // A map, or a flat list in the older protocol.
         let read = |value| redis::from_redis_value::<HashMap<String, String>>(value).ok();
         self.ask(get, LIMIT).await.ok().and_then(read).unwrap_or_default()
@@ -152,8 +150,7 @@ impl Node {
 
     /// Returns the number of a node's replicas, dead ones included, if the cluster tells.
     async fn replicas_in_cluster(&self) -> Option<usize> {
-        let mut nodes = cmd("CLUSTER");
-        nodes.arg("NODES");
+        let nodes = cmd("CLUSTER").arg("NODES").take();
         self.ask(nodes, LIMIT).await.ok().and_then(|answer| replicas_in(&text(&answer)))
     }
 }
@@ -169,19 +166,21 @@ fn replicas_in(nodes: &str) -> Option<usize> {
     Some(nodes.iter().filter(|[_, _, primary]| primary == myself).count())
 }
 
+/// Returns what `INFO` says about the settings: more users may ask for it than for `CONFIG`.
+fn settings_in(info: &Info) -> impl Iterator<Item = (String, String)> {
+    let appends = info.keeps_data().map(|keeps| if keeps { "yes" } else { "no" });
+    let told = [("maxmemory-policy", info.field("maxmemory_policy")), ("appendonly", appends)];
+    told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn deployment(
-        info: &str,
-        settings: &[(&str, &str)],
-        replicas: usize,
-        sentinel: bool,
-    ) -> Deployment {
+    fn deployment(settings: &[(&str, &str)], replicas: usize, sentinel: bool) -> Deployment {
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        let (info, settings) = (info.into(), settings.collect());
-        Deployment { info, settings, replicas: Some(replicas), sentinel, ..Deployment::default() }
+        let settings = settings.collect();
+        Deployment { settings, replicas: Some(replicas), sentinel, ..Deployment::default() }
     }
 
     #[test]
@@ -197,26 +196,36 @@ mod tests {
 
     #[test]
     fn each_caution_says_what_to_do() {
-        for (info, settings, replicas, waits, word) in [
-            ("maxmemory_policy:allkeys-lru", &[][..], 0, 0, "set maxmemory-policy noeviction"),
-            ("aof_enabled:0", &[("save", "")], 0, 0, "all locks"),
-            ("aof_enabled:0", &[("save", "60 1")], 0, 0, "the newest locks"),
-            ("role:slave", &[], 0, 0, "connect to the primary"),
-            ("", &[("min-replicas-to-write", "0")], 2, 0, "use wait_replicas"),
-            ("", &[], 1, 2, "no lock can be acquired"),
-            ("", &[], 2, 1, "set wait_replicas to 2"),
+        for (settings, replicas, waits, word) in [
+            (&[("maxmemory-policy", "allkeys-lru")][..], 0, 0, "set maxmemory-policy noeviction"),
+            (&[("appendonly", "no"), ("save", "")], 0, 0, "all locks"),
+            (&[("appendonly", "no"), ("save", "60 1")], 0, 0, "the newest locks"),
+            (&[("min-replicas-to-write", "0")], 2, 0, "use wait_replicas"),
+            (&[], 1, 2, "no lock can be acquired"),
+            (&[], 2, 1, "set wait_replicas to 2"),
         ] {
-            let found = deployment(info, settings, replicas, true).cautions(waits);
+            let found = deployment(settings, replicas, true).cautions(waits);
             assert!(found.len() == 1 && found[0].contains(word), "{word}: {found:?}");
         }
     }
 
     #[test]
+    fn info_tells_what_config_may_not() {
+        let told = "# Memory\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n";
+        let settings = settings_in(&told.into()).collect();
+        let found = Deployment { settings, ..Deployment::default() }.cautions(0);
+        assert!(found[0].contains("allkeys-lru") && found[1].contains("appendonly"), "{found:?}");
+    }
+
+    #[test]
     fn nothing_is_said_about_what_is_good_or_hidden() {
-        let info = "maxmemory_policy:noeviction\r\naof_enabled:1\r\nrole:master\r\n";
-        let good = deployment(info, &[("min-replicas-to-write", "1")], 2, true);
-        assert_eq!(good.cautions(0), Vec::<String>::new());
-        assert_eq!(deployment("", &[], 2, true).cautions(2), Vec::<String>::new());
+        let good = [
+            ("maxmemory-policy", "noeviction"),
+            ("appendonly", "yes"),
+            ("min-replicas-to-write", "1"),
+        ];
+        assert_eq!(deployment(&good, 2, true).cautions(0), Vec::<String>::new());
+        assert_eq!(deployment(&[], 2, true).cautions(2), Vec::<String>::new());
         let hidden = Deployment { sentinel: true, ..Deployment::default() };
         assert_eq!(hidden.cautions(1), Vec::<String>::new());
     }
