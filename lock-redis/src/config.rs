@@ -2,13 +2,14 @@
 
 mod sentinel;
 mod target;
-mod url;
+pub(crate) mod url;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use lock_core::{
-    Encryption, Error, Layout, Options, Result, Secret, StoreUrl, Timeouts, Tls, User,
+    Encryption, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
     keep::{
+        errors::invalid,
         limits::{DEFAULT_TTL, LONGEST_TTL},
         tls,
     },
@@ -18,7 +19,7 @@ use redis::{AsyncConnectionConfig, Client};
 pub use self::target::{Address, Target};
 use crate::wire::own_client::Transport;
 
-const MOST_REPLICAS: std::ops::RangeInclusive<u32> = 0..=100;
+const MOST_REPLICAS: u32 = 100;
 /// The permitted TTLs. The pauses of a busy server would end locks with a shorter one.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(200)..=LONGEST_TTL;
 
@@ -26,7 +27,7 @@ pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis
 ///
 /// With the feature `serde` it can be read from a configuration file: fields by their names, `ttl`
 /// as in a URL. `Debug` does not show the password.
-#[derive(Clone)]
+#[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
@@ -92,22 +93,7 @@ impl RedisConfig {
 
     /// Uses these servers; everything else has its default.
     pub fn of(target: Target) -> Self {
-        Self {
-            target,
-            user: None,
-            password: None,
-            tls: Tls::default(),
-            timeouts: Timeouts::default(),
-            sentinel_user: None,
-            sentinel_password: None,
-            database: 0,
-            ttl: None,
-            prefix: String::new(),
-            layout: Layout::default(),
-            mode: Mode::default(),
-            wait_replicas: 0,
-            transport: Transport::default(),
-        }
+        Self { target, ..Self::default() }
     }
 
     /// Uses the server of a client, with its login, its database and its transport: TCP, TLS, or a
@@ -166,18 +152,6 @@ impl RedisConfig {
         self
     }
 
-    /// Sets [`tls`](Self#structfield.tls).
-    pub fn tls(mut self, tls: Tls) -> Self {
-        self.tls = tls;
-        self
-    }
-
-    /// Sets [`timeouts`](Self#structfield.timeouts).
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.timeouts = timeouts;
-        self
-    }
-
     /// Sets [`sentinel_user`](Self#structfield.sentinel_user) and
     /// [`sentinel_password`](Self#structfield.sentinel_password).
     pub fn sentinel_login(mut self, user: impl Into<User>, password: impl Into<Secret>) -> Self {
@@ -185,40 +159,23 @@ impl RedisConfig {
         self
     }
 
-    /// Sets [`wait_replicas`](Self#structfield.wait_replicas), 0 to 100.
-    pub fn wait_replicas(mut self, replicas: u32) -> Self {
-        self.wait_replicas = replicas;
-        self
-    }
-
-    /// Sets [`database`](Self#structfield.database).
-    pub fn database(mut self, database: i64) -> Self {
-        self.database = database;
-        self
-    }
-
-    /// Sets [`mode`](Self#structfield.mode).
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
-    }
-
-    /// Sets [`ttl`](Self#structfield.ttl), 200 ms to 24 h.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
-        self
-    }
-
-    /// Sets [`prefix`](Self#structfield.prefix).
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets [`layout`](Self#structfield.layout).
-    pub fn layout(mut self, layout: Layout) -> Self {
-        self.layout = layout;
-        self
+    lock_core::setters! {
+        /// Sets [`tls`](Self#structfield.tls).
+        tls: Tls => tls;
+        /// Sets [`timeouts`](Self#structfield.timeouts).
+        timeouts: Timeouts => timeouts;
+        /// Sets [`wait_replicas`](Self#structfield.wait_replicas), 0 to 100.
+        wait_replicas: u32 => wait_replicas;
+        /// Sets [`database`](Self#structfield.database).
+        database: i64 => database;
+        /// Sets [`mode`](Self#structfield.mode).
+        mode: Mode => mode;
+        /// Sets [`ttl`](Self#structfield.ttl), 200 ms to 24 h.
+        ttl: Duration => Some(ttl);
+        /// Sets [`prefix`](Self#structfield.prefix).
+        prefix: impl Into<String> => prefix.into();
+        /// Sets [`layout`](Self#structfield.layout).
+        layout: Layout => layout;
     }
 
     /// Reads a URL; `docs/stores/redis.md` lists its options.
@@ -231,6 +188,7 @@ impl RedisConfig {
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let (target, database) = url::place(url)?;
         let mut options = url.options();
+        let replicas = options.number("wait_replicas", 0..=MOST_REPLICAS.into())?;
         let config = Self {
             user: User::from_url(url, &mut options)?,
             password: Secret::from_url(url, &mut options)?,
@@ -243,11 +201,11 @@ impl RedisConfig {
             mode: options
                 .choice("mode", &[("queue", Mode::Queue), ("simple", Mode::Simple)])?
                 .unwrap_or_default(),
-            wait_replicas: wait_replicas(&mut options)?,
+            wait_replicas: replicas.and_then(|count| count.try_into().ok()).unwrap_or_default(),
             ..Self::of(target)
         };
         let (sentinel_user, sentinel_password) = match config.target {
-            Target::Sentinel { .. } => sentinel::login(&mut options)?,
+            Target::Sentinel { .. } => sentinel::login(url, &mut options)?,
             _ => (None, None),
         };
         options.finish()?;
@@ -258,26 +216,24 @@ impl RedisConfig {
     pub(crate) fn check(&self) -> Result<()> {
         self.check_tls()?;
         self.timeouts.check()?;
-        check_wait_replicas(self.wait_replicas)?;
-        let wrong = |option: &str, allowed: &str| Error::InvalidOption {
-            option: option.to_owned(),
-            value: self.target.to_string(),
-            allowed: allowed.to_owned(),
-        };
-        if let Target::Sentinel { sentinels, service } = &self.target
-            && (sentinels.is_empty() || service.is_empty())
-        {
-            return Err(wrong("target", "at least one sentinel, and the service's name"));
+        if self.wait_replicas > MOST_REPLICAS {
+            let allowed = format!("a number of replicas, 0 to {MOST_REPLICAS}");
+            return Err(invalid("wait_replicas", self.wait_replicas, allowed));
         }
+        let wrong = |allowed: &str| Err(invalid("target", format!("{:?}", self.target), allowed));
         match &self.target {
-            Target::Cluster { nodes } if nodes.is_empty() => {
-                Err(wrong("target", "at least one node of the cluster"))
+            Target::Sentinel { sentinels, service: name }
+                if sentinels.is_empty() || name.is_empty() =>
+            {
+                wrong("at least one sentinel, and the service's name")
             }
-            Target::Cluster { .. } if self.database != 0 => Err(Error::InvalidOption {
-                option: "database".to_owned(),
-                value: self.database.to_string(),
-                allowed: "0: a Redis Cluster has no other database".to_owned(),
-            }),
+            Target::Cluster { nodes } if nodes.is_empty() => {
+                wrong("at least one node of the cluster")
+            }
+            Target::Cluster { .. } if self.database != 0 => {
+                let allowed = "0: a Redis Cluster has no other database";
+                Err(invalid("database", self.database, allowed))
+            }
             _ => Ok(()),
         }
     }
@@ -285,7 +241,7 @@ impl RedisConfig {
     fn check_tls(&self) -> Result<()> {
         if self.tls.mode != Encryption::Off && !self.transport.is_plain() {
             let allowed = "off: the given client has TLS or a Unix socket of its own";
-            return Err(refused("tls", "verify", allowed));
+            return Err(invalid("tls", "verify", allowed));
         }
         self.tls.check()
     }
@@ -296,58 +252,6 @@ impl RedisConfig {
 
     pub(crate) fn default_ttl(&self) -> Duration {
         self.ttl.unwrap_or(DEFAULT_TTL)
-    }
-}
-
-fn wait_replicas(options: &mut Options<'_>) -> Result<u32> {
-    let Some(text) = options.text("wait_replicas") else { return Ok(0) };
-    let replicas = text.parse().unwrap_or(u32::MAX);
-    match check_wait_replicas(replicas) {
-        Ok(()) => Ok(replicas),
-        Err(_) => Err(wrong_replicas(text.to_owned())),
-    }
-}
-
-fn check_wait_replicas(replicas: u32) -> Result<()> {
-    match MOST_REPLICAS.contains(&replicas) {
-        true => Ok(()),
-        false => Err(wrong_replicas(replicas.to_string())),
-    }
-}
-
-fn wrong_replicas(value: String) -> Error {
-    refused("wait_replicas", &value, "a number of replicas, 0 to 100")
-}
-
-fn refused(option: &str, value: &str, allowed: &str) -> Error {
-    let (option, value, allowed) = (option.to_owned(), value.to_owned(), allowed.to_owned());
-    Error::InvalidOption { option, value, allowed }
-}
-
-impl Default for RedisConfig {
-    fn default() -> Self {
-        Self::new("127.0.0.1", Address::PORT)
-    }
-}
-
-impl fmt::Debug for RedisConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisConfig")
-            .field("target", &self.target)
-            .field("user", &self.user)
-            .field("password", &self.password)
-            .field("tls", &self.tls)
-            .field("timeouts", &self.timeouts)
-            .field("sentinel_user", &self.sentinel_user)
-            .field("sentinel_password", &self.sentinel_password)
-            .field("database", &self.database)
-            .field("ttl", &self.ttl)
-            .field("prefix", &self.prefix)
-            .field("layout", &self.layout)
-            .field("mode", &self.mode)
-            .field("wait_replicas", &self.wait_replicas)
-            .field("way", &self.transport)
-            .finish()
     }
 }
 

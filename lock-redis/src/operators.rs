@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lock_core::{Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
-use redis::{FromRedisValue, Value, cmd};
+use redis::{FromRedisValue, Value};
 use uuid::Uuid;
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
         ticket::Ticket,
     },
     session::{Session, node::Node, retry::Effort},
-    wire::{answer, call::Request, script, snapshot::Snapshot, turns::Lane},
+    wire::{answer, call::Request, scan, script, snapshot::Snapshot, turns::Lane},
 };
 
 /// Time limit of one question.
@@ -53,8 +53,7 @@ impl Session {
         let wanted = |lock: &[u8]| {
             Key::name_of(config, lock).filter(|name| name.as_str().starts_with(prefix))
         };
-        let held = [&literally(&Key::start_of(config, prefix))[..], b"*"].concat();
-        let held = self.keys(&held).await?;
+        let held = self.keys(&scan::starting_with(&Key::start_of(config, prefix))).await?;
         let mut names: BTreeSet<_> = held.iter().filter_map(|key| wanted(key)).collect();
         // A name may have no holder for a moment, so queues count too. But their waiters may be
         // dead.
@@ -76,19 +75,9 @@ impl Session {
     }
 
     async fn keys_of(&self, node: &Arc<Node>, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let (mut cursor, mut keys) = (b"0".to_vec(), Vec::new());
-        loop {
-            let mut scan = cmd("SCAN");
-            scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
-            let page: Vec<Vec<u8>>;
-            let request = Request::new(b"", scan);
-            (cursor, page) = self.question("names", &request, Some(node), parsed).await?;
-            keys.extend(page);
-            // The cursor after the last step.
-            if cursor == b"0" {
-                return Ok(keys);
-            }
-        }
+        let ask =
+            async |scan| self.question("names", &Request::new(b"", scan), Some(node), parsed).await;
+        scan::keys(pattern, ask).await
     }
 
     /// Removes an attempt of any client. Returns whether there was one.
@@ -150,13 +139,4 @@ impl Session {
 
 fn parsed<T: FromRedisValue>(value: &Value) -> Option<T> {
     redis::from_redis_value_ref(value).ok()
-}
-
-/// Returns a pattern that matches this text only.
-fn literally(text: &[u8]) -> Vec<u8> {
-    let escaped = |byte: &u8| match byte {
-        b'*' | b'?' | b'[' | b']' | b'\\' => vec![b'\\', *byte],
-        _ => vec![*byte],
-    };
-    text.iter().flat_map(escaped).collect()
 }

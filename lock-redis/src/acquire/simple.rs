@@ -7,6 +7,7 @@ use lock_core::{Error, Instant, Request, Result, Wait, keep::backoff::Backoff};
 use super::ask;
 use crate::{
     error,
+    layout::kind::EXCLUSIVE,
     session::{Session, attempt::Attempt},
     wire::{
         answer::{self, Acquired},
@@ -25,7 +26,7 @@ pub(crate) async fn acquire(
     request: &Request,
     caller: &lock_core::Attempt,
 ) -> Result<(Instant, u64)> {
-    let wanted = script::simple_acquire(attempt.member());
+    let wanted = script::acquire(attempt.member(), Wait::Try, EXCLUSIVE, None);
     let mut pause = BACKOFF;
     loop {
         let asking = slice::from_ref(attempt);

@@ -1,46 +1,33 @@
 //! The login at the sentinels, as a URL has it.
 
-use lock_core::{Options, Result, Secret, User};
-
-use super::refused;
+use lock_core::{Error, Options, Result, Secret, StoreUrl, User};
 
 /// Reads the user and the password from the places that the options name.
-pub(super) fn login(options: &mut Options<'_>) -> Result<(Option<User>, Option<Secret>)> {
-    let user = one(
-        options,
-        "user",
-        [
-            ("sentinel_user", User::text),
-            ("sentinel_user_file", User::file),
-            ("sentinel_user_env", User::env),
-        ],
-    )?;
-    let password = one(
-        options,
-        "password",
-        [
-            ("sentinel_password_file", Secret::file as fn(_) -> _),
-            ("sentinel_password_env", Secret::env),
-        ],
-    )?;
-    Ok((user, password))
+pub(super) fn login(
+    url: &StoreUrl,
+    options: &mut Options<'_>,
+) -> Result<(Option<User>, Option<Secret>)> {
+    let users = [
+        options.text("sentinel_user").map(User::text),
+        options.text("sentinel_user_file").map(User::file),
+        options.text("sentinel_user_env").map(User::env),
+    ];
+    let passwords = [
+        options.text("sentinel_password_file").map(Secret::file),
+        options.text("sentinel_password_env").map(Secret::env),
+    ];
+    let user = "one user, please: by sentinel_user, by sentinel_user_file, or by sentinel_user_env";
+    let password = "one password, please: by sentinel_password_file, or by sentinel_password_env";
+    Ok((one(users, || url.error(user))?, one(passwords, || url.error(password))?))
 }
 
-/// An option, and what its value means.
-type Place<'a, T> = (&'static str, fn(&'a str) -> T);
-
-fn one<'a, T, const PLACES: usize>(
-    options: &mut Options<'a>,
-    what: &str,
-    places: [Place<'a, T>; PLACES],
+fn one<T, const PLACES: usize>(
+    places: [Option<T>; PLACES],
+    several: impl FnOnce() -> Error,
 ) -> Result<Option<T>> {
-    let mut given: Option<(&str, T)> = None;
-    for (option, read) in places {
-        let Some(value) = options.text(option) else { continue };
-        if let Some((first, _)) = given {
-            return Err(refused(option, value, &format!("one {what}: {first} is given, too")));
-        }
-        given = Some((option, read(value)));
+    let mut given = places.into_iter().flatten();
+    match (given.next(), given.next()) {
+        (place, None) => Ok(place),
+        _ => Err(several()),
     }
-    Ok(given.map(|(_, place)| place))
 }

@@ -6,33 +6,41 @@ use super::{Address, Target};
 
 /// Reads the servers and the database of a URL.
 pub(super) fn place(url: &StoreUrl) -> Result<(Target, i64)> {
-    let database = || match url.path() {
-        "" => Ok(0),
-        path => match path.parse::<u16>() {
-            Ok(database) => Ok(database.into()),
-            Err(_) => Err(url.error("the path must be a database's number")),
-        },
-    };
     match url.scheme() {
         "redis" | "rediss" | "valkey" | "valkeys" => {
             let several =
                 "expected one host; several are redis+sentinel://.. or redis+cluster://..";
             let (host, port) = one_host(url, Address::PORT, several)?;
-            Ok((Target::Server(Address::new(host, port)), database()?))
+            Ok((Target::Server(Address::new(host, port)), database(url)?))
         }
         "redis+sentinel" => sentinels(url),
-        "redis+cluster" => cluster(url, database()?),
+        // The nodes that are named name all others.
+        "redis+cluster" => {
+            Ok((Target::Cluster { nodes: addresses(url, Address::PORT)? }, database(url)?))
+        }
         _ => Err(url
             .error("expected redis://.., valkey://.., redis+sentinel://.. or redis+cluster://..")),
     }
 }
 
-/// `redis+cluster://h1,h2`. The nodes that are named name all others.
-fn cluster(url: &StoreUrl, database: i64) -> Result<(Target, i64)> {
-    let hosts = url.hosts(Address::PORT);
-    let nodes: Option<_> = hosts.iter().map(|host| Address::parse(host, Address::PORT)).collect();
-    let nodes = nodes.ok_or_else(|| url.error("expected redis+cluster://HOST,HOST,.."))?;
-    Ok((Target::Cluster { nodes }, database))
+/// Reads the number of a database, which is the path of a URL.
+pub(crate) fn database(url: &StoreUrl) -> Result<i64> {
+    match url.path() {
+        "" => Ok(0),
+        path => match path.parse::<u16>() {
+            Ok(database) => Ok(database.into()),
+            Err(_) => Err(url.error("the path must be a database's number")),
+        },
+    }
+}
+
+/// Reads the hosts of a URL.
+pub(crate) fn addresses(url: &StoreUrl, default_port: u16) -> Result<Vec<Address>> {
+    let read = |host: &String| {
+        let address = Address::parse(host, default_port);
+        address.ok_or_else(|| url.error(format!("{host:?} is not HOST or HOST:PORT")))
+    };
+    url.hosts(default_port).iter().map(read).collect()
 }
 
 /// `redis+sentinel://s1,s2/SERVICE` or `../SERVICE/DATABASE`.
@@ -43,10 +51,7 @@ fn sentinels(url: &StoreUrl) -> Result<(Target, i64)> {
     if service.is_empty() {
         return Err(url.error(wrong));
     }
-    let hosts = url.hosts(Address::SENTINEL_PORT);
-    let addresses: Option<Vec<_>> =
-        hosts.iter().map(|host| Address::parse(host, Address::SENTINEL_PORT)).collect();
-    let sentinels = addresses.ok_or_else(|| url.error(wrong))?;
+    let sentinels = addresses(url, Address::SENTINEL_PORT)?;
     Ok((Target::Sentinel { sentinels, service: service.to_owned() }, database))
 }
 

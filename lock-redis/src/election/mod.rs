@@ -1,5 +1,4 @@
 //! Leaders, and their observers.
 
-mod leader;
 pub(crate) mod observe;
 pub(crate) mod observers;

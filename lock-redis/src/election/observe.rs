@@ -21,7 +21,6 @@ use tokio::{
     time::sleep,
 };
 
-use super::leader::{Looked, State};
 use crate::{
     error,
     layout::key::Key,
@@ -30,7 +29,7 @@ use crate::{
         node::{Link, Node},
         slots::Map,
     },
-    wire::{failure::Failure, script, turns::Lane},
+    wire::{failure::Failure, script, snapshot::Snapshot, turns::Lane},
 };
 
 /// Time limit of one look. The first look waits up to twice as long for a server that answers.
@@ -91,7 +90,7 @@ impl Observer {
         let channel = [channel.as_bytes(), key.lock()].concat();
         let hint = Arc::new(Notify::new());
         session.observers.add(&channel, hint.clone());
-        let (link, slots) = (session.routes.of(&key).link(), session.routes.changes());
+        let (link, slots) = (session.routes.of(key.lock()).link(), session.routes.changes());
         Self {
             session: Arc::downgrade(session),
             key,
@@ -127,17 +126,17 @@ impl Observer {
             let session = self.session.upgrade().ok_or_else(error::closed)?;
             match self.look_once(&session).await {
                 Ok(value) => {
-                    let looked = Looked::read(&value);
-                    let looked = looked.ok_or_else(|| error::unexpected("observe", &value))?;
-                    self.look_after(looked.ttl);
-                    return Ok(session.leader(looked).await);
+                    let snapshot = Snapshot::read(&value);
+                    let snapshot = snapshot.ok_or_else(|| error::unexpected("observe", &value))?;
+                    self.look_after(snapshot.ttl_left);
+                    // A failure hides only the description; the leader counts more.
+                    let clients = session.descriptions(snapshot.clients()).await;
+                    return Ok(snapshot.leader(&clients));
                 }
                 Err(Failure::Closed) => return Err(error::closed()),
-                Err(Failure::Refused(e)) if session.is_redirected(None, &e) => {
-                    drop(session);
-                    sleep(jitter(PAUSE)).await;
-                }
-                Err(Failure::Refused(e)) if !error::is_passing(&e) => {
+                Err(Failure::Refused(e))
+                    if !session.is_redirected(&e) && !error::is_passing(&e) =>
+                {
                     return Err(error::convert("observe", e));
                 }
                 Err(Failure::Refused(_)) => {
@@ -161,7 +160,7 @@ impl Observer {
         if let Some(slots) = &mut self.slots {
             slots.borrow_and_update();
         }
-        let node = session.routes.of(&self.key);
+        let node = session.routes.of(self.key.lock());
         if self.slots.is_some() {
             self.link = node.link();
         }
@@ -184,23 +183,6 @@ impl keep::observe::Observer for Observer {
     }
 }
 
-impl Session {
-    async fn leader(&self, looked: Looked) -> Option<Leader> {
-        match &looked.state {
-            State::Vacant => None,
-            State::Leads(leader) => Some(leader.clone()),
-            State::Plain(client, own) => {
-                let client = client.as_deref();
-                let asked = client.filter(|client| own.is_none() && !client.is_empty());
-                // A failure hides only the description; the leader counts more.
-                let described = self.descriptions(asked.into_iter()).await;
-                let who = own.clone().or_else(|| described.into_values().next());
-                Some(looked.plain(client.is_some(), who))
-            }
-        }
-    }
-}
-
 impl Drop for Observer {
     fn drop(&mut self) {
         let Some(session) = self.session.upgrade() else { return };
@@ -209,7 +191,7 @@ impl Drop for Observer {
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let channel = std::mem::take(&mut self.channel);
-        let node = session.routes.of(&self.key);
+        let node = session.routes.of(self.key.lock());
         runtime.spawn(async move {
             // If it fails, the connection is gone, and the subscription with it.
             let _ = stop_listening(&node, &channel).await;

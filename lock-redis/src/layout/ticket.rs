@@ -13,8 +13,6 @@ pub(crate) struct Ticket {
 impl Ticket {
     /// The length of a client's id: 16 hex digits.
     pub(crate) const CLIENT: usize = 16;
-    /// The length of a ticket without a client.
-    pub(crate) const SIMPLE: usize = 33;
 
     /// Makes a ticket with a client, to which the server can announce a grant.
     pub(crate) fn queued(client: &str, attempt: Uuid) -> Self {

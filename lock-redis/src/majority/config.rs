@@ -1,15 +1,21 @@
 //! How to reach the nodes, and how to use them.
 
-use std::{collections::HashSet, fmt, ops::RangeInclusive, time::Duration};
+use std::{collections::HashSet, ops::RangeInclusive, time::Duration};
 
 use lock_core::{
-    Encryption, Error, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
-    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
+    Encryption, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
+    keep::{
+        errors::invalid,
+        limits::{DEFAULT_TTL, LONGEST_TTL},
+    },
 };
 
 use crate::{
     RedisConfig,
-    config::{Address, TTL, Target},
+    config::{
+        Address, TTL, Target,
+        url::{addresses, database},
+    },
 };
 
 const DEFAULT_MAX_TTL: Duration = Duration::from_secs(60);
@@ -20,7 +26,7 @@ const NODES: RangeInclusive<usize> = 3..=15;
 ///
 /// With the feature `serde` it can be read from a configuration file: fields by their names,
 /// durations as in a URL. `Debug` does not show the password.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
@@ -93,25 +99,19 @@ impl RedlockConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`] if it names too few hosts or one of them twice, or its path is no
-    /// database; [`Error::InvalidOption`] for an unknown or wrong option.
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if a host is none, or its path is no
+    /// database; [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or wrong
+    /// option, for too few hosts, and for one that is named twice.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         if url.scheme() != "redlock" {
             return Err(url.error("expected redlock://HOST[:PORT],HOST[:PORT],.."));
         }
-        let database = match url.path() {
-            "" => 0,
-            path => path
-                .parse::<u16>()
-                .map_err(|_| url.error("the path must be a database's number"))?
-                .into(),
-        };
         let mut options = url.options();
         let config = Self {
-            nodes: nodes(url)?,
+            nodes: addresses(url, Address::PORT)?,
             user: User::from_url(url, &mut options)?,
             password: Secret::from_url(url, &mut options)?,
-            database,
+            database: database(url)?,
             ttl: options.duration("ttl")?,
             max_ttl: options.duration("max_ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
@@ -126,22 +126,18 @@ impl RedlockConfig {
 
     /// Checks the servers and the times.
     pub(super) fn check(&self) -> Result<()> {
-        let refused = |option: &str, value: String, allowed: &str| {
-            let (option, allowed) = (option.to_owned(), allowed.to_owned());
-            Err(Error::InvalidOption { option, value, allowed })
-        };
         if !NODES.contains(&self.nodes.len()) {
             let nodes: Vec<_> = self.nodes.iter().map(ToString::to_string).collect();
             let allowed = "redlock takes 3 to 15 independent servers, best 5";
-            return refused("nodes", nodes.join(","), allowed);
+            return Err(invalid("nodes", nodes.join(","), allowed));
         }
         let mut met = HashSet::new();
         let mut is_new = |node: &&Address| met.insert((node.host.to_ascii_lowercase(), node.port));
         if let Some(twice) = self.nodes.iter().find(|node| !is_new(node)) {
-            return refused("nodes", twice.to_string(), "each server once; it is listed twice");
+            return Err(invalid("nodes", twice, "each server once; it is listed twice"));
         }
         if let Some(max) = self.max_ttl.filter(|max| !MAX_TTL.contains(max)) {
-            return refused("max_ttl", format!("{max:?}"), "1s to 24h");
+            return Err(invalid("max_ttl", format!("{max:?}"), "1s to 24h"));
         }
         self.tls.check()?;
         self.timeouts.check()
@@ -178,32 +174,6 @@ impl RedlockConfig {
         RedisConfig::of(Target::Server(Address::new("", 0)))
             .prefix(&*self.prefix)
             .layout(self.layout)
-    }
-}
-
-/// Reads the hosts of a URL.
-fn nodes(url: &StoreUrl) -> Result<Vec<Address>> {
-    let read = |host: &String| {
-        let node = Address::parse(host, Address::PORT);
-        node.ok_or_else(|| url.error(format!("{host:?} is not HOST or HOST:PORT")))
-    };
-    url.hosts(Address::PORT).iter().map(read).collect()
-}
-
-impl fmt::Debug for RedlockConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedlockConfig")
-            .field("nodes", &self.nodes)
-            .field("user", &self.user)
-            .field("password", &self.password)
-            .field("database", &self.database)
-            .field("ttl", &self.ttl)
-            .field("max_ttl", &self.max_ttl)
-            .field("prefix", &self.prefix)
-            .field("layout", &self.layout)
-            .field("tls", &self.tls)
-            .field("timeouts", &self.timeouts)
-            .finish()
     }
 }
 

@@ -11,13 +11,10 @@ use crate::{
     layout::key::Key,
     wire::{
         answer::{bytes, int, number},
-        call::Call,
+        call::{Call, millis},
         lua::Lua,
     },
 };
-
-/// Room for keys and numbers.
-const SHORT: usize = 160;
 
 static ACQUIRE: LazyLock<Lua> = LazyLock::new(|| Lua::new(include_str!("scripts/acquire.lua")));
 static RENEW: LazyLock<Lua> = LazyLock::new(|| Lua::new(include_str!("scripts/renew.lua")));
@@ -27,32 +24,20 @@ pub(super) fn all() -> [&'static Lua; 3] {
     [&ACQUIRE, &RENEW, &RELEASE]
 }
 
-fn millis(ttl: Duration) -> u64 {
-    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// Asks for a vote. The node keeps `candidate` if it is above its last token.
 pub(super) fn acquire(key: &Key, request: &Request, vote: &Vote, candidate: u64) -> Call {
-    let text = vote.text();
-    let mut call = Call::new(&ACQUIRE, 2, 5, SHORT + text.len());
-    call.arg(key.own()).arg(key.fence());
-    call.arg(id(vote.attempt)).arg(vote.ballot).arg(millis(request.ttl));
-    call.arg(candidate).arg(text);
-    call
+    let call = Call::new(&ACQUIRE, &[key.own(), key.fence()]).arg(id(vote.attempt));
+    call.arg(vote.ballot).arg(millis(request.ttl)).arg(candidate).arg(vote.text())
 }
 
 /// Renews a vote.
 pub(super) fn renew(key: &Key, attempt: Uuid, ttl: Duration) -> Call {
-    let mut call = Call::new(&RENEW, 2, 2, SHORT);
-    call.arg(key.own()).arg(key.fence()).arg(id(attempt)).arg(millis(ttl));
-    call
+    Call::new(&RENEW, &[key.own(), key.fence()]).arg(id(attempt)).arg(millis(ttl))
 }
 
 /// Takes a vote back; without a ballot, whatever its ballot is.
 pub(super) fn release(key: &Key, attempt: Uuid, ballot: Option<u64>) -> Call {
-    let mut call = Call::new(&RELEASE, 1, 2, SHORT);
-    call.arg(key.own()).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT));
-    call
+    Call::new(&RELEASE, &[key.own()]).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT))
 }
 
 fn id(attempt: Uuid) -> String {

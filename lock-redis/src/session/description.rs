@@ -1,7 +1,10 @@
 //! The description of a client, for operators that look at a queue. It is for people's eyes: no
 //! connect, close or look depends on it.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use lock_core::this_process;
 use redis::{Cmd, cmd};
@@ -40,7 +43,7 @@ impl Session {
     /// itself as well.
     pub(super) async fn end_description(&self) {
         let key = client_key(&self.id);
-        drop(self.routes.of_key(&key).ask(Cmd::del(&key), WRITE_LIMIT).await);
+        drop(self.routes.of(&key).ask(Cmd::del(&key), WRITE_LIMIT).await);
     }
 
     /// Returns the descriptions of clients, by client, as far as they can be read.
@@ -48,9 +51,7 @@ impl Session {
         &self,
         clients: impl Iterator<Item = &str>,
     ) -> HashMap<String, String> {
-        let mut clients: Vec<_> = clients.collect();
-        clients.sort_unstable();
-        clients.dedup();
+        let clients: BTreeSet<_> = clients.collect();
         let mut known = HashMap::new();
         // Given up as a whole: a question with the rest of the time would give up a good connection.
         let ask = async {
@@ -60,7 +61,7 @@ impl Session {
                 let get = Request::new(&key, Cmd::get(&key));
                 let way = Way::new(Share::Others, READ_LIMIT);
                 let answer = match self.call(&get, way).await {
-                    Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
+                    Err(Failure::Refused(error)) if self.is_redirected(&error) => {
                         self.call(&get, way).await
                     }
                     answer => answer,

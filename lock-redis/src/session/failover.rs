@@ -6,30 +6,20 @@
 
 use std::sync::Arc;
 
-use lock_core::{Clock, Instant};
+use lock_core::Clock;
 
 use super::{Session, attempt::Attempt, node::Node};
 
 impl Session {
-    /// Takes note of a sign that another server takes over, or may do so soon.
-    pub(super) fn doubt(&self, now: Instant) {
-        self.doubt_those(now, |_| true);
-    }
-
-    /// Same as [`doubt`](Self::doubt), for the attempts of a node of a cluster.
-    pub(super) fn doubt_at(&self, node: &Arc<Node>, now: Instant) {
-        self.doubt_those(now, |attempt| self.is_at(attempt, node));
-    }
-
-    /// A young hold counts on if it is confirmed once more, so all are renewed.
-    fn doubt_those(&self, now: Instant, which: impl Fn(&Attempt) -> bool) {
+    /// Takes note of a sign that another server takes over as this node, or may do so soon. A young
+    /// hold counts on if it is confirmed once more, so all are renewed.
+    pub(super) fn doubt(&self, node: &Arc<Node>) {
         if self.wait_replicas > 0 {
             return;
         }
-        let mut book = self.book();
-        book.attempts.all().filter(|it| which(it)).for_each(|attempt| attempt.doubt(now));
-        book.attempts.all_due(now);
-        drop(book);
+        let now = Clock::Boot.now();
+        self.each_at(node, |attempt| attempt.doubt(now));
+        self.book().attempts.all_due(now);
         self.alarm.notify_one();
     }
 
@@ -41,12 +31,7 @@ impl Session {
     }
 
     /// Takes note that the server is not suspected any more, or has taken over already.
-    pub(super) fn settle(&self) {
-        self.book().attempts.all().for_each(|attempt| attempt.settle());
-    }
-
-    /// Same as [`settle`](Self::settle), for the attempts of a node.
-    pub(super) fn settle_at(&self, node: &Arc<Node>) {
+    pub(super) fn settle(&self, node: &Arc<Node>) {
         self.each_at(node, Attempt::settle);
     }
 
@@ -73,6 +58,6 @@ impl Session {
     }
 
     fn is_at(&self, attempt: &Attempt, node: &Arc<Node>) -> bool {
-        Arc::ptr_eq(&self.routes.of(&attempt.key), node)
+        Arc::ptr_eq(&self.routes.of(attempt.key.lock()), node)
     }
 }

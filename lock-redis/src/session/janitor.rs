@@ -43,7 +43,7 @@ impl Waits for Session {
     /// Also removes the lock of an attempt that holds. The session forgets the attempt.
     async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
         self.forget(attempt);
-        let node = self.routes.of(&attempt.key);
+        let node = self.routes.of(attempt.key.lock());
         if let Ok(_alone) = node.alone.try_acquire() {
             return self.remove_alone(attempt, deadline).await;
         }
@@ -93,7 +93,7 @@ impl Session {
 
     async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
         let effort = Effort::release(attempt.patience(), deadline);
-        let outcome = self.insist(&attempt.release(self.mode), effort, |_| Some(())).await;
+        let outcome = self.insist(&attempt.release(), effort, |_| Some(())).await;
         outcome.answer.map(drop)
     }
 }
@@ -129,7 +129,7 @@ impl Leaving {
         let Some(first) = leaving.first().map(|one| &one.what.key) else { return };
         let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
         let attempts: Vec<_> = attempts.collect();
-        let request = script::release_all(self.session.mode, &attempts, first);
+        let request = script::release_all(&attempts, first);
         let read = |value: &_| answer::released(value, leaving.len());
         let outcome = self.session.insist(&request, Effort::release(limit, deadline), read).await;
         match outcome.answer {

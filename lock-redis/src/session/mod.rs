@@ -6,7 +6,6 @@ mod deployment;
 mod description;
 mod due;
 mod failover;
-mod guests;
 mod janitor;
 mod moving;
 pub(crate) mod node;

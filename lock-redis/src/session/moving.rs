@@ -5,6 +5,8 @@
 //! attempt lives on when it is renewed in each key that must have it. It does not matter how the
 //! keys of the name are split. Grants, releases and conversions wait until the slot has moved.
 
+use std::sync::Arc;
+
 use futures_util::future::{join, join_all};
 use lock_core::{Clock, Instant};
 use redis::{RedisError, Value};
@@ -18,14 +20,7 @@ use super::{
 use crate::{
     config::Address,
     error,
-    wire::{
-        answer,
-        call::Request,
-        connection::Share,
-        failure::Failure,
-        script::{self, Part},
-        slots,
-    },
+    wire::{answer, call::Request, connection::Share, failure::Failure, script, slots},
 };
 
 impl Session {
@@ -36,7 +31,7 @@ impl Session {
     /// The first failure; `why` if an attempt is not where it should be, and the keys may tell more
     /// when they are together again.
     pub(super) async fn renew_each<'a>(
-        &self,
+        self: &Arc<Self>,
         attempts: impl Iterator<Item = &'a Attempt>,
         why: &RedisError,
     ) -> Result<(), Failure> {
@@ -50,18 +45,18 @@ impl Session {
     }
 
     /// Returns whether the attempt was found, or is known to be lost.
-    async fn renew_one(&self, attempt: &Attempt) -> Result<bool, Failure> {
+    async fn renew_one(self: &Arc<Self>, attempt: &Attempt) -> Result<bool, Failure> {
         let sent = Clock::Boot.now();
         match attempt.role(sent) {
             Some(Role::Holds) => {
-                let mine = is_one(&self.keep(attempt, Part::Mine, None).await?);
+                let mine = is_one(&self.keep(attempt, "mine", None).await?);
                 attempt.renewed_alone(sent, mine);
                 Ok(true)
             }
             Some(Role::Shares) => {
                 let found = self.keep_shared(attempt).await?;
                 if found {
-                    attempt.kept_holding(sent);
+                    attempt.renewed_alone(sent, true);
                 }
                 Ok(found)
             }
@@ -73,23 +68,27 @@ impl Session {
 
     /// Renews an attempt that may hold beside others. A member of a group must be in all three keys
     /// of the group; each of them names the group, or the member.
-    async fn keep_shared(&self, attempt: &Attempt) -> Result<bool, Failure> {
-        let lock = self.keep(attempt, Part::Lock, None).await?;
+    async fn keep_shared(self: &Arc<Self>, attempt: &Attempt) -> Result<bool, Failure> {
+        let lock = self.keep(attempt, "lock", None).await?;
         let Some(group) = answer::bytes(&lock) else {
             let mine = is_one(&lock);
             if mine && attempt.leads {
                 // Without its value it leads all the same.
-                self.keep(attempt, Part::Leader, None).await?;
+                self.keep(attempt, "leader", None).await?;
             }
             return Ok(mine);
         };
-        let members = self.keep(attempt, Part::Members, Some(&group));
-        let (members, holders) = join(members, self.keep(attempt, Part::Holders, None)).await;
+        let members = self.keep(attempt, "members", Some(&group));
+        let (members, holders) = join(members, self.keep(attempt, "holders", None)).await;
         Ok(is_one(&members?) && is_one(&holders?))
     }
 
-    async fn keep_waiting(&self, attempt: &Attempt, sent: Instant) -> Result<bool, Failure> {
-        let found = is_one(&self.keep(attempt, Part::Waiting, None).await?);
+    async fn keep_waiting(
+        self: &Arc<Self>,
+        attempt: &Attempt,
+        sent: Instant,
+    ) -> Result<bool, Failure> {
+        let found = is_one(&self.keep(attempt, "waiting", None).await?);
         if found && let Some(at) = attempt.kept_waiting(sent) {
             self.ask(attempt, at);
         }
@@ -98,12 +97,12 @@ impl Session {
 
     /// Renews an attempt in one key, which is at one of two nodes.
     async fn keep(
-        &self,
+        self: &Arc<Self>,
         attempt: &Attempt,
-        part: Part,
+        what: &str,
         group: Option<&[u8]>,
     ) -> Result<Value, Failure> {
-        let request = script::keep(attempt.counted_member().0, part, group);
+        let request = script::keep(attempt.counted_member().0, what, group);
         let way = Way::new(Share::Renewals, attempt.patience());
         let answer = match self.call(&request, way).await {
             Err(Failure::Refused(error)) => self.call_target(&request, &error, way).await?,
@@ -115,7 +114,7 @@ impl Session {
 
     /// Sends a request to the node to which an error says that its slot moves.
     async fn call_target(
-        &self,
+        self: &Arc<Self>,
         request: &Request<'_>,
         moved: &RedisError,
         way: Way<'_>,
@@ -124,14 +123,21 @@ impl Session {
         let (Routes::Slots(slots), Some((to, _))) = (&self.routes, moved.redirect_node()) else {
             return Err(refused());
         };
-        let from = match self.routes.of_key(request.key).state() {
+        let from = match self.routes.of(request.key).state() {
             Link::Up(connection) => connection.address.clone(),
             _ => Address::new("", 0),
         };
         let address = slots::target(to, &from).ok_or_else(refused)?;
         let node = match slots.node_at(&address) {
             Some(node) => node,
-            None => slots.guest(&address).await?,
+            None => {
+                let (node, is_new) = slots.guest(&address);
+                if is_new {
+                    self.keep_connected(&node);
+                }
+                node.until_up(way.limit, None).await;
+                node
+            }
         };
         let asking = error::is_moving(moved);
         self.call(request, Way { node: Some(&node), asking, ..way }).await

@@ -63,7 +63,7 @@ impl Session {
         let Some(key) = Key::of_lock(lock, self.prefix.as_deref()) else { return };
         // Each node of a cluster sends the push. The one of the lock's node is in order with its
         // answers; another one may be late, when the attempt has held the lock and released it.
-        if !std::ptr::eq(&*self.routes.of(&key), node) {
+        if !std::ptr::eq(&*self.routes.of(key.lock()), node) {
             return;
         }
         let (session, ticket) = (self.clone(), self.ticket(attempt));

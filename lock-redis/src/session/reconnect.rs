@@ -17,10 +17,7 @@ use super::{
 use crate::{
     error::{self, STORE},
     layout::key::{client_key, floor},
-    wire::{
-        client_id::ClientId,
-        connection::{Connection, Share},
-    },
+    wire::connection::{Connection, Share},
 };
 
 /// Time limit of the question whether the server takes writes.
@@ -36,18 +33,14 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Connects a node, and renews on it at once: anything may have changed meanwhile.
-    pub(super) async fn connect(
-        self: &Arc<Self>,
-        node: &Arc<Node>,
-        previous: &[ClientId],
-    ) -> Result<(), RedisError> {
+    pub(super) async fn connect(self: &Arc<Self>, node: &Arc<Node>) -> Result<(), RedisError> {
         let (session, of) = (Arc::downgrade(self), Arc::downgrade(node));
         let on_push = move |number, info| {
             if let (Some(session), Some(node)) = (session.upgrade(), of.upgrade()) {
                 session.pushed(&node, number, info);
             }
         };
-        let connection = node.connect(previous, on_push).await?;
+        let connection = node.connect(on_push).await?;
         let describe = async {
             if self.is_home(node) {
                 self.describe(&connection).await;
@@ -59,8 +52,8 @@ impl Session {
         match node.meets(&connection) {
             true => self.taken_over(node),
             // A node of a cluster got slots, and did not take over.
-            false if matches!(self.routes, Routes::Slots(_)) && !connection.data.is_replica => {
-                self.settle_at(node);
+            false if matches!(self.routes, Routes::Slots(_)) && !connection.info.is_replica() => {
+                self.settle(node);
             }
             false => {}
         }
@@ -74,8 +67,7 @@ impl Session {
     /// record of the token floor never expires. In a cluster, the owners of slots are primaries.
     async fn takes_writes(&self, connection: &Connection) -> Result<(), RedisError> {
         let Some(prefix) = &self.prefix else { return Ok(()) };
-        let mut write = cmd("PERSIST");
-        write.arg(floor(prefix));
+        let write = cmd("PERSIST").arg(floor(prefix)).take();
         match connection.call(&write.into(), false, Share::Others, WRITE_LIMIT).await {
             Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
             _ => Ok(()),
@@ -84,7 +76,7 @@ impl Session {
 
     /// Whether this node keeps the description of this client.
     fn is_home(&self, node: &Arc<Node>) -> bool {
-        Arc::ptr_eq(&self.routes.of_key(&client_key(&self.id)), node)
+        Arc::ptr_eq(&self.routes.of(&client_key(&self.id)), node)
     }
 
     /// Keeps a node connected from now on.
@@ -133,9 +125,9 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                     drop(node.ask(cmd("PING"), PROBE_LIMIT).await);
                 }
             }
-            Link::Down(_, previous) => {
+            Link::Down(..) => {
                 let reconnected = tokio::select! {
-                    reconnected = session.connect(&node, &previous) => reconnected,
+                    reconnected = session.connect(&node) => reconnected,
                     // Another server takes over: the one that is dialled may never answer.
                     () = node.hurried() => {
                         pause = BACKOFF;

@@ -1,7 +1,7 @@
 //! What a client does when slots have other owners.
 
 use std::{
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -23,12 +23,11 @@ const SHORTEST: Duration = Duration::from_millis(20);
 
 impl Session {
     /// Reads whether an error is a redirection to another node, and takes note of it.
-    pub(crate) fn is_redirected(&self, from: Option<&Address>, error: &RedisError) -> bool {
+    pub(crate) fn is_redirected(&self, error: &RedisError) -> bool {
         let (Routes::Slots(slots), Some((slot, to))) = (&self.routes, error::moved(error)) else {
             return false;
         };
-        let nowhere = Address::new("", 0);
-        if let Some(address) = slots::target(to, from.unwrap_or(&nowhere)) {
+        if let Some(address) = slots::target(to, &Address::new("", 0)) {
             slots.redirected(slot, &address);
         }
         true
@@ -59,7 +58,7 @@ async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
                 slots.stale.notified().await;
             }
         }
-        if slots.closed.load(Ordering::Acquire) {
+        if session.upgrade().is_none_or(|session| session.book().attempts.is_closed()) {
             return;
         }
         if let Ok(shards) = slots.ask().await {
@@ -67,7 +66,7 @@ async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
             for Added { node, takes_over } in slots.take_in(&shards) {
                 if takes_over {
                     // Its first answer may take long.
-                    session.doubt_at(&node, Clock::Boot.now());
+                    session.doubt(&node);
                 }
                 session.keep_connected(&node);
             }

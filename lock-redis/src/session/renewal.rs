@@ -76,7 +76,7 @@ impl Session {
     pub(super) fn renew_due(self: &Arc<Self>) {
         let attempts = self.book().take_due(Clock::Boot.now());
         for attempt in attempts {
-            let node = self.routes.of(&attempt.key);
+            let node = self.routes.of(attempt.key.lock());
             if node.due.add(attempt) {
                 tokio::spawn(renew_at(self.clone(), node));
             }
@@ -109,7 +109,7 @@ impl Session {
     async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
         let (alone, others) = (&part.alone[..], &part.others[..]);
         match self.renew_chunk(alone, others).await {
-            Err(Failure::Refused(error)) if self.is_redirected(None, &error) => {
+            Err(Failure::Refused(error)) if self.is_redirected(&error) => {
                 self.renew_chunk(alone, others).await
             }
             Err(Failure::Refused(error)) if error::is_moving(&error) => {

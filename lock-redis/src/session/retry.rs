@@ -105,7 +105,7 @@ impl Session {
         request: &Request<'_>,
         way: Way<'_>,
     ) -> Result<Answer, Failure> {
-        let node = way.node.cloned().unwrap_or_else(|| self.routes.of_key(request.key));
+        let node = way.node.cloned().unwrap_or_else(|| self.routes.of(request.key));
         let limit = self.request_limit.map_or(way.limit, |most| way.limit.min(most));
         let (value, had) = node.call(&request.call, way.asking, way.share, limit).await?;
         Ok(Answer { value, short: had.filter(|had| *had < self.wait_replicas) })
@@ -177,7 +177,7 @@ impl Session {
                     let short = error::Short { had, wanted: self.wait_replicas };
                     break Err(error::unavailable(op, Effect::Unknown, short));
                 }
-                Err(Failure::Refused(e)) if self.is_redirected(None, &e) => {
+                Err(Failure::Refused(e)) if self.is_redirected(&e) => {
                     // A second one in a row: the nodes do not agree yet.
                     if std::mem::replace(&mut moved, true) {
                         unless_cancelled(caller, pause.wait()).await;

@@ -21,16 +21,8 @@ pub(crate) enum Routes {
 }
 
 impl Routes {
-    /// Returns the node that keeps a name.
-    pub(crate) fn of(&self, key: &Key) -> Arc<Node> {
-        match self {
-            Self::One(node) => node.clone(),
-            Self::Slots(slots) => slots.owner(key.slot()),
-        }
-    }
-
     /// Returns the node of a key.
-    pub(crate) fn of_key(&self, key: &[u8]) -> Arc<Node> {
+    pub(crate) fn of(&self, key: &[u8]) -> Arc<Node> {
         match self {
             Self::One(node) => node.clone(),
             Self::Slots(slots) => slots.owner(slot(key)),
@@ -85,7 +77,7 @@ impl Routes {
     ) -> bool {
         // In this order: no change is missed.
         let changes = self.changes();
-        let node = self.of_key(key);
+        let node = self.of(key);
         let Some(mut changes) = changes else { return node.until_up(limit, caller).await };
         tokio::select! {
             up = node.until_up(limit, caller) => up,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use lock_core::{Clock, keep::backoff::Backoff};
+use lock_core::keep::backoff::Backoff;
 use redis::Msg;
 use tokio::{sync::watch, time::timeout};
 
@@ -14,7 +14,7 @@ use super::{
     Session,
     node::{Link, Node},
 };
-use crate::{config::Address, wire::sentinel::Sentinels};
+use crate::{config::Address, error, wire::sentinel::Sentinels};
 
 /// Pauses between attempts to connect to a sentinel.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
@@ -78,7 +78,7 @@ impl Listener {
     /// Listens on one connection until it breaks. Returns whether it was made.
     async fn listen(&self) -> bool {
         let open = async {
-            let mut opened = self.sentinels.open(&self.address).await?;
+            let mut opened = self.sentinels.dial.open_for_pushes(&self.address).await?;
             opened.subscribe(&CHANNELS[..]).await?;
             redis::RedisResult::Ok(opened.split())
         };
@@ -109,10 +109,10 @@ impl Listener {
     fn take_in(&self, sign: Sign) {
         let Some(session) = self.session.upgrade() else { return };
         match sign {
-            Sign::Dead => session.doubt(Clock::Boot.now()),
+            Sign::Dead => session.doubt(&self.node),
             // A primary that was left is doubted for another reason.
-            Sign::Lives if matches!(self.node.state(), Link::Up(_)) => session.settle(),
-            Sign::Primary(primary) if self.leave_unless(&primary) => session.settle(),
+            Sign::Lives if matches!(self.node.state(), Link::Up(_)) => session.settle(&self.node),
+            Sign::Primary(primary) if self.leave_unless(&primary) => session.settle(&self.node),
             Sign::Lives | Sign::Primary(_) => {}
         }
     }
@@ -128,10 +128,9 @@ impl Listener {
             return true;
         }
         let why = format!("the sentinels name another primary, {primary}");
-        let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
         // In this order: no answer of the old primary prolongs a hold after the sign.
-        self.node.leave(connection.number, why.into());
-        session.doubt(Clock::Boot.now());
+        self.node.leave(connection.number, error::reset(&why));
+        session.doubt(&self.node);
         false
     }
 }

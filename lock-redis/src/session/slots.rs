@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -16,17 +16,14 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    guests::Guests,
-    node::{Link, Node},
-};
+use super::node::{Link, Node};
 use crate::{
-    config::{Address, Mode},
+    config::Address,
     error,
     wire::{
         connection::{Connector, Share},
         dial::Dial,
-        failure::Failure,
+        lua::Lua,
         sentinel::Place,
         slots::{self, SLOTS, Shard},
     },
@@ -49,17 +46,17 @@ pub(crate) struct Slots {
     known: Mutex<Vec<Address>>,
     /// Number of questions, so that each goes to another node first.
     asked: AtomicUsize,
-    guests: Guests,
+    /// Nodes that have no slots, and get their first one now.
+    guests: Mutex<Vec<(Address, Arc<Node>)>>,
     pub(super) stale: Notify,
-    pub(super) closed: AtomicBool,
 }
 
 /// What all nodes have in common.
 #[derive(Debug)]
 pub(super) struct Make {
     pub(super) dial: Dial,
-    pub(super) mode: Mode,
-    pub(super) channel: String,
+    pub(super) scripts: [&'static Lua; 3],
+    pub(super) channel: Option<String>,
     pub(super) replicas: u32,
     pub(super) reach: Reach,
     pub(super) numbers: Arc<AtomicU64>,
@@ -85,7 +82,7 @@ impl Make {
         let connector = Connector {
             dial: self.dial.clone(),
             place: Place::Member(address.clone()),
-            mode: self.mode,
+            scripts: self.scripts,
             channel: self.channel.clone(),
             replicas: self.replicas,
         };
@@ -99,9 +96,8 @@ impl Make {
             let mut node = self.dial.open(address, ProtocolVersion::RESP2, options).await?;
             node.redis.send_packed_command(&slots::question()).await?.extract_error()
         };
-        let silent = || std::io::Error::from(std::io::ErrorKind::TimedOut).into();
         let answer = timeout(self.dial.limit, question).await;
-        let answer = answer.unwrap_or_else(|_| Err(silent()));
+        let answer = answer.unwrap_or_else(|_| Err(error::silent(self.dial.limit)));
         let answer = answer.map_err(|failed| slots::explained(address, failed))?;
         shards(&answer, address)
     }
@@ -125,9 +121,8 @@ impl Slots {
             seeds: nodes.to_vec(),
             known: Mutex::new(nodes.to_vec()),
             asked: AtomicUsize::new(0),
-            guests: Guests::default(),
+            guests: Mutex::default(),
             stale: Notify::new(),
-            closed: AtomicBool::new(false),
         };
         let shards = slots.ask_by_address().await?;
         slots.take_in(&shards);
@@ -148,9 +143,26 @@ impl Slots {
         map.nodes.iter().find(|(at, _)| at == address).map(|(_, node)| node.clone())
     }
 
-    /// Returns the node at an address that has no slots yet.
-    pub(super) async fn guest(&self, address: &Address) -> Result<Arc<Node>, Failure> {
-        self.guests.at(address, || self.make.node(address)).await
+    /// Returns the node at an address that has no slots yet, and whether it is a new one.
+    pub(super) fn guest(&self, address: &Address) -> (Arc<Node>, bool) {
+        let mut guests = lock(&self.guests);
+        if let Some((_, node)) = guests.iter().find(|(at, _)| at == address) {
+            return (node.clone(), false);
+        }
+        let node = self.make.node(address);
+        guests.push((address.clone(), node.clone()));
+        (node, true)
+    }
+
+    /// Ends the guests that have slots now, or all.
+    fn end_guests(&self, has_slots: impl Fn(&Address) -> bool) {
+        lock(&self.guests).retain(|(address, node)| {
+            let ends = has_slots(address);
+            if ends {
+                node.close();
+            }
+            !ends
+        });
     }
 
     pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
@@ -167,8 +179,7 @@ impl Slots {
     }
 
     pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        self.guests.end(|_| true);
+        self.end_guests(|_| true);
         self.suspect();
     }
 
@@ -228,7 +239,7 @@ impl Slots {
             .filter(|(address, _)| !nodes.iter().any(|(at, _)| at == address))
             .map(|(_, node)| node.clone())
             .collect();
-        self.guests.end(|guest| nodes.iter().any(|(at, _)| at == guest));
+        self.end_guests(|guest| nodes.iter().any(|(at, _)| at == guest));
         // Slots without an owner lead to any node, which refuses.
         self.map.send_replace(Arc::new(Map { owners, nodes }));
         gone.iter().for_each(|node| node.retire());

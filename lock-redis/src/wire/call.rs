@@ -1,5 +1,7 @@
 //! A command as it goes to a server, and what its way there depends on.
 
+use std::time::Duration;
+
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
 
 use super::lua::{ACQUIRE, Lua};
@@ -13,15 +15,17 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Begins the call of a script with this number of keys, in all.
-    pub(crate) fn new(script: &'static Lua, keys: usize, arguments: usize, bytes: usize) -> Self {
-        let mut command = Cmd::with_capacity(3 + keys + arguments, 52 + bytes);
-        command.arg("EVALSHA").arg(script.hash()).arg(keys);
+    /// Begins the call of a script with these keys.
+    pub(crate) fn new(script: &'static Lua, keys: &[KeyName<'_>]) -> Self {
+        // Room for a ticket and a number with each key. With more it grows.
+        let (count, names) = (keys.len(), keys.iter().map(KeyName::len).sum::<usize>());
+        let mut command = Cmd::with_capacity(8 + 3 * count, names + 64 * (count + 2));
+        command.arg("EVALSHA").arg(script.hash()).arg(count).arg(keys);
         Self { command, script: Some(script) }
     }
 
-    /// Adds keys or arguments.
-    pub(crate) fn arg(&mut self, arg: impl ToRedisArgs) -> &mut Self {
+    /// Adds arguments.
+    pub(crate) fn arg(mut self, arg: impl ToRedisArgs) -> Self {
         self.command.arg(arg);
         self
     }
@@ -70,8 +74,11 @@ impl<'a> Request<'a> {
     }
 
     /// Adds arguments.
-    pub(crate) fn arg(&mut self, arg: impl ToRedisArgs) -> &mut Self {
-        self.call.arg(arg);
-        self
+    pub(super) fn arg(self, arg: impl ToRedisArgs) -> Self {
+        Self { call: self.call.arg(arg), ..self }
     }
+}
+
+pub(crate) fn millis(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
 //! Opens a connection to a server, and logs in.
 
-use std::{fmt, io, time::Duration};
+use std::{io, time::Duration};
 
 use lock_core::{
     Encryption, Secret, Tls, User,
@@ -10,7 +10,7 @@ use redis::{
     AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult,
     aio::{MultiplexedConnection, PubSub},
 };
-use tokio::{io::AsyncReadExt, net::TcpStream, task::AbortHandle, time::timeout};
+use tokio::{io::AsyncReadExt, net::TcpStream, task::JoinSet, time::timeout};
 
 use super::own_client::Transport;
 use crate::{
@@ -36,14 +36,13 @@ pub(crate) struct Dial {
 }
 
 /// A connection that is logged in. It is closed when this and all clones of `redis` are dropped.
+#[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) redis: MultiplexedConnection,
-    /// The task that moves data, if the client library has not started it.
-    _task: Option<Task>,
+    /// The task that moves data, if the client library has not started it. It ends when this is
+    /// dropped: a broken connection must not wait for its last answers.
+    _task: JoinSet<()>,
 }
-
-/// A task that ends when this is dropped: a broken connection must not wait for its last answers.
-struct Task(AbortHandle);
 
 impl Dial {
     /// Time limit of making a connection, if none is configured.
@@ -110,12 +109,11 @@ impl Dial {
             let stream = self.encrypted(address).await?;
             let opened = MultiplexedConnection::new_with_config(&login, stream, options);
             let (redis, driver) = opened.await.map_err(|failed| after_tls(address, failed))?;
-            let task = Task(tokio::spawn(driver).abort_handle());
-            return Ok(Opened { redis, _task: Some(task) });
+            return Ok(Opened { redis, _task: JoinSet::from_iter([driver]) });
         }
         let client = self.client(address, login)?;
         match client.get_multiplexed_async_connection_with_config(&options).await {
-            Ok(redis) => Ok(Opened { redis, _task: None }),
+            Ok(redis) => Ok(Opened { redis, _task: JoinSet::new() }),
             Err(failed) => Err(self.explained(address, failed).await),
         }
     }
@@ -160,17 +158,18 @@ impl Dial {
         let handshake = timeout(self.limit * 9 / 10, handshake.with(stream)).await;
         let silent = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
         handshake.unwrap_or_else(|_| Err(silent())).map_err(|failed| {
-            let hint = match failed.to_string() {
-                text if ["corrupt message", "eof", "no answer"]
-                    .iter()
-                    .any(|it| text.contains(it)) =>
-                {
+            let text = failed.to_string();
+            let hint = match ["corrupt message", "eof", "no answer"]
+                .iter()
+                .any(|it| text.contains(it))
+            {
+                true => {
                     "; does the server speak TLS on this port, and has it room for more clients?"
                 }
-                _ => "",
+                false => "",
             };
-            let what = format!("the TLS handshake with {address} failed: {failed}{hint}");
-            match is_of_certificates(&failed.to_string()) {
+            let what = format!("the TLS handshake with {address} failed: {text}{hint}");
+            match is_of_certificates(&text) {
                 true => error::of_certificate(what),
                 false => io::Error::new(failed.kind(), what).into(),
             }
@@ -251,18 +250,6 @@ fn perhaps_encrypted(address: &Address, failed: RedisError) -> RedisError {
         "{address} closed the connection at the login: {failed}; does it expect TLS (tls=verify)?"
     );
     io::Error::new(io::ErrorKind::ConnectionAborted, what).into()
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl fmt::Debug for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@ use std::sync::LazyLock;
 
 use redis::Cmd;
 
-use crate::config::Mode;
-
 /// A script and the hash by which the server knows it.
 #[derive(Debug)]
 pub(crate) struct Lua {
@@ -57,9 +55,7 @@ impl Lua {
 
     /// Returns the command that loads the script on the server.
     pub(crate) fn load(&self) -> Cmd {
-        let mut command = redis::cmd("SCRIPT");
-        command.arg("LOAD").arg(&self.code);
-        command
+        redis::cmd("SCRIPT").arg("LOAD").arg(&self.code).take()
     }
 }
 
@@ -77,7 +73,6 @@ scripts! { gaining:
     KEEP = "keep.lua",
     CONVERT = "convert.lua",
     HAND_OVER = "hand_over.lua",
-    SIMPLE_ACQUIRE = "simple_acquire.lua",
 }
 
 scripts! { new:
@@ -86,13 +81,9 @@ scripts! { new:
     READ = "read.lua",
     REVOKE = "revoke.lua",
     FLOOR = "floor.lua",
-    SIMPLE_RELEASE = "simple_release.lua",
 }
 
 /// Returns the scripts of an uncontended lock. They are loaded when a connection is made.
-pub(crate) fn usual(mode: Mode) -> [&'static Lua; 3] {
-    match mode {
-        Mode::Queue => [&ACQUIRE, &RELEASE, &ROUND],
-        Mode::Simple => [&SIMPLE_ACQUIRE, &SIMPLE_RELEASE, &ROUND],
-    }
+pub(crate) fn usual() -> [&'static Lua; 3] {
+    [&ACQUIRE, &RELEASE, &ROUND]
 }

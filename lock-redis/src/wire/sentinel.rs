@@ -11,24 +11,25 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
-use redis::{
-    ProtocolVersion::RESP2, RedisError, RedisResult, aio::PubSub, cmd, make_extension_error,
-};
-use tokio::time::{sleep, timeout};
+use redis::{ProtocolVersion::RESP2, RedisError, RedisResult, cmd, make_extension_error};
+use tokio::time::timeout;
 
 use super::dial::Dial;
-use crate::{config::Address, error::is_login_refused};
+use crate::{
+    config::Address,
+    error::{is_broken, is_login_refused},
+};
 
 /// Time limit of one sentinel.
 const LIMIT: Duration = Dial::SENTINEL;
-/// After the first answer, the other sentinels have this long: some may know a newer primary. Only a
-/// sentinel that is dead or slow makes anything wait for it.
+/// After each answer, the next sentinel has this long: it may know a newer primary. Only one that is
+/// dead or slow makes anything wait for it.
 const OTHERS: Duration = Duration::from_millis(300);
 
 /// The sentinels of a service.
 #[derive(Debug)]
 pub(crate) struct Sentinels {
-    dial: Dial,
+    pub(crate) dial: Dial,
     pub(crate) addresses: Vec<Address>,
     /// The number of the newest failover that is known.
     epoch: AtomicU64,
@@ -90,26 +91,15 @@ impl Sentinels {
         self.newest(OTHERS).await.map(|named| named.replicas)
     }
 
-    /// `others`: for how long the other sentinels may answer after the first one.
+    /// `others`: how long after an answer the next sentinel may answer.
     async fn newest(&self, others: Duration) -> RedisResult<Named> {
         let mut asked: FuturesUnordered<_> =
             self.addresses.iter().map(|address| self.ask(address)).collect();
-        let mut newest = None::<Named>;
-        let mut failed = None;
-        let mut late = std::pin::pin!(sleep(Duration::MAX));
-        loop {
-            tokio::select! {
-                answer = asked.next() => match answer {
-                    Some(Ok(named)) => {
-                        if newest.is_none() {
-                            late.set(sleep(others));
-                        }
-                        newest = newest.max(Some(named));
-                    }
-                    Some(Err(error)) => failed = Some(error),
-                    None => break,
-                },
-                () = &mut late => break,
+        let (mut newest, mut failed, mut wait) = (None::<Named>, None, Duration::MAX);
+        while let Ok(Some(answer)) = timeout(wait, asked.next()).await {
+            match answer {
+                Ok(named) => (newest, wait) = (newest.max(Some(named)), others),
+                Err(error) => failed = Some(error),
             }
         }
         match (newest, failed) {
@@ -122,11 +112,7 @@ impl Sentinels {
     async fn ask(&self, address: &Address) -> RedisResult<Named> {
         let question = async {
             let mut sentinel = self.dial.open(address, RESP2, self.dial.options()).await?;
-            let about = |what: &str| {
-                let mut about = cmd("SENTINEL");
-                about.arg(what).arg(&self.service);
-                about
-            };
+            let about = |what: &str| cmd("SENTINEL").arg(what).arg(&self.service).take();
             let (address, master) = (about("GET-MASTER-ADDR-BY-NAME"), about("MASTER"));
             let mut other = sentinel.redis.clone();
             // In one flight.
@@ -145,12 +131,6 @@ impl Sentinels {
             .ok_or_else(|| error(format!("the sentinel {address} names no address: {fields:?}")))
     }
 
-    /// Connects to one sentinel, for pushes. It fails, and may be dropped, as
-    /// [`Dial::open_for_pushes`].
-    pub(crate) async fn open(&self, address: &Address) -> RedisResult<PubSub> {
-        self.dial.open_for_pushes(address).await
-    }
-
     /// Names the sentinel in an error that does not.
     fn explained(&self, address: &Address, failed: RedisError) -> RedisError {
         let service = &self.service;
@@ -163,7 +143,7 @@ impl Sentinels {
             let code = failed.code().unwrap_or("WRONGPASS").to_owned();
             return make_extension_error(code, Some(why));
         }
-        match failed.is_io_error() || failed.is_connection_dropped() || failed.is_timeout() {
+        match is_broken(&failed) {
             true => error(format!("the sentinel {address}: {failed}")),
             false => failed,
         }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Entry, FencingToken, Holder};
+use lock_core::{Entry, FencingToken, Holder, Leader};
 use redis::Value;
 
 use super::answer::{bytes, count, number, numbers};
@@ -15,11 +15,13 @@ use crate::layout::{kind, ticket::Ticket};
 pub(crate) struct Snapshot {
     /// The lock's value, if one attempt holds it alone.
     alone: Option<Vec<u8>>,
-    /// Time until the lock expires.
-    ttl_left: Option<Duration>,
+    /// Time until the lock expires unless it is renewed.
+    pub(crate) ttl_left: Option<Duration>,
     fence: Option<u64>,
     /// The holder's ticket, followed by its description.
     described: Option<Vec<u8>>,
+    /// Token and value of the leader, if there is one.
+    leads: Option<[Vec<u8>; 2]>,
     /// The members of a group: ticket, end of life, and record of each.
     members: Vec<[Vec<u8>; 3]>,
     /// Ticket and record of each waiter.
@@ -35,12 +37,11 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
-        let [alone, Value::Int(pttl), fence, described, _, offset, now, lists @ ..] =
-            parts.as_slice()
+        let [alone, Value::Int(pttl), fence, described, leads, lists @ ..] = parts.as_slice()
         else {
             return None;
         };
-        let [members, waiting, places] = lists else { return None };
+        let [offset, now, members, waiting, places] = lists else { return None };
         let places = numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
         let mut members = records::<3>(members)?;
         // Sorted by the token of the grant, with which each record begins.
@@ -50,6 +51,7 @@ impl Snapshot {
             ttl_left: u64::try_from(*pttl).ok().map(Duration::from_millis),
             fence: count(fence),
             described: bytes(described),
+            leads: records(leads).and_then(|mut leader| leader.pop()),
             members,
             waiting: records(waiting)?,
             now: count(now)?,
@@ -58,11 +60,26 @@ impl Snapshot {
         })
     }
 
+    /// Returns the clients of attempts without a description of their own.
     pub(crate) fn clients(&self) -> impl Iterator<Item = &str> {
+        let alone = self.alone.iter().filter(move |it| self.own_description(it).is_none());
         let members = self.members.iter().map(|[ticket, ..]| ticket);
         let waiting = self.waiting.iter().map(|[ticket, _]| ticket);
-        let tickets = self.alone.iter().chain(members).chain(waiting);
+        let tickets = alone.chain(members).chain(waiting);
         tickets.filter_map(|t| Some(Ticket::parse(t)?.0)).filter(|client| !client.is_empty())
+    }
+
+    /// Returns the leader, or the holder of a lock without a value as a leader. A foreign holder has
+    /// no known token: it gets the last grant's, so it comes after the last leader and before the
+    /// next one.
+    pub(crate) fn leader(&self, clients: &HashMap<String, String>) -> Option<Leader> {
+        let mut holder = self.holder(self.alone.as_ref()?, clients).holder;
+        let (mut token, mut leaders) = (self.fence.unwrap_or_default(), Vec::new());
+        if let Some([of_leader, value]) = &self.leads {
+            (token, leaders) = (number(of_leader).unwrap_or_default(), value.clone());
+            holder = granted(holder.description, Some(token), self.offset, self.now);
+        }
+        Some(Leader::new(FencingToken::new(token), leaders, holder))
     }
 
     pub(crate) fn entries(&self, clients: &HashMap<String, String>) -> Vec<Entry> {
@@ -76,8 +93,7 @@ impl Snapshot {
         let (attempt, holder) = match Ticket::parse(ticket) {
             None => (None, Holder::default()),
             Some((client, attempt)) => {
-                let own = self.described.as_ref().and_then(|text| text.strip_prefix(ticket));
-                let own = own.map(|text| String::from_utf8_lossy(text).into_owned());
+                let own = self.own_description(ticket);
                 let description = own.or_else(|| clients.get(client).cloned());
                 (Some(attempt), granted(description, self.fence, self.offset, self.now))
             }
@@ -87,6 +103,11 @@ impl Snapshot {
             Some(left) => entry.with_ttl_left(left),
             None => entry,
         }
+    }
+
+    fn own_description(&self, ticket: &[u8]) -> Option<String> {
+        let own = self.described.as_ref()?.strip_prefix(ticket)?;
+        Some(String::from_utf8_lossy(own).into_owned())
     }
 
     /// Reads one of several holders. Its record: token, kind, and description.
@@ -130,7 +151,7 @@ impl Snapshot {
 /// Returns the holder of a grant. A token is the time of the grant plus the token floor's offset,
 /// unless the server's clock went back. `now`: the server's time in microseconds since 1970; a
 /// later time is dropped.
-pub(crate) fn granted(
+fn granted(
     description: Option<String>,
     token: Option<u64>,
     offset: Option<u64>,
@@ -163,4 +184,38 @@ fn records<const N: usize>(list: &Value) -> Option<Vec<[Vec<u8>; N]>> {
 
 fn time(micros: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &[u8]) -> Value {
+        Value::BulkString(text.to_vec())
+    }
+
+    fn leader(holder: Value, leads: Value) -> Option<Leader> {
+        let (now, none) = (text(b"9"), Value::Array(Vec::new()));
+        let parts = [holder, Value::Int(-1), text(b"7"), Value::Nil, leads, text(b"0"), now];
+        let parts = parts.into_iter().chain([none.clone(), none.clone(), none]).collect();
+        let snapshot = Snapshot::read(&Value::Array(parts)).unwrap();
+        assert_eq!(snapshot.ttl_left, None);
+        snapshot.leader(&HashMap::new())
+    }
+
+    #[test]
+    fn any_bytes_are_a_value() {
+        let ticket = Ticket::simple(uuid::Uuid::new_v4());
+        let fields = Value::Array([b"5", &b"\xff\0 "[..]].map(text).to_vec());
+        let leader = leader(text(ticket.text()), fields).unwrap();
+        assert_eq!((leader.token.value(), &leader.value[..]), (5, &b"\xff\0 "[..]));
+        assert_eq!(leader.holder.token, Some(leader.token));
+    }
+
+    #[test]
+    fn a_foreign_holder_has_no_known_token() {
+        assert_eq!(leader(Value::Nil, Value::Nil), None);
+        let leader = leader(text(b"somebody"), Value::Nil).unwrap();
+        assert_eq!((leader.token.value(), leader.holder.token), (7, None));
+    }
 }

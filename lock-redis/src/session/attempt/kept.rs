@@ -5,15 +5,6 @@ use lock_core::{Clock, Instant};
 use super::{Attempt, LONGEST_ASK, Stage};
 
 impl Attempt {
-    /// Takes note that the attempt still holds the lock, alone or beside others.
-    pub(crate) fn kept_holding(&self, sent: Instant) {
-        self.change(|stage| {
-            if let Stage::Held { .. } = stage {
-                self.extend(stage, sent);
-            }
-        });
-    }
-
     /// Takes note that the attempt still waits. Whether its turn has come is not known, so it asks
     /// again soon. Returns when, if that is before the next renewal.
     pub(crate) fn kept_waiting(&self, asked: Instant) -> Option<Instant> {

@@ -1,5 +1,4 @@
--- HAND_OVER of a lock that is held alone: DETACH and ADOPT. KEYS: lock, fence; waiting, if there is
--- a queue; floor. ARGV: the attempt that has it, the one that is to have it, TTL in ms, token; to
+-- HAND_OVER of a lock that is held alone: DETACH and ADOPT. KEYS: lock, fence, waiting, floor. ARGV: the attempt that has it, the one that is to have it, TTL in ms, token; to
 -- adopt, also the new holder's description, or an empty one. Returns 1; 0 if no attempt has this
 -- grant any more; -1 if another attempt has it; -2 if the token floor is as high as its token: a
 -- raise that looks for it would not find it under the next name.
@@ -11,7 +10,7 @@ if value ~= ARGV[1] and value ~= ARGV[2] then
   return value and last == ARGV[4] and -1 or 0
 end
 if value == ARGV[1] then
-  local _, above = unpack_floor(redis.pcall('GET', KEYS[#KEYS]) or '0 0')
+  local _, above = unpack_floor(redis.pcall('GET', KEYS[4]) or '0 0')
   if not above then
     return redis.error_reply('BROKENFLOOR')
   elseif tonumber(above) >= tonumber(ARGV[4]) then
@@ -23,7 +22,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 -- The fence lives a day from now, as after a grant.
 redis.call('SET', KEYS[2], last or ARGV[4], 'PX', 86400000)
-if KEYS[4] and value == ARGV[1] then
+if value == ARGV[1] then
   local said = redis.call('HGET', KEYS[3], 'holder')
   local own = said and string.sub(said, 1, #value) == value and string.sub(said, #value + 1)
   own = ARGV[5] or own

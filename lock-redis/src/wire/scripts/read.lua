@@ -2,7 +2,7 @@
 -- attempts. Returns
 -- - the lock's value, unless it is a group's; its remaining ms; the fence;
 -- - the holder's description;
--- - for `leader` the leader's token, version, description and value, if there is a leader;
+-- - for `leader` the leader's token and value, if there is a leader;
 -- - the token floor's offset to the server's time, unless its record is broken; the server's time;
 -- - the members of a group, each with its end of life and its record; for `places` only one;
 -- - the waiting attempts in order, each followed by its record; for `places` only the first if
@@ -74,8 +74,8 @@ local function place_of(attempt)
   return ranks[attempt] or -1
 end
 
-local by, who, token, version, said =
-  unpack(redis.call('HMGET', base .. 'leader', 'by', 'who', 'token', 'version', 'value'))
+local by, who, token, said =
+  unpack(redis.call('HMGET', base .. 'leader', 'by', 'who', 'token', 'value'))
 local leads = holder and by == holder
 local well, record = pcall(floor)
 local places = {}
@@ -84,7 +84,7 @@ for i = 2, #ARGV do
 end
 return {holder, redis.call('PTTL', lock), redis.call('GET', base .. 'fence'),
   leads and who ~= '' and holder .. who or redis.call('HGET', base .. 'waiting', 'holder'),
-  leads and what == 'leader' and {token, version, who, said},
+  leads and what == 'leader' and {token, said},
   well and (unpack_floor(record or '0 0')), digits(now),
   group and what ~= 'leader' and members() or {},
   (all or what == 'places' and not holder and not group) and waiters() or {},
