@@ -20,6 +20,8 @@
 //!
 //! `WRONGTYPE` does not occur: the scripts take a key of another type for a foreign holder's.
 
+use std::{io, time::Duration};
+
 use lock_core::{
     BoxError, Effect, Error,
     keep::errors::{self, denied, rejected},
@@ -152,18 +154,12 @@ pub(crate) fn of_request(op: &'static str, request: &Request<'_>, error: RedisEr
     match convert(op, error) {
         Error::Denied { source, .. } if lacks_a_key => {
             let pattern = String::from_utf8_lossy(&key).replace(char::REPLACEMENT_CHARACTER, "?");
-            denied(STORE, op, LacksKey { pattern, source })
+            let help =
+                format!("beside the locks' keys the login needs ~{pattern}, the token floor's");
+            denied(STORE, op, Explained { error: source, help })
         }
         error => error,
     }
-}
-
-/// The server's error, and a pattern of the key that the user may lack.
-#[derive(Debug, thiserror::Error)]
-#[error("{source} (beside the locks' keys the login needs ~{pattern}, the token floor's)")]
-struct LacksKey {
-    pattern: String,
-    source: BoxError,
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
@@ -179,16 +175,12 @@ pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError)
             effect => unavailable(op, effect, error),
         };
     }
-    match is_moving(&error) {
-        true => unavailable(op, effect, Moving(error)),
-        false => unavailable(op, effect, explained(error)),
+    if is_moving(&error) {
+        let help = "the name's slot is being moved to another node, and has not arrived in time";
+        return unavailable(op, effect, Explained { error: error.into(), help: help.to_owned() });
     }
+    unavailable(op, effect, explained(error))
 }
-
-/// A slot of a cluster moves for longer than a request waits.
-#[derive(Debug, thiserror::Error)]
-#[error("the name's slot is being moved to another node, and has not arrived in time ({0})")]
-struct Moving(#[source] RedisError);
 
 /// Adds what helps, if the server does not say it.
 fn explained(error: RedisError) -> BoxError {
@@ -203,7 +195,7 @@ fn explained(error: RedisError) -> BoxError {
         }
         _ => return error.into(),
     };
-    Explained { error, help }.into()
+    Explained { error: error.into(), help: help.to_owned() }.into()
 }
 
 /// The server's error, and what helps.
@@ -211,8 +203,8 @@ fn explained(error: RedisError) -> BoxError {
 #[error("{error} ({help})")]
 struct Explained {
     #[source]
-    error: RedisError,
-    help: &'static str,
+    error: BoxError,
+    help: String,
 }
 
 /// Too few replicas have a change.
@@ -231,9 +223,19 @@ pub(crate) fn short(error: &Error) -> Option<Short> {
     }
 }
 
+/// The error for a server that was silent for this long.
+pub(crate) fn silent(limit: Duration) -> RedisError {
+    io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}")).into()
+}
+
+/// The error for a connection that is of no use any more.
+pub(crate) fn reset(why: &str) -> RedisError {
+    io::Error::new(io::ErrorKind::ConnectionReset, why).into()
+}
+
 /// The error of a link that was never made.
 pub(crate) fn closed_link() -> RedisError {
-    std::io::Error::from(std::io::ErrorKind::NotConnected).into()
+    io::Error::from(io::ErrorKind::NotConnected).into()
 }
 
 pub(crate) fn closed() -> Error {
@@ -242,7 +244,8 @@ pub(crate) fn closed() -> Error {
 
 /// The error for a node of a cluster, which keeps only a part of all keys.
 pub(crate) fn cluster() -> RedisError {
-    let why = "this is a node of a Redis Cluster: use redis+cluster://HOST,HOST,.. with some nodes";
+    let why = "this is a node of a Redis Cluster, and no independent server: use \
+               redis+cluster://HOST,HOST,.. with some nodes";
     (ErrorKind::InvalidClientConfig, why).into()
 }
 
@@ -261,7 +264,7 @@ pub(crate) fn no_pushes() -> RedisError {
 /// The error for a server that sentinels name, and that is a replica: a failover is under way.
 pub(crate) fn not_the_primary(address: &Address) -> RedisError {
     let why = format!("the sentinels name {address} as the primary, and it is a replica now");
-    std::io::Error::new(std::io::ErrorKind::ConnectionRefused, why).into()
+    io::Error::new(io::ErrorKind::ConnectionRefused, why).into()
 }
 
 /// The error for an answer that the script cannot give.
@@ -271,8 +274,6 @@ pub(crate) fn unexpected(op: &'static str, value: &Value) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use redis::{make_extension_error, parse_redis_value};
 
     use super::*;

@@ -56,7 +56,7 @@ impl RedisLock {
             let mut guarantees = guarantees(&config);
             guarantees.check_ttl(config.default_ttl())?;
             let session = Session::start(&config).await?;
-            session.describe_deployment(&config.target, &mut guarantees).await;
+            session.describe_deployment(&mut guarantees).await;
             Ok(Self { session, config, guarantees })
         })
     }

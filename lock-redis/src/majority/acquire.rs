@@ -61,7 +61,7 @@ impl Majority {
             }
         }
         // Every round was a near miss.
-        self.take_back_everywhere(&self.back(request, &vote), attempt);
+        self.take_back_everywhere(&self.back(request, attempt, Some(vote.ballot)), attempt);
         self.asked.forget(attempt);
         Ok(None)
     }
@@ -98,7 +98,7 @@ impl Majority {
         (tally, mut open): (Tally, Answers<Answer>),
         round: u32,
     ) -> io::Result<Option<FencingToken>> {
-        let back = self.back(request, vote);
+        let back = self.back(request, vote.attempt, Some(vote.ballot));
         match round {
             0 => tally.placed().for_each(|node| back.from(node)),
             // Nodes of earlier rounds may have votes, too.

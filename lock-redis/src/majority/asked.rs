@@ -21,8 +21,6 @@ struct Votes {
     asked: Nodes,
     /// Those whose queue of debts takes all votes of the attempt back.
     owed: Nodes,
-    /// Whether its release has begun.
-    is_over: bool,
     /// The lock may be lost without a release. Then nothing else ends this record.
     until: Instant,
 }
@@ -59,8 +57,8 @@ impl Asked {
             let now = Clock::Boot.now();
             attempts.retain(|_, votes| votes.until > now);
         }
-        let (asked, owed, is_over, until) = (Nodes::default(), Nodes::default(), false, end(ttl));
-        let votes = attempts.entry(attempt).or_insert(Votes { asked, owed, is_over, until });
+        let (asked, owed, until) = (Nodes::default(), Nodes::default(), end(ttl));
+        let votes = attempts.entry(attempt).or_insert(Votes { asked, owed, until });
         votes.asked = votes.asked.with(node);
         votes.owed = votes.owed.without(node);
         votes.until = until;
@@ -71,20 +69,6 @@ impl Asked {
         if let Entry::Occupied(mut votes) = lock(&self.0).entry(attempt) {
             votes.get_mut().until = end(ttl);
         }
-    }
-
-    /// Begins to release an attempt. Returns the nodes that were asked; `None` if the attempt is
-    /// another client's, or is over.
-    pub(super) fn release(&self, attempt: Uuid) -> Option<Nodes> {
-        let mut attempts = lock(&self.0);
-        let votes = attempts.get_mut(&attempt)?;
-        votes.is_over = true;
-        Some(votes.asked)
-    }
-
-    /// Whether the attempt's release has begun.
-    pub(super) fn is_over(&self, attempt: Uuid) -> bool {
-        lock(&self.0).get(&attempt).is_none_or(|votes| votes.is_over)
     }
 
     /// Returns the nodes that were asked; `None` if the attempt is another client's, or is over.
@@ -124,9 +108,6 @@ mod tests {
         assert_eq!([14, 14, 0].map(|node| asked.owes(attempt, node)), [true, false, false]);
         asked.record(attempt, 14, TTL);
         assert!(asked.owes(attempt, 14), "it was asked again");
-        assert!(!asked.is_over(attempt));
-        assert_eq!(asked.release(attempt), Some(nodes));
-        assert!(asked.is_over(attempt));
         asked.forget(attempt);
         assert_eq!((asked.nodes(attempt), asked.owes(attempt, 14)), (None, false));
     }

@@ -26,10 +26,10 @@ impl Node {
         self: &Arc<Self>,
         call: Arc<Call>,
         ttl: Duration,
-        under_way: Option<watch::Receiver<()>>,
+        under_way: watch::Receiver<()>,
     ) {
-        let (given_up, connection) = (Clock::Boot.now(), self.connections());
-        let under_way = under_way.filter(|_| self.is_up());
+        let (given_up, connection) = (Clock::Boot.now(), self.tried());
+        let under_way = Some(under_way).filter(|_| self.is_up());
         let debt = Debt { call, ttl, given_up, connection, until: None, under_way };
         let mut debts = lock(&self.debts);
         debts.put(debt);
@@ -49,7 +49,8 @@ impl Node {
 
     /// Sends a request for each debt. Those that fail are remembered. Returns whether none has.
     async fn pay(self: &Arc<Self>, debts: Vec<Debt>) -> bool {
-        let connection = self.connections();
+        // None that is made meanwhile counts.
+        let connection = self.connected().map_or(0, |connection| connection.number);
         let pay = async |mut debt: Debt| match self.call(&debt.call, LIMIT).await {
             Ok(_) => None,
             Err(fault) => debt.lasts(&fault, connection).then_some(debt),
@@ -77,7 +78,7 @@ async fn work(node: Arc<Node>) {
     while let Some(node) = held.take().or_else(|| weak.upgrade()) {
         if !node.is_up() {
             lock(&node.debts).waiting.iter_mut().for_each(|debt| debt.under_way = None);
-            node.connected(LONGEST).await;
+            node.until_up(LONGEST, None).await;
         }
         if node.is_closed() {
             *lock(&node.debts) = Debts::default();

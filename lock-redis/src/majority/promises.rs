@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use lock_core::{ClockJumps, Fencing, FencingToken, FixedTerm, Guarantees, Overlap, Survives};
 
-use super::{
-    config::RedlockConfig,
-    node::{Identity, Node},
-    tally::quorum,
-};
+use super::{config::RedlockConfig, node::Node, tally::quorum};
+use crate::wire::info::Info;
 
 /// The store's name in errors and guarantees.
 pub(super) const STORE: &str = "redlock";
@@ -44,24 +41,24 @@ pub(super) fn guarantees(config: &RedlockConfig) -> Guarantees {
 
 /// Returns what weakens locks: settings of the servers that are connected, and their number.
 pub(super) fn cautions(nodes: &[Arc<Node>]) -> Vec<String> {
-    let known = nodes.iter().map(|node| (node.address.to_string(), node.identity()));
-    of_known(
-        nodes.len(),
-        &known.filter_map(|(node, known)| Some((node, known?))).collect::<Vec<_>>(),
-    )
+    let known = |node: &Arc<Node>| {
+        let connection = node.connection().ok()?;
+        Some((node.address.to_string(), connection.info.clone()))
+    };
+    of_known(nodes.len(), &nodes.iter().filter_map(known).collect::<Vec<_>>())
 }
 
-fn of_known(nodes: usize, known: &[(String, Identity)]) -> Vec<String> {
+fn of_known(nodes: usize, known: &[(String, Info)]) -> Vec<String> {
     let mut cautions = Vec::new();
-    for (node, identity) in known {
-        if let Some(policy) = &identity.evicts {
+    for (node, info) in known {
+        if let Some(policy) = info.evicts() {
             cautions.push(format!(
                 "maxmemory-policy of {node} is {policy}: when its memory is full, it deletes votes \
                  and tokens; set maxmemory-policy noeviction"
             ));
         }
     }
-    let forget = known.iter().filter(|(_, identity)| !identity.keeps_data).count();
+    let forget = known.iter().filter(|(_, info)| info.keeps_data() == Some(false)).count();
     if forget >= quorum(nodes) {
         cautions.push(format!(
             "appendonly is no on {forget} of {nodes} servers: when they all restart, the last \
@@ -84,12 +81,9 @@ mod tests {
 
     #[test]
     fn settings_that_weaken_locks_are_told() {
-        let identity = |more: &str| {
-            let text = format!("run_id:x\nuptime_in_seconds:7\n{more}");
-            ("h:1".to_owned(), Identity::read(&text.as_str().into()).unwrap())
-        };
-        let good = identity("maxmemory_policy:noeviction\naof_enabled:1\n");
-        let bad = identity("maxmemory_policy:allkeys-lru\naof_enabled:0\n");
+        let info = |text: &str| ("h:1".to_owned(), text.into());
+        let good = info("maxmemory_policy:noeviction\naof_enabled:1\n");
+        let bad = info("maxmemory_policy:allkeys-lru\naof_enabled:0\n");
         assert_eq!(of_known(3, &[good.clone(), good.clone(), good.clone()]), Vec::<String>::new());
         let found = of_known(4, &[bad.clone(), bad.clone(), bad, good]);
         for (caution, word) in found.iter().zip(["lru", "lru", "lru", "appendonly", "odd number"]) {

@@ -7,9 +7,7 @@ use lock_core::{LockName, Request};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{
-    asked::Asked, fault::Fault, janitor::LIMIT, node::Node, script, store::Majority, vote::Vote,
-};
+use super::{asked::Asked, fault::Fault, janitor::LIMIT, node::Node, script, store::Majority};
 use crate::wire::call::Call;
 
 /// Takes votes back, one node at a time, in the background. The request for the vote may lie in a
@@ -25,7 +23,7 @@ pub(super) struct Back {
 impl Back {
     /// Takes the vote of one node back, which may have it.
     pub(super) fn from(&self, number: usize) {
-        self.nodes[number].owe(self.call.clone(), self.ttl, Some(self.under_way.clone()));
+        self.nodes[number].owe(self.call.clone(), self.ttl, self.under_way.clone());
     }
 }
 
@@ -53,15 +51,9 @@ impl Rest {
 }
 
 impl Majority {
-    /// Prepares to take back the votes of one ballot.
-    pub(super) fn back(&self, request: &Request, vote: &Vote) -> Back {
-        let key = self.key(&request.name);
-        self.back_by(script::release(&key, vote.attempt, Some(vote.ballot)), request.ttl)
-    }
-
-    /// Prepares to take back the votes of all ballots.
-    pub(super) fn back_of_all(&self, request: &Request, attempt: Uuid) -> Back {
-        self.back_by(script::release(&self.key(&request.name), attempt, None), request.ttl)
+    /// Prepares to take back an attempt's votes: of one ballot, or of all.
+    pub(super) fn back(&self, request: &Request, attempt: Uuid, ballot: Option<u64>) -> Back {
+        self.back_by(script::release(&self.key(&request.name), attempt, ballot), request.ttl)
     }
 
     fn back_by(&self, call: Call, ttl: Duration) -> Back {
@@ -73,7 +65,7 @@ impl Majority {
     /// can get the lock; the others of those that were asked for their votes confirm later.
     pub(super) async fn release(&self, name: &LockName, attempt: Uuid) -> io::Result<bool> {
         let call = script::release(&self.key(name), attempt, None);
-        let asked = self.asked.release(attempt);
+        let asked = self.asked.nodes(attempt);
         let mut open = self.ask_all(call.clone(), LIMIT, script::released);
         let (mut confirmed, mut never, mut was_there, mut faults) = (0, 0, false, Vec::new());
         while let Some((node, answer)) = open.next().await {
@@ -83,7 +75,7 @@ impl Majority {
                     was_there |= voted;
                 }
                 // Its vote is gone all the same.
-                Err(fault) if fault.is_young() => confirmed += 1,
+                Err(Fault::Young(_)) => confirmed += 1,
                 Err(_) if asked.is_some_and(|asked| !asked.has(node)) => never += 1,
                 Err(fault) => faults.push((node, fault)),
             }

@@ -79,7 +79,7 @@ impl Majority {
     pub(super) async fn close(&self, deadline: Instant) {
         let limit = CLOSING.min(deadline.since(Clock::Boot.now()));
         let _ = timeout(limit, self.under_way.closed()).await;
-        self.nodes.iter().for_each(|node| node.close());
+        self.nodes.iter().for_each(|node| drop(node.close()));
     }
 
     /// Returns the number of the next try.
@@ -107,9 +107,6 @@ impl Majority {
     }
 
     /// Asks some nodes for their votes, and records which of them may have got the request.
-    ///
-    /// A request that is sent again, because the node had lost its scripts, may come after the
-    /// attempt's release. Its vote is taken back.
     pub(super) fn ask_for_votes(
         &self,
         nodes: impl IntoIterator<Item = usize>,
@@ -117,23 +114,16 @@ impl Majority {
         vote: &Vote,
         candidate: u64,
     ) -> Answers<Answer> {
-        let key = self.key(&request.name);
-        let call = Arc::new(script::acquire(&key, request, vote, candidate));
-        let back = Arc::new(script::release(&key, vote.attempt, Some(vote.ballot)));
-        let limit = self.config.request_limit(request.ttl);
+        let call = script::acquire(&self.key(&request.name), request, vote, candidate);
+        let (call, limit) = (Arc::new(call), self.config.request_limit(request.ttl));
         let (attempt, ttl) = (vote.attempt, request.ttl);
         let ask = |number: usize| -> BoxFuture<'static, _> {
             let (node, call) = (self.nodes[number].clone(), call.clone());
-            let (asked, back) = (self.asked.clone(), back.clone());
+            let asked = self.asked.clone();
             let vote = async move {
-                let line = node.line()?;
+                let connection = node.connected()?;
                 asked.record(attempt, number, ttl);
-                let repeats = line.repeats();
-                let answer = node.vote_on(&line, &call, limit).await;
-                if line.repeats() > repeats && asked.is_over(attempt) {
-                    node.owe(back, ttl, None);
-                }
-                let value = answer?;
+                let value = node.vote_on(&connection, &call, limit).await?;
                 script::voted(&value).ok_or_else(|| Fault::odd(&value))
             };
             Box::pin(async move { (number, vote.await) })

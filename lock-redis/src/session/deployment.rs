@@ -4,13 +4,10 @@ use std::{collections::HashMap, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{Guarantees, Overlap};
-use redis::{Value, cmd};
+use redis::cmd;
 
 use super::{Session, node::Node};
-use crate::{
-    config::Target,
-    wire::{answer::text, info::Info, sentinel::Place},
-};
+use crate::wire::{answer::text, info::Info, sentinel::Place};
 
 /// Time limit of one question.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -21,93 +18,68 @@ const PATTERNS: [&str; 4] = ["append*", "maxmemory*", "min-replicas-*", "save"];
 #[derive(Debug, Default)]
 struct Deployment {
     settings: HashMap<String, String>,
+    is_replica: bool,
     /// Number of replicas that may take over, as far as it is known.
     replicas: Option<usize>,
     /// Whether these are all, also those that are down now.
     are_all: bool,
     /// Whether failovers are a part of the deployment: Sentinel, a cluster.
     fails_over: bool,
-    /// Whether the server itself is a replica.
-    is_replica: bool,
     sentinel: bool,
-}
-
-/// What a server promises. None survives the loss of a node: the newest locks may be on that node
-/// alone, or the replicas that are waited for are too few without it.
-#[derive(Debug)]
-struct Promises {
-    restart: bool,
-    /// Whether a failover may lose locks.
-    may_lose: bool,
-    cautions: Vec<String>,
 }
 
 impl Session {
     /// Fills in what the deployment promises. Sends a few questions.
-    pub(crate) async fn describe_deployment(&self, target: &Target, guarantees: &mut Guarantees) {
+    pub(crate) async fn describe_deployment(&self, guarantees: &mut Guarantees) {
         let nodes = self.routes.all();
-        let asked = nodes.iter().map(|node| Deployment::ask(node, target));
-        let deployments = join_all(asked).await;
-        let mut all = deployments.into_iter().map(|deployment| self.promises(&deployment));
-        let Some(mut promises) = all.next() else { return };
-        all.for_each(|other| promises.and(other));
-        guarantees.survives.restart = promises.restart;
+        let waits = usize::try_from(self.wait_replicas).unwrap_or(usize::MAX);
+        // Each server of a deployment keeps some of the locks.
+        let all = join_all(nodes.iter().map(|node| Deployment::ask(node))).await;
+        let survives_restart = all.iter().all(Deployment::is_durable);
+        let may_lose = all.iter().any(|deployment| deployment.may_lose(waits));
+        guarantees.survives.restart = survives_restart;
         guarantees.overlaps.retain(|overlap| match overlap {
-            Overlap::Restart => !promises.restart,
-            Overlap::Failover => promises.may_lose,
+            Overlap::Restart => !survives_restart,
+            Overlap::Failover => may_lose,
             _ => true,
         });
-        guarantees.cautions = promises.cautions;
-    }
-
-    fn promises(&self, deployment: &Deployment) -> Promises {
-        let waits = usize::try_from(self.wait_replicas).unwrap_or(usize::MAX);
-        // What is true now and may be worse later is no promise.
-        let all_have_it =
-            deployment.are_all && deployment.replicas.is_some_and(|all| all > 0 && waits >= all);
-        let is_alone = !deployment.fails_over && deployment.replicas == Some(0);
-        Promises {
-            restart: deployment.is_durable(),
-            may_lose: !is_alone && !all_have_it,
-            cautions: deployment.cautions(waits),
-        }
-    }
-}
-
-impl Promises {
-    /// Each server of a deployment keeps some of the locks.
-    fn and(&mut self, other: Self) {
-        self.restart &= other.restart;
-        self.may_lose |= other.may_lose;
-        for caution in other.cautions {
-            if !self.cautions.contains(&caution) {
-                self.cautions.push(caution);
+        for caution in all.iter().flat_map(|deployment| deployment.cautions(waits)) {
+            if !guarantees.cautions.contains(&caution) {
+                guarantees.cautions.push(caution);
             }
         }
     }
 }
 
 impl Deployment {
-    async fn ask(node: &Node, target: &Target) -> Self {
-        let settings = join_all(PATTERNS.map(|pattern| node.settings(pattern))).await;
-        let mut settings: HashMap<_, _> = settings.into_iter().flatten().collect();
-        if settings.is_empty() {
-            settings = node.told_settings().await;
-        }
-        let connected = node.replicas().await;
-        let known = match &node.connector.place {
+    async fn ask(node: &Node) -> Self {
+        let configured = join_all(PATTERNS.map(|pattern| node.settings(pattern))).await;
+        let info = node.connection().map(|connection| connection.info.clone()).unwrap_or_default();
+        let connected = info.field("connected_slaves").filter(|_| !info.is_replica());
+        let connected = connected.and_then(|count| count.parse().ok());
+        let place = &node.connector.place;
+        let known = match place {
             Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
             Place::Member(_) => node.replicas_in_cluster().await,
             Place::Fixed(_) => None,
         };
         Self {
-            settings,
+            settings: settings_in(&info).chain(configured.into_iter().flatten()).collect(),
+            is_replica: info.is_replica(),
             replicas: connected.max(known),
             are_all: known.is_some(),
-            fails_over: !matches!(target, Target::Server(_)),
-            is_replica: node.connection().is_ok_and(|connection| connection.data.is_replica),
-            sentinel: matches!(target, Target::Sentinel { .. }),
+            fails_over: !matches!(place, Place::Fixed(_)),
+            sentinel: matches!(place, Place::Sentinel(_)),
         }
+    }
+
+    /// Whether a failover may lose locks. None survives the loss of a node: the newest locks may be
+    /// on that node alone, or the replicas that are waited for are too few without it.
+    fn may_lose(&self, waits: usize) -> bool {
+        // What is true now and may be worse later is no promise.
+        let all_have_it = self.are_all && self.replicas.is_some_and(|all| all > 0 && waits >= all);
+        let is_alone = !self.fails_over && self.replicas == Some(0);
+        !is_alone && !all_have_it
     }
 
     /// Whether a restart of the server keeps every confirmed write. Only `appendfsync always` does:
@@ -170,37 +142,15 @@ impl Deployment {
 
 impl Node {
     async fn settings(&self, pattern: &str) -> HashMap<String, String> {
-        let mut get = cmd("CONFIG");
-        get.arg("GET").arg(pattern);
+        let get = cmd("CONFIG").arg("GET").arg(pattern).take();
         // A map, or a flat list in the older protocol.
         let read = |value| redis::from_redis_value::<HashMap<String, String>>(value).ok();
         self.ask(get, LIMIT).await.ok().and_then(read).unwrap_or_default()
     }
 
-    /// Returns what `INFO` says about the settings: more users may ask for it than for `CONFIG`.
-    async fn told_settings(&self) -> HashMap<String, String> {
-        let sections = ["memory", "persistence"].map(Info::question);
-        let answers = join_all(sections.map(|question| self.ask(question, LIMIT))).await;
-        let mut info = Info::default();
-        answers.iter().flatten().for_each(|answer| info.add(answer));
-        settings_in(&info)
-    }
-
-    /// Returns the number of connected replicas, if the server tells.
-    async fn replicas(&self) -> Option<usize> {
-        match self.ask(cmd("ROLE"), LIMIT).await {
-            Ok(Value::Array(role)) => match role.get(2) {
-                Some(Value::Array(replicas)) => Some(replicas.len()),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
     /// Returns the number of a node's replicas, dead ones included, if the cluster tells.
     async fn replicas_in_cluster(&self) -> Option<usize> {
-        let mut nodes = cmd("CLUSTER");
-        nodes.arg("NODES");
+        let nodes = cmd("CLUSTER").arg("NODES").take();
         self.ask(nodes, LIMIT).await.ok().and_then(|answer| replicas_in(&text(&answer)))
     }
 }
@@ -216,14 +166,11 @@ fn replicas_in(nodes: &str) -> Option<usize> {
     Some(nodes.iter().filter(|[_, _, primary]| primary == myself).count())
 }
 
-fn settings_in(info: &Info) -> HashMap<String, String> {
-    let policy = info.field("maxmemory_policy").map(|policy| ("maxmemory-policy", policy));
-    let appends = info.field("aof_enabled").map(|enabled| match enabled {
-        "0" => ("appendonly", "no"),
-        _ => ("appendonly", "yes"),
-    });
-    let settings = policy.into_iter().chain(appends);
-    settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+/// Returns what `INFO` says about the settings: more users may ask for it than for `CONFIG`.
+fn settings_in(info: &Info) -> impl Iterator<Item = (String, String)> {
+    let appends = info.keeps_data().map(|keeps| if keeps { "yes" } else { "no" });
+    let told = [("maxmemory-policy", info.field("maxmemory_policy")), ("appendonly", appends)];
+    told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
 }
 
 #[cfg(test)]
@@ -265,7 +212,7 @@ mod tests {
     #[test]
     fn info_tells_what_config_may_not() {
         let told = "# Memory\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n";
-        let settings = settings_in(&told.into());
+        let settings = settings_in(&told.into()).collect();
         let found = Deployment { settings, ..Deployment::default() }.cautions(0);
         assert!(found[0].contains("allkeys-lru") && found[1].contains("appendonly"), "{found:?}");
     }

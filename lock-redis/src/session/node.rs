@@ -1,7 +1,8 @@
-//! One connection to one server: who it is, whether it works, and what becomes of a request.
+//! One server as the attempts see it: who it is, whether its answers count, and what is to be done
+//! there.
 
 use std::{
-    fmt,
+    ops::Deref,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -10,26 +11,24 @@ use std::{
 };
 
 use lock_core::{
-    Attempt, Reach,
-    keep::{cancel::unless_cancelled, departures::Departures, poison::lock},
+    Reach,
+    keep::{departures::Departures, poison::lock},
     trace,
 };
 use redis::{RedisError, Value};
-use tokio::{
-    sync::{Notify, Semaphore, watch},
-    time::timeout,
-};
+use tokio::sync::{Notify, Semaphore};
 
 use super::due::Due;
+pub(crate) use crate::wire::line::Link;
 use crate::{
     config::Address,
     error::{self, STORE},
     wire::{
         call::Call,
-        client_id::ClientId,
-        connection::{Connection, Connector, OnPush, Share},
+        connection::{Connection, Connector, Share},
         data::Data,
         failure::Failure,
+        line::Line,
     },
 };
 
@@ -37,14 +36,12 @@ use crate::{
 /// together.
 const ALONE: usize = 64;
 
-/// One server, or the primary of a service, and the present connection to it.
+/// One server, or the primary of a service.
+#[derive(Debug)]
 pub(crate) struct Node {
-    pub(crate) connector: Connector,
-    link: watch::Sender<Link>,
+    line: Line,
     /// Told when a connection breaks.
     pub(crate) reach: Reach,
-    /// Counts the connections of all nodes of a client.
-    numbers: Arc<AtomicU64>,
     /// The last connection to a server that is not the primary any more. Its late answers do not
     /// count.
     left: AtomicU64,
@@ -63,25 +60,20 @@ pub(crate) struct Node {
     pub(super) departures: Departures<Arc<super::attempt::Attempt>>,
 }
 
-/// The present connection, or why there is none.
-#[derive(Clone, Debug)]
-pub(crate) enum Link {
-    Up(Arc<Connection>),
-    /// Why, and the server's names for the previous connection.
-    Down(Arc<RedisError>, Vec<ClientId>),
-    Closed,
+impl Deref for Node {
+    type Target = Line;
+
+    fn deref(&self) -> &Line {
+        &self.line
+    }
 }
 
 impl Node {
-    /// A node without a connection.
+    /// A node without a connection. `numbers` counts the connections of all nodes of a client.
     pub(crate) fn new(connector: Connector, reach: Reach, numbers: Arc<AtomicU64>) -> Self {
-        let unused = std::io::Error::from(std::io::ErrorKind::NotConnected);
-        let link = watch::Sender::new(Link::Down(Arc::new(unused.into()), Vec::new()));
         Self {
-            connector,
-            link,
+            line: Line::new(connector, numbers),
             reach: reach.of_one_server(),
-            numbers,
             left: AtomicU64::new(0),
             is_retired: AtomicBool::new(false),
             has_served: AtomicBool::new(false),
@@ -93,53 +85,21 @@ impl Node {
         }
     }
 
-    /// Makes a connection, which counts only after [`up`](Self::up). `on_push` gets the number of
-    /// the connection with each push.
-    pub(crate) async fn connect(
-        &self,
-        previous: &[ClientId],
-        on_push: impl Fn(u64, redis::PushInfo) + Send + Sync + 'static,
-    ) -> Result<Connection, RedisError> {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        let on_push: OnPush = Arc::new(move |info| on_push(number, info));
-        self.connector.connect(number, previous, on_push).await
-    }
-
-    /// Uses a connection from now on, unless the node was closed.
+    /// Uses a connection from now on, unless the node was closed or given up.
     pub(crate) fn up(&self, connection: Connection) {
         self.has_served.store(false, Ordering::Relaxed);
-        self.link.send_if_modified(|link| match link {
-            Link::Closed => false,
-            // It closes the connection.
-            _ if self.is_retired() => false,
-            _ => {
-                *link = Link::Up(Arc::new(connection));
-                true
-            }
-        });
+        self.line.up(connection);
+        if self.is_retired() {
+            self.retire();
+        }
     }
 
-    /// Notes why no connection can be made.
-    pub(crate) fn stays_down(&self, error: RedisError) {
-        self.link.send_modify(|link| {
-            if let Link::Down(why, _) = link {
-                *why = Arc::new(error);
-            }
+    /// Gives up the connection with this number, unless it was given up before.
+    pub(crate) fn lose(&self, number: u64, error: RedisError) {
+        self.line.lose(number, error, |error| {
+            trace::disconnected(STORE, error);
+            self.reach.broke(error);
         });
-    }
-
-    /// Gives up the connection with this number, unless it was given up before. Returns whether it
-    /// was the present one.
-    pub(crate) fn lose(&self, number: u64, error: RedisError) -> bool {
-        self.link.send_if_modified(|link| match link {
-            Link::Up(connection) if connection.number == number => {
-                trace::disconnected(STORE, &error);
-                self.reach.broke(&error);
-                *link = Link::Down(Arc::new(error), connection.peers.clone());
-                true
-            }
-            _ => false,
-        })
     }
 
     /// Gives up a connection because another server is the primary now. Answers that come on it from
@@ -157,11 +117,11 @@ impl Node {
     /// Notes the data of a new connection's server. Returns whether another server has taken over
     /// since the last connection.
     pub(crate) fn meets(&self, connection: &Connection) -> bool {
-        let now = &connection.data;
-        if now.is_replica {
+        if connection.info.is_replica() {
             // It has the history of its primary, and takes over nothing yet.
             return false;
         }
+        let now = Data::read(&connection.address, &connection.info);
         let before = lock(&self.data).replace(now.clone());
         before.is_some_and(|before| now.took_over_from(&before))
     }
@@ -177,9 +137,7 @@ impl Node {
         self.is_retired.store(true, Ordering::Release);
         self.left.store(u64::MAX, Ordering::Release);
         if let Link::Up(connection) = self.state() {
-            let why = "the node has no slots any more";
-            let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
-            self.lose(connection.number, why.into());
+            self.lose(connection.number, error::reset("the node has no slots any more"));
         }
     }
 
@@ -203,21 +161,6 @@ impl Node {
         self.may_be_back.notified().await;
     }
 
-    /// Ends the node. Returns what it was before.
-    pub(crate) fn close(&self) -> Link {
-        self.link.send_replace(Link::Closed)
-    }
-
-    /// Returns the present state.
-    pub(crate) fn state(&self) -> Link {
-        self.link.borrow().clone()
-    }
-
-    /// Returns a receiver of the connection's changes.
-    pub(crate) fn link(&self) -> watch::Receiver<Link> {
-        self.link.subscribe()
-    }
-
     /// Sends a call on the present connection, as [`Connection::call`] does.
     pub(crate) async fn call(
         &self,
@@ -236,15 +179,6 @@ impl Node {
         Ok(self.call(&command.into(), false, Share::Others, limit).await?.0)
     }
 
-    /// Returns the present connection.
-    pub(crate) fn connection(&self) -> Result<Arc<Connection>, Failure> {
-        match &*self.link.borrow() {
-            Link::Up(connection) => Ok(connection.clone()),
-            Link::Down(error, _) => Err(Failure::Down(error.clone())),
-            Link::Closed => Err(Failure::Closed),
-        }
-    }
-
     /// Converts an answer for the caller. Gives up the connection if the answer shows that it is
     /// useless.
     pub(crate) fn judge<T>(
@@ -254,8 +188,7 @@ impl Node {
     ) -> Result<T, Failure> {
         if answer.is_ok() && self.is_left(connection.number) {
             let why = "the server that answered is not the primary any more";
-            let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
-            return Err(Failure::Lost(why.into()));
+            return Err(Failure::Lost(error::reset(why)));
         }
         if answer.is_ok() {
             self.has_served.store(true, Ordering::Relaxed);
@@ -268,19 +201,5 @@ impl Node {
             }
             if broken { Failure::Lost(error) } else { Failure::Refused(error) }
         })
-    }
-
-    /// Waits for a connection; false if there is none in time, or the caller is cancelled.
-    pub(crate) async fn until_up(&self, limit: Duration, caller: Option<&Attempt>) -> bool {
-        let mut link = self.link.subscribe();
-        let there = |link: &Link| !matches!(link, Link::Down(..));
-        let up = async { timeout(limit, link.wait_for(there)).await.is_ok() };
-        unless_cancelled(caller, up).await.unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("link", &*self.link.borrow()).finish_non_exhaustive()
     }
 }

@@ -17,10 +17,7 @@ use super::{
 use crate::{
     error::{self, STORE},
     layout::key::{client_key, floor},
-    wire::{
-        client_id::ClientId,
-        connection::{Connection, Share},
-    },
+    wire::connection::{Connection, Share},
 };
 
 /// Time limit of the question whether the server takes writes.
@@ -36,18 +33,14 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Connects a node, and renews on it at once: anything may have changed meanwhile.
-    pub(super) async fn connect(
-        self: &Arc<Self>,
-        node: &Arc<Node>,
-        previous: &[ClientId],
-    ) -> Result<(), RedisError> {
+    pub(super) async fn connect(self: &Arc<Self>, node: &Arc<Node>) -> Result<(), RedisError> {
         let (session, of) = (Arc::downgrade(self), Arc::downgrade(node));
         let on_push = move |number, info| {
             if let (Some(session), Some(node)) = (session.upgrade(), of.upgrade()) {
                 session.pushed(&node, number, info);
             }
         };
-        let connection = node.connect(previous, on_push).await?;
+        let connection = node.connect(on_push).await?;
         let describe = async {
             if self.is_home(node) {
                 self.describe(&connection).await;
@@ -59,7 +52,7 @@ impl Session {
         match node.meets(&connection) {
             true => self.taken_over(node),
             // A node of a cluster got slots, and did not take over.
-            false if matches!(self.routes, Routes::Slots(_)) && !connection.data.is_replica => {
+            false if matches!(self.routes, Routes::Slots(_)) && !connection.info.is_replica() => {
                 self.settle(node);
             }
             false => {}
@@ -133,9 +126,9 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                     drop(node.ask(cmd("PING"), PROBE_LIMIT).await);
                 }
             }
-            Link::Down(_, previous) => {
+            Link::Down(..) => {
                 let reconnected = tokio::select! {
-                    reconnected = session.connect(&node, &previous) => reconnected,
+                    reconnected = session.connect(&node) => reconnected,
                     // Another server takes over: the one that is dialled may never answer.
                     () = node.hurried() => {
                         pause = BACKOFF;

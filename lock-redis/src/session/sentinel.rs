@@ -14,7 +14,7 @@ use super::{
     Session,
     node::{Link, Node},
 };
-use crate::{config::Address, wire::sentinel::Sentinels};
+use crate::{config::Address, error, wire::sentinel::Sentinels};
 
 /// Pauses between attempts to connect to a sentinel.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
@@ -78,7 +78,7 @@ impl Listener {
     /// Listens on one connection until it breaks. Returns whether it was made.
     async fn listen(&self) -> bool {
         let open = async {
-            let mut opened = self.sentinels.open(&self.address).await?;
+            let mut opened = self.sentinels.dial.open_for_pushes(&self.address).await?;
             opened.subscribe(&CHANNELS[..]).await?;
             redis::RedisResult::Ok(opened.split())
         };
@@ -128,9 +128,8 @@ impl Listener {
             return true;
         }
         let why = format!("the sentinels name another primary, {primary}");
-        let why = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why);
         // In this order: no answer of the old primary prolongs a hold after the sign.
-        self.node.leave(connection.number, why.into());
+        self.node.leave(connection.number, error::reset(&why));
         session.doubt(&self.node);
         false
     }

@@ -18,11 +18,12 @@ use tokio::{
 
 use super::node::{Link, Node};
 use crate::{
-    config::{Address, Mode},
+    config::Address,
     error,
     wire::{
         connection::{Connector, Share},
         dial::Dial,
+        lua::Lua,
         sentinel::Place,
         slots::{self, SLOTS, Shard},
     },
@@ -54,8 +55,8 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 pub(super) struct Make {
     pub(super) dial: Dial,
-    pub(super) mode: Mode,
-    pub(super) channel: String,
+    pub(super) scripts: [&'static Lua; 3],
+    pub(super) channel: Option<String>,
     pub(super) replicas: u32,
     pub(super) reach: Reach,
     pub(super) numbers: Arc<AtomicU64>,
@@ -81,7 +82,7 @@ impl Make {
         let connector = Connector {
             dial: self.dial.clone(),
             place: Place::Member(address.clone()),
-            mode: self.mode,
+            scripts: self.scripts,
             channel: self.channel.clone(),
             replicas: self.replicas,
         };
@@ -95,9 +96,8 @@ impl Make {
             let mut node = self.dial.open(address, ProtocolVersion::RESP2, options).await?;
             node.redis.send_packed_command(&slots::question()).await?.extract_error()
         };
-        let silent = || std::io::Error::from(std::io::ErrorKind::TimedOut).into();
         let answer = timeout(self.dial.limit, question).await;
-        let answer = answer.unwrap_or_else(|_| Err(silent()));
+        let answer = answer.unwrap_or_else(|_| Err(error::silent(self.dial.limit)));
         let answer = answer.map_err(|failed| slots::explained(address, failed))?;
         shards(&answer, address)
     }

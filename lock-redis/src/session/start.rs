@@ -30,13 +30,14 @@ use super::{
     slots::{Make, Slots},
 };
 use crate::{
-    config::{RedisConfig, Target},
+    config::{Mode, RedisConfig, Target},
     election::observers::Observers,
-    error::{self, STORE},
+    error,
     layout::{key::client_key, ticket::Ticket},
     wire::{
         connection::{Connector, Share},
         dial::Dial,
+        lua::usual,
         sentinel::{Place, Sentinels},
         turns::TURNS,
     },
@@ -48,7 +49,7 @@ impl Session {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         config.check()?;
         let reach = Reach::default();
-        let (routes, place) = routes(config, &id, reach.clone()).await?;
+        let routes = routes(config, &id, reach.clone()).await?;
         let session = Arc::new(Self {
             id,
             mode: config.mode,
@@ -66,7 +67,7 @@ impl Session {
         session.connect_all().await.map_err(connect)?;
         for node in session.routes.all() {
             session.keep_connected(&node);
-            if let Some(Place::Sentinel(sentinels)) = &place {
+            if let Place::Sentinel(sentinels) = &node.connector.place {
                 session.listen_to(sentinels, &node);
             }
         }
@@ -86,7 +87,7 @@ impl Session {
     /// Connects all nodes. The others are enough if some nodes of a cluster are down.
     async fn connect_all(self: &Arc<Self>) -> Result<(), RedisError> {
         let nodes = self.routes.all();
-        let connected = join_all(nodes.iter().map(|node| self.connect(node, &[]))).await;
+        let connected = join_all(nodes.iter().map(|node| self.connect(node))).await;
         let (up, mut failed): (Vec<_>, Vec<_>) = connected.into_iter().partition(Result::is_ok);
         let denied = failed.iter().position(|error| error.as_ref().is_err_and(error::is_denied));
         match (up.is_empty(), denied) {
@@ -119,9 +120,7 @@ impl Session {
             result => result,
         }
     }
-}
 
-impl Session {
     /// Waits for the requests of attempts that were sent before the close. The others find out that
     /// they have no time any more.
     async fn until_all_are_answered(&self, deadline: Instant) {
@@ -146,34 +145,26 @@ fn connect(error: RedisError) -> Error {
     error::convert("connect", error)
 }
 
-/// Makes the nodes of a deployment, without connections. Returns also where the only one is.
-async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<(Routes, Option<Place>)> {
-    let (dial, channel) = (Dial::new(config)?, format!("distlock:{id}"));
-    let (mode, replicas, numbers) = (config.mode, config.wait_replicas, Arc::default());
-    if let Target::Cluster { nodes } = &config.target {
-        let make = Make { dial, mode, channel, replicas, reach, numbers };
-        let slots = Slots::find(make, nodes).await.map_err(connect)?;
-        return Ok((Routes::Slots(Arc::new(slots)), None));
-    }
-    let place = place(config)?;
-    let connector = Connector { dial, place: place.clone(), mode, channel, replicas };
-    let node = Arc::new(Node::new(connector, reach, numbers));
-    Ok((Routes::One(node), Some(place)))
-}
-
-fn place(config: &RedisConfig) -> Result<Place> {
-    match &config.target {
-        Target::Server(address) => Ok(Place::Fixed(address.clone())),
+/// Makes the nodes of a deployment, without connections.
+async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> {
+    let (dial, scripts) = (Dial::new(config)?, usual());
+    let channel = (config.mode == Mode::Queue).then(|| format!("distlock:{id}"));
+    let (replicas, numbers) = (config.wait_replicas, Arc::default());
+    let place = match &config.target {
+        Target::Server(address) => Place::Fixed(address.clone()),
         Target::Sentinel { sentinels, service } => {
             let dial = Dial::of_sentinels(config)?;
             let sentinels = Sentinels::new(dial, sentinels.clone(), service.clone());
-            Ok(Place::Sentinel(Arc::new(sentinels)))
+            Place::Sentinel(Arc::new(sentinels))
         }
-        target => {
-            let what = format!("keep locks on {target}");
-            Err(Error::Unsupported { store: STORE, what })
+        Target::Cluster { nodes } => {
+            let make = Make { dial, scripts, channel, replicas, reach, numbers };
+            let slots = Slots::find(make, nodes).await.map_err(connect)?;
+            return Ok(Routes::Slots(Arc::new(slots)));
         }
-    }
+    };
+    let connector = Connector { dial, place, scripts, channel, replicas };
+    Ok(Routes::One(Arc::new(Node::new(connector, reach, numbers))))
 }
 
 impl Drop for Session {

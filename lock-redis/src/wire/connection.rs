@@ -1,6 +1,6 @@
 //! The connections of a client to one server.
 
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use futures_util::future::{join, join_all, join3, try_join};
 use redis::{
@@ -10,16 +10,17 @@ use redis::{
 use tokio::time::timeout;
 
 use crate::{
-    config::{Address, Mode},
+    config::Address,
     error,
     wire::{
         call::Call,
         client_id::ClientId,
-        data::Data,
+        data::ID,
         dial::{Dial, Opened},
         hello,
-        lua::{self, Lua},
-        pipe::{Pipe, timed_out},
+        info::Info,
+        lua::Lua,
+        pipe::Pipe,
         sentinel::Place,
         waited::Waited,
     },
@@ -36,9 +37,10 @@ pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 pub(crate) struct Connector {
     pub(crate) dial: Dial,
     pub(crate) place: Place,
-    pub(crate) mode: Mode,
-    /// The channel of the client's pushes.
-    pub(crate) channel: String,
+    /// The scripts of an uncontended lock.
+    pub(crate) scripts: [&'static Lua; 3],
+    /// The channel of the client's pushes, if it wants any.
+    pub(crate) channel: Option<String>,
     /// How many replicas must have a change before it counts.
     pub(crate) replicas: u32,
 }
@@ -51,8 +53,8 @@ pub(crate) struct Connection {
     waited: Option<[Waited; 2]>,
     /// The server.
     pub(crate) address: Address,
-    /// The server's data.
-    pub(crate) data: Data,
+    /// What the server said about itself.
+    pub(crate) info: Info,
     /// Number of this connection among the client's connections, from 1.
     pub(crate) number: u64,
     /// The server's names for it, as far as they are known.
@@ -87,7 +89,8 @@ impl Connector {
                 connected => connected,
             }
         };
-        timeout(self.dial.limit, attempt).await.unwrap_or_else(|_| Err(timed_out()))
+        let limit = self.dial.limit;
+        timeout(limit, attempt).await.unwrap_or_else(|_| Err(error::silent(limit)))
     }
 
     async fn connect_to(
@@ -99,17 +102,17 @@ impl Connector {
     ) -> RedisResult<Connection> {
         let pipe = Pipe::new(self.open(address, on_push.clone()).await?);
         self.check(&pipe).await?;
-        let data = pipe.data(address).await;
-        if data.is_replica && matches!(self.place, Place::Sentinel(_)) {
+        let info = pipe.info().await;
+        if info.is_replica() && matches!(self.place, Place::Sentinel(_)) {
             return Err(error::not_the_primary(address));
         }
-        if self.mode == Mode::Queue {
-            self.can_push(&pipe).await?;
+        if let Some(channel) = &self.channel {
+            can_push(&pipe, channel).await?;
         }
         let peers = pipe.peer().await.into_iter().collect();
         pipe.kill(previous).await?;
         let address = address.clone();
-        let mut connection = Connection { pipe, waited: None, address, data, number, peers };
+        let mut connection = Connection { pipe, waited: None, address, info, number, peers };
         if self.replicas > 0 {
             let (renewals, others) =
                 try_join(self.open_waited(&connection), self.open_waited(&connection)).await?;
@@ -122,7 +125,7 @@ impl Connector {
     /// Pushes need RESP3.
     async fn open(&self, address: &Address, on_push: OnPush) -> RedisResult<Opened> {
         let options = self.dial.options().set_pipeline_buffer_size(BUFFER);
-        if self.mode == Mode::Simple {
+        if self.channel.is_none() {
             return self.dial.open(address, RESP2, options).await;
         }
         let pushing = options.set_push_sender(move |info| {
@@ -141,16 +144,16 @@ impl Connector {
         let opened = self.dial.open(&of.address, RESP2, self.dial.options()).await?;
         let pipe = Pipe::new(opened);
         // In one flight.
-        let (data, peer, may_wait) =
-            join3(pipe.data(&of.address), pipe.peer(), pipe.may_wait()).await;
+        let (info, peer, may_wait) = join3(pipe.info(), pipe.peer(), pipe.may_wait()).await;
         // A replica refuses `WAIT` to everybody. That it is one is told by `takes_writes`, or by
         // `MOVED`.
-        if !data.is_replica {
+        if !info.is_replica() {
             may_wait?;
         }
-        if data.is_of_another_server_than(&of.data) {
+        let (id, other) = (info.field(ID), of.info.field(ID));
+        if id.is_some() && other.is_some() && id != other {
             let why = format!("another server answers at {} now", of.address);
-            return Err(io::Error::new(io::ErrorKind::ConnectionReset, why).into());
+            return Err(error::reset(&why));
         }
         Ok((Waited::start(pipe, self.replicas), peer))
     }
@@ -159,9 +162,8 @@ impl Connector {
     /// server has them. Other scripts are loaded when they are called first.
     async fn check(&self, pipe: &Pipe) -> RedisResult<()> {
         let in_cluster = matches!(self.place, Place::Member(_));
-        let scripts = lua::usual();
         let mut exist = cmd("SCRIPT");
-        exist.arg("EXISTS").arg(&scripts.map(Lua::hash));
+        exist.arg("EXISTS").arg(&self.scripts.map(Lua::hash));
         let hello = cmd("HELLO");
         let (hello, known) = join(pipe.send(&hello), pipe.send(&exist)).await;
         // HELLO may be forbidden.
@@ -174,20 +176,20 @@ impl Connector {
             }
         }
         let known: Vec<bool> = redis::from_redis_value(known?)?;
-        let missing = scripts.into_iter().zip(known).filter(|(_, known)| !known);
+        let missing = self.scripts.into_iter().zip(known).filter(|(_, known)| !known);
         let load: Vec<_> = missing.map(|(script, _)| script.load()).collect();
         let answers = join_all(load.iter().map(|load| pipe.send(load))).await;
         answers.into_iter().collect::<RedisResult<Vec<_>>>().map(drop)
     }
+}
 
-    /// Subscribes to the channel of pushes, and sends an empty one: without the right to send them,
-    /// each hand-over would wait for a renewal.
-    async fn can_push(&self, pipe: &Pipe) -> RedisResult<()> {
-        let mut empty = cmd("PUBLISH");
-        empty.arg(&self.channel).arg("");
-        // In one flight.
-        try_join(pipe.listen(self.channel.as_bytes(), true), pipe.send(&empty)).await.map(drop)
-    }
+/// Subscribes to the channel of pushes, and sends an empty one: without the right to send them, each
+/// hand-over would wait for a renewal.
+async fn can_push(pipe: &Pipe, channel: &str) -> RedisResult<()> {
+    let mut empty = cmd("PUBLISH");
+    empty.arg(channel).arg("");
+    // In one flight.
+    try_join(pipe.listen(channel.as_bytes(), true), pipe.send(&empty)).await.map(drop)
 }
 
 impl Connection {
@@ -213,6 +215,11 @@ impl Connection {
         }
     }
 
+    /// Sends a call once, without a time limit: it is refused if the server lacks its script.
+    pub(crate) async fn ask_once(&self, call: &Call) -> RedisResult<Value> {
+        self.pipe.send(&call.command).await
+    }
+
     /// Number of answered requests.
     pub(crate) fn answers(&self) -> u64 {
         self.pipe.answers()
@@ -227,7 +234,7 @@ impl Connection {
         limit: Duration,
     ) -> RedisResult<()> {
         let change = self.pipe.listen(channel, listen);
-        timeout(limit, change).await.unwrap_or_else(|_| Err(timed_out()))
+        timeout(limit, change).await.unwrap_or_else(|_| Err(error::silent(limit)))
     }
 
     /// Subscribes to a channel, then sends a call, as [`Pipe::call`] does. Each change after the

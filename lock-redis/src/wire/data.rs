@@ -3,6 +3,9 @@
 use super::info::Info;
 use crate::config::Address;
 
+/// The field of `INFO` that names the history of a server's data.
+pub(super) const ID: &str = "master_replid";
+
 /// The server of a connection and the history of its data.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Data {
@@ -12,18 +15,15 @@ pub(crate) struct Data {
     id: Option<String>,
     /// `master_replid2`: the history that a promoted replica goes on with.
     earlier: Option<String>,
-    /// Whether it is a replica.
-    pub(crate) is_replica: bool,
 }
 
 impl Data {
-    /// Reads the answer of `INFO replication`; without one, only the address is known.
+    /// Reads the answer of `INFO`; without one, only the address is known.
     pub(crate) fn read(address: &Address, info: &Info) -> Self {
         Self {
             address: address.clone(),
-            id: info.field("master_replid").map(str::to_owned),
+            id: info.field(ID).map(str::to_owned),
             earlier: info.field("master_replid2").map(str::to_owned),
-            is_replica: info.field("role") == Some("slave"),
         }
     }
 
@@ -33,11 +33,6 @@ impl Data {
         // Without its history, only the address tells servers apart.
         let address = if self.id.is_some() { address } else { &self.address };
         Self { address: address.clone(), ..self.clone() }
-    }
-
-    /// Whether this is another server, or one that was promoted meanwhile, as far as both tell.
-    pub(crate) fn is_of_another_server_than(&self, other: &Self) -> bool {
-        self.id.is_some() && other.id.is_some() && self.id != other.id
     }
 
     /// Whether this server took over from the one before: it is another one, or a replica that was
@@ -68,7 +63,6 @@ mod tests {
     #[test]
     fn a_promoted_replica_took_over_and_a_restarted_server_did_not() {
         let before = data(1, "aa", "00");
-        assert!(!before.is_replica);
         assert!(data(2, "bb", "aa").took_over_from(&before));
         assert!(data(1, "bb", "aa").took_over_from(&before));
         assert!(data(2, "cc", "00").took_over_from(&before));

@@ -2,18 +2,17 @@
 
 use std::{
     future::Future,
-    io,
     pin::pin,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use futures_util::future::join;
-use redis::{Cmd, Pipeline, RedisError, RedisResult, Value, cmd};
+use redis::{Cmd, Pipeline, RedisResult, Value, cmd};
 use tokio::time::timeout;
 
-use super::{call::Call, client_id::ClientId, data::Data, dial::Opened, info::Info};
-use crate::{config::Address, error};
+use super::{call::Call, client_id::ClientId, dial::Opened, info::Info};
+use crate::error;
 
 /// Number of steps in which a caller's time limit is counted.
 const STEPS: u32 = 4;
@@ -21,17 +20,15 @@ const STEPS: u32 = 4;
 const MOST_STEPS: u32 = 3 * STEPS;
 
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub(super) struct Pipe {
     opened: Opened,
     /// Number of answered requests.
     answers: AtomicU64,
-    /// Number of calls that were sent again because the server lacked their scripts.
-    repeats: AtomicU64,
 }
 
 impl Pipe {
-    pub(crate) fn new(opened: Opened) -> Self {
-        Self { opened, answers: AtomicU64::default(), repeats: AtomicU64::default() }
+    pub(super) fn new(opened: Opened) -> Self {
+        Self { opened, answers: AtomicU64::default() }
     }
 
     /// Sends a call and waits for its answer. If the server lacks the call's script, sends the
@@ -46,7 +43,7 @@ impl Pipe {
     ///
     /// When the future is dropped, the call may or may not be sent. If it is, then before every
     /// later one.
-    pub(crate) async fn call(
+    pub(super) async fn call(
         &self,
         call: &Call,
         asking: bool,
@@ -56,10 +53,9 @@ impl Pipe {
     }
 
     /// Same as [`call`](Self::call), without a time limit.
-    pub(crate) async fn ask(&self, call: &Call, asking: bool) -> RedisResult<Value> {
+    pub(super) async fn ask(&self, call: &Call, asking: bool) -> RedisResult<Value> {
         let answer = self.ask_once(&call.command, asking).await;
         let Some(script) = call.lacked(&answer) else { return answer };
-        self.repeats.fetch_add(1, Ordering::Relaxed);
         let load = script.load();
         // In one flight.
         let again = self.ask_once(&call.command, asking);
@@ -79,7 +75,7 @@ impl Pipe {
     }
 
     /// Sends one command.
-    pub(crate) async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+    pub(super) async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is cheap (two counters), and the library needs one per call.
         let answer = self.opened.redis.clone().send_packed_command(command).await?;
         self.answers.fetch_add(1, Ordering::Relaxed);
@@ -115,16 +111,11 @@ impl Pipe {
                 break;
             }
         }
-        Err(timed_out())
+        Err(error::silent(limit))
     }
 
-    pub(crate) fn answers(&self) -> u64 {
+    pub(super) fn answers(&self) -> u64 {
         self.answers.load(Ordering::Relaxed)
-    }
-
-    /// A call that was sent again takes effect after others that were sent meanwhile.
-    pub(crate) fn repeats(&self) -> u64 {
-        self.repeats.load(Ordering::Relaxed)
     }
 
     /// Subscribes to a channel, or unsubscribes. Doing it twice changes nothing.
@@ -136,17 +127,13 @@ impl Pipe {
         }
     }
 
-    /// Asks which data the server has. It may be forbidden.
-    pub(super) async fn data(&self, address: &Address) -> Data {
-        let mut info = Info::default();
-        if let Ok(answer) = self.send(&Info::question("replication")).await {
-            info.add(&answer);
-        }
-        Data::read(address, &info)
+    /// Asks what the server says about itself. It may be forbidden.
+    pub(super) async fn info(&self) -> Info {
+        self.send(&Info::question()).await.map(|info| Info::read(&info)).unwrap_or_default()
     }
 
     /// Asks how the server calls this connection. It may be forbidden.
-    pub(crate) async fn peer(&self) -> Option<ClientId> {
+    pub(super) async fn peer(&self) -> Option<ClientId> {
         self.send(&ClientId::question()).await.ok().as_ref().and_then(ClientId::read)
     }
 
@@ -156,7 +143,7 @@ impl Pipe {
     /// # Errors
     ///
     /// The client library's error if this connection is broken.
-    pub(crate) async fn kill(&self, peers: &[ClientId]) -> RedisResult<()> {
+    pub(super) async fn kill(&self, peers: &[ClientId]) -> RedisResult<()> {
         for peer in peers {
             match self.send(&peer.kill()).await {
                 Err(error) if error::is_broken(&error) => return Err(error),
@@ -172,8 +159,4 @@ impl Pipe {
         wait.arg(0).arg(0);
         self.send(&wait).await.map(drop)
     }
-}
-
-pub(super) fn timed_out() -> RedisError {
-    io::Error::from(io::ErrorKind::TimedOut).into()
 }

@@ -11,24 +11,22 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::try_join, stream::FuturesUnordered};
-use redis::{
-    ProtocolVersion::RESP2, RedisError, RedisResult, aio::PubSub, cmd, make_extension_error,
-};
-use tokio::time::{sleep, timeout};
+use redis::{ProtocolVersion::RESP2, RedisError, RedisResult, cmd, make_extension_error};
+use tokio::time::timeout;
 
 use super::dial::Dial;
 use crate::{config::Address, error::is_login_refused};
 
 /// Time limit of one sentinel.
 const LIMIT: Duration = Dial::SENTINEL;
-/// After the first answer, the other sentinels have this long: some may know a newer primary. Only a
-/// sentinel that is dead or slow makes anything wait for it.
+/// After each answer, the next sentinel has this long: it may know a newer primary. Only one that is
+/// dead or slow makes anything wait for it.
 const OTHERS: Duration = Duration::from_millis(300);
 
 /// The sentinels of a service.
 #[derive(Debug)]
 pub(crate) struct Sentinels {
-    dial: Dial,
+    pub(crate) dial: Dial,
     pub(crate) addresses: Vec<Address>,
     /// The number of the newest failover that is known.
     epoch: AtomicU64,
@@ -90,26 +88,15 @@ impl Sentinels {
         self.newest(OTHERS).await.map(|named| named.replicas)
     }
 
-    /// `others`: for how long the other sentinels may answer after the first one.
+    /// `others`: how long after an answer the next sentinel may answer.
     async fn newest(&self, others: Duration) -> RedisResult<Named> {
         let mut asked: FuturesUnordered<_> =
             self.addresses.iter().map(|address| self.ask(address)).collect();
-        let mut newest = None::<Named>;
-        let mut failed = None;
-        let mut late = std::pin::pin!(sleep(Duration::MAX));
-        loop {
-            tokio::select! {
-                answer = asked.next() => match answer {
-                    Some(Ok(named)) => {
-                        if newest.is_none() {
-                            late.set(sleep(others));
-                        }
-                        newest = newest.max(Some(named));
-                    }
-                    Some(Err(error)) => failed = Some(error),
-                    None => break,
-                },
-                () = &mut late => break,
+        let (mut newest, mut failed, mut wait) = (None::<Named>, None, Duration::MAX);
+        while let Ok(Some(answer)) = timeout(wait, asked.next()).await {
+            match answer {
+                Ok(named) => (newest, wait) = (newest.max(Some(named)), others),
+                Err(error) => failed = Some(error),
             }
         }
         match (newest, failed) {
@@ -143,12 +130,6 @@ impl Sentinels {
         };
         Named::read(primary, &fields)
             .ok_or_else(|| error(format!("the sentinel {address} names no address: {fields:?}")))
-    }
-
-    /// Connects to one sentinel, for pushes. It fails, and may be dropped, as
-    /// [`Dial::open_for_pushes`].
-    pub(crate) async fn open(&self, address: &Address) -> RedisResult<PubSub> {
-        self.dial.open_for_pushes(address).await
     }
 
     /// Names the sentinel in an error that does not.

@@ -3,8 +3,9 @@
 use std::{sync::Mutex, time::Duration};
 
 use lock_core::{Clock, Instant, keep::poison::lock};
+use redis::RedisResult;
 
-use super::super::fault::Fault;
+use super::super::fault::twin;
 use crate::config::Address;
 
 /// The process of each node, as it was seen last.
@@ -41,13 +42,13 @@ impl Runs {
         Self { max_ttl, addresses: addresses.to_vec(), seen }
     }
 
-    /// Records a node's process, and returns from when on its votes count.
+    /// Records a node's process.
     ///
     /// # Errors
     ///
     /// If another node that is connected is the same process. One that is not connected may have
     /// swapped hosts with it: both have then restarted, as far as votes go.
-    pub(super) fn enter(&self, node: usize, run: &str, uptime: Duration) -> Result<Instant, Fault> {
+    pub(super) fn enter(&self, node: usize, run: &str, uptime: Duration) -> RedisResult<()> {
         let mut seen = lock(&self.seen);
         let mut has_moved = false;
         for (other, known) in seen.iter_mut().enumerate().filter(|(other, _)| *other != node) {
@@ -56,7 +57,7 @@ impl Runs {
                 continue;
             };
             if known.is_connected {
-                return Err(Fault::twin(&self.addresses[other]));
+                return Err(twin(&self.addresses[other]));
             }
             (known.run, has_moved) = (None, true);
         }
@@ -68,7 +69,12 @@ impl Runs {
             _ => now + self.max_ttl,
         };
         seen[node] = Some(Seen { run: Some(run.to_owned()), counts_from, is_connected: true });
-        Ok(counts_from)
+        Ok(())
+    }
+
+    /// Returns from when on a node's votes count.
+    pub(super) fn counts_from(&self, node: usize) -> Instant {
+        lock(&self.seen)[node].as_ref().map_or(Instant::NEVER, |seen| seen.counts_from)
     }
 
     /// Records that a node has no connection any more.
@@ -81,13 +87,14 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::super::fault::Fault, *};
 
     const MAX: Duration = Duration::from_secs(60);
 
     fn left(runs: &Runs, node: usize, run: &str, uptime: u64) -> Result<u64, Fault> {
-        let counts_from = runs.enter(node, run, Duration::from_secs(uptime))?;
-        Ok(counts_from.since(Clock::Boot.now()).as_secs_f64().round() as u64)
+        let entered = runs.enter(node, run, Duration::from_secs(uptime));
+        entered.map_err(Fault::of)?;
+        Ok(runs.counts_from(node).since(Clock::Boot.now()).as_secs_f64().round() as u64)
     }
 
     #[test]
@@ -103,7 +110,7 @@ mod tests {
     fn one_server_is_one_node() {
         let runs = Runs::new(MAX, &[Address::new("a", 1), Address::new("b", 1)]);
         runs.enter(0, "x", MAX).unwrap();
-        let twin = runs.enter(1, "x", MAX).unwrap_err().to_string();
+        let twin = left(&runs, 1, "x", 60).unwrap_err().to_string();
         assert_eq!(twin, "it is the same server as a:1");
         runs.enter(1, "y", MAX).unwrap();
     }

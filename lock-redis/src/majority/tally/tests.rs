@@ -3,6 +3,7 @@
 use redis::Value;
 
 use super::*;
+use crate::error;
 
 const NODES: usize = 5;
 
@@ -79,8 +80,9 @@ fn the_attempt_with_the_most_votes_leads_a_split() {
 
 #[test]
 fn votes_that_may_be_there_are_taken_back() {
-    let silent = Err(Fault::silent(std::time::Duration::from_millis(1)));
-    let tally = tally([yes(1), no(None), silent, Err(Fault::not_connected())]);
+    let silent = Err(Fault::of(error::silent(std::time::Duration::from_millis(1))));
+    let unconnected = Err(Fault::Down(error::closed_link()));
+    let tally = tally([yes(1), no(None), silent, unconnected]);
     assert_eq!(tally.placed().collect::<Vec<_>>(), [0, 2]);
 }
 
@@ -100,7 +102,7 @@ impl Node {
             (self.vote, self.fence) = (Some(attempt), fence.max(candidate));
         }
         match (self.is_young, other) {
-            (true, _) => Err(Fault::young(std::time::Duration::from_secs(1))),
+            (true, _) => Err(Fault::Young(std::time::Duration::from_secs(1))),
             (_, None) => Ok(Answer::Yes { fence }),
             (_, attempt) => Ok(Answer::No { fence, attempt }),
         }
