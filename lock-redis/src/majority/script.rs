@@ -26,24 +26,18 @@ pub(super) fn all() -> [&'static Lua; 3] {
 
 /// Asks for a vote. The node keeps `candidate` if it is above its last token.
 pub(super) fn acquire(key: &Key, request: &Request, vote: &Vote, candidate: u64) -> Call {
-    let mut call = Call::new(&ACQUIRE, &[key.own(), key.fence()]);
-    call.arg(id(vote.attempt)).arg(vote.ballot).arg(millis(request.ttl));
-    call.arg(candidate).arg(vote.text());
-    call
+    let call = Call::new(&ACQUIRE, &[key.own(), key.fence()]).arg(id(vote.attempt));
+    call.arg(vote.ballot).arg(millis(request.ttl)).arg(candidate).arg(vote.text())
 }
 
 /// Renews a vote.
 pub(super) fn renew(key: &Key, attempt: Uuid, ttl: Duration) -> Call {
-    let mut call = Call::new(&RENEW, &[key.own(), key.fence()]);
-    call.arg(id(attempt)).arg(millis(ttl));
-    call
+    Call::new(&RENEW, &[key.own(), key.fence()]).arg(id(attempt)).arg(millis(ttl))
 }
 
 /// Takes a vote back; without a ballot, whatever its ballot is.
 pub(super) fn release(key: &Key, attempt: Uuid, ballot: Option<u64>) -> Call {
-    let mut call = Call::new(&RELEASE, &[key.own()]);
-    call.arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT));
-    call
+    Call::new(&RELEASE, &[key.own()]).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT))
 }
 
 fn id(attempt: Uuid) -> String {

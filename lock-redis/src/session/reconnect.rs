@@ -67,8 +67,7 @@ impl Session {
     /// record of the token floor never expires. In a cluster, the owners of slots are primaries.
     async fn takes_writes(&self, connection: &Connection) -> Result<(), RedisError> {
         let Some(prefix) = &self.prefix else { return Ok(()) };
-        let mut write = cmd("PERSIST");
-        write.arg(floor(prefix));
+        let write = cmd("PERSIST").arg(floor(prefix)).take();
         match connection.call(&write.into(), false, Share::Others, WRITE_LIMIT).await {
             Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
             _ => Ok(()),

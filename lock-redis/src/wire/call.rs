@@ -25,7 +25,7 @@ impl Call {
     }
 
     /// Adds arguments.
-    pub(crate) fn arg(&mut self, arg: impl ToRedisArgs) -> &mut Self {
+    pub(crate) fn arg(mut self, arg: impl ToRedisArgs) -> Self {
         self.command.arg(arg);
         self
     }
@@ -74,9 +74,8 @@ impl<'a> Request<'a> {
     }
 
     /// Adds arguments.
-    pub(crate) fn arg(&mut self, arg: impl ToRedisArgs) -> &mut Self {
-        self.call.arg(arg);
-        self
+    pub(super) fn arg(self, arg: impl ToRedisArgs) -> Self {
+        Self { call: self.call.arg(arg), ..self }
     }
 }
 

@@ -15,9 +15,7 @@ impl ClientId {
     /// Returns the command that asks for the name of its own connection. It may be forbidden; then a
     /// late request ends with its TTL.
     pub(crate) fn question() -> Cmd {
-        let mut command = cmd("CLIENT");
-        command.arg("INFO");
-        command
+        cmd("CLIENT").arg("INFO").take()
     }
 
     /// Reads the answer: `id=7 addr=127.0.0.1:50122 ..`.
@@ -35,8 +33,6 @@ impl ClientId {
 
     /// Returns the command by which the server ends the connection. It may be forbidden, too.
     pub(crate) fn kill(&self) -> Cmd {
-        let mut command = cmd("CLIENT");
-        command.arg("KILL").arg("ID").arg(&self.id).arg("ADDR").arg(&self.addr);
-        command
+        cmd("CLIENT").arg("KILL").arg("ID").arg(&self.id).arg("ADDR").arg(&self.addr).take()
     }
 }

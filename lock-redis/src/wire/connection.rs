@@ -162,8 +162,7 @@ impl Connector {
     /// server has them. Other scripts are loaded when they are called first.
     async fn check(&self, pipe: &Pipe) -> RedisResult<()> {
         let in_cluster = matches!(self.place, Place::Member(_));
-        let mut exist = cmd("SCRIPT");
-        exist.arg("EXISTS").arg(&self.scripts.map(Lua::hash));
+        let exist = cmd("SCRIPT").arg("EXISTS").arg(&self.scripts.map(Lua::hash)).take();
         let hello = cmd("HELLO");
         let (hello, known) = join(pipe.send(&hello), pipe.send(&exist)).await;
         // HELLO may be forbidden.
@@ -186,8 +185,7 @@ impl Connector {
 /// Subscribes to the channel of pushes, and sends an empty one: without the right to send them, each
 /// hand-over would wait for a renewal.
 async fn can_push(pipe: &Pipe, channel: &str) -> RedisResult<()> {
-    let mut empty = cmd("PUBLISH");
-    empty.arg(channel).arg("");
+    let empty = cmd("PUBLISH").arg(channel).arg("").take();
     // In one flight.
     try_join(pipe.listen(channel.as_bytes(), true), pipe.send(&empty)).await.map(drop)
 }

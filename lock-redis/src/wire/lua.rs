@@ -55,9 +55,7 @@ impl Lua {
 
     /// Returns the command that loads the script on the server.
     pub(crate) fn load(&self) -> Cmd {
-        let mut command = redis::cmd("SCRIPT");
-        command.arg("LOAD").arg(&self.code);
-        command
+        redis::cmd("SCRIPT").arg("LOAD").arg(&self.code).take()
     }
 }
 

@@ -155,8 +155,6 @@ impl Pipe {
 
     /// Refuses a server at which this user may not wait for replicas.
     pub(super) async fn may_wait(&self) -> RedisResult<()> {
-        let mut wait = cmd("WAIT");
-        wait.arg(0).arg(0);
-        self.send(&wait).await.map(drop)
+        self.send(cmd("WAIT").arg(0).arg(0)).await.map(drop)
     }
 }

@@ -51,18 +51,13 @@ pub(crate) fn acquire<'a>(
     description: Option<&[u8]>,
 ) -> Request<'a> {
     let keys = [key.own(), key.queue(), key.fence(), key.floor()];
-    let mut request = with_floor(&ACQUIRE, key, &keys);
-    request.arg(ticket.text()).arg(millis(ttl));
-    if wait == Wait::Try || word != EXCLUSIVE || description.is_some() {
-        request.arg(if wait == Wait::Try { b"0" } else { b"1" });
-    }
-    if word != EXCLUSIVE || description.is_some() {
-        request.arg(word);
-    }
-    if let Some(description) = description {
-        request.arg(description);
-    }
-    request
+    let word = (word != EXCLUSIVE || description.is_some()).then_some(word);
+    let waits = match wait {
+        Wait::Try => Some("0"),
+        _ => word.and(Some("1")),
+    };
+    let request = with_floor(&ACQUIRE, key, &keys).arg(ticket.text()).arg(millis(ttl));
+    request.arg(waits).arg(word).arg(description)
 }
 
 /// Same as [`acquire`], for all of several locks or none of them, each with its holder's
@@ -71,7 +66,7 @@ pub(crate) fn acquire_all<'a>(wishes: &[(Member<'a>, &str)], first: &'a Key) -> 
     let keys = of_names(wishes.iter().map(|(member, _)| member.key)).chain([first.floor()]);
     let mut request = with_floor(&ACQUIRE_ALL, first, &keys.collect::<Vec<_>>());
     for (Member { ticket, ttl, .. }, description) in wishes {
-        request.arg(ticket.text()).arg(millis(*ttl)).arg(description);
+        request = request.arg(ticket.text()).arg(millis(*ttl)).arg(description);
     }
     request
 }
@@ -84,18 +79,12 @@ pub(crate) fn release<'a>(
     described: bool,
     leads: bool,
 ) -> Request<'a> {
-    let mut request = match described && !leads {
-        true => {
-            let keys = [key.own(), key.queue(), key.waiting(), key.floor()];
-            with_floor(&RELEASE, key, &keys)
-        }
+    let keys = [key.own(), key.queue(), key.waiting(), key.floor()];
+    let request = match described && !leads {
+        true => with_floor(&RELEASE, key, &keys),
         false => of_name(&RELEASE, key),
     };
-    request.arg(ticket.text());
-    if leads {
-        request.arg(1);
-    }
-    request
+    request.arg(ticket.text()).arg(leads.then_some(1))
 }
 
 /// An attempt that is removed, and whether it leads.
@@ -106,7 +95,7 @@ pub(crate) fn release_all<'a>(attempts: &[Leaving<'a>], first: &'a Key) -> Reque
     let keys = of_names(attempts.iter().map(|(key, ..)| *key)).chain([first.floor()]);
     let mut request = with_floor(&RELEASE, first, &keys.collect::<Vec<_>>());
     for (_, ticket, leads) in attempts {
-        request.arg(ticket.text()).arg(u8::from(*leads));
+        request = request.arg(ticket.text()).arg(u8::from(*leads));
     }
     request
 }
@@ -119,20 +108,13 @@ pub(crate) fn publish<'a>(
     database: i64,
     value: &[u8],
 ) -> Request<'a> {
-    let mut request = of_name(&PUBLISH, key);
-    request.arg(ticket.text()).arg(version).arg(database).arg(value);
-    request
+    of_name(&PUBLISH, key).arg(ticket.text()).arg(version).arg(database).arg(value)
 }
 
 /// `what`: `leader`; `all` for the holders of the lock, and its waiters; or `places` for a holder,
 /// and the places of `attempts`.
 pub(crate) fn read<'a>(key: &'a Key, what: &str, attempts: &[Ticket]) -> Request<'a> {
-    let mut request = of_name(&READ, key);
-    request.arg(what);
-    for attempt in attempts {
-        request.arg(attempt.text());
-    }
-    request
+    of_name(&READ, key).arg(what).arg(attempts.iter().map(Ticket::text).collect::<Vec<_>>())
 }
 
 /// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with the number of
@@ -146,13 +128,12 @@ pub(crate) fn renew<'a>(
     let mut keys: Vec<_> = alone.iter().map(|member| member.key.own()).collect();
     keys.extend(of_names(others.iter().map(|(member, _)| member.key)));
     keys.push(first.floor());
-    let mut request = with_floor(&ROUND, first, &keys);
-    request.arg(alone.len());
+    let mut request = with_floor(&ROUND, first, &keys).arg(alone.len());
     for Member { ticket, ttl, .. } in alone {
-        request.arg(ticket.text()).arg(millis(*ttl));
+        request = request.arg(ticket.text()).arg(millis(*ttl));
     }
     for (Member { ticket, ttl, .. }, before) in others {
-        request.arg(ticket.text()).arg(millis(*ttl)).arg(before);
+        request = request.arg(ticket.text()).arg(millis(*ttl)).arg(before);
     }
     request
 }
@@ -171,12 +152,8 @@ pub(crate) fn keep<'a>(
         "waiting" => key.waiting(),
         _ => key.own(),
     };
-    let mut request = Request { call: Call::new(&KEEP, &[name]), key: key.lock(), floor: None };
-    request.arg(ticket.text()).arg(millis(ttl)).arg(what);
-    if let Some(group) = group {
-        request.arg(group);
-    }
-    request
+    let request = Request { call: Call::new(&KEEP, &[name]), key: key.lock(), floor: None };
+    request.arg(ticket.text()).arg(millis(ttl)).arg(what).arg(group)
 }
 
 /// `word`: the word of the new kind of the attempt with this token.
@@ -186,9 +163,7 @@ pub(crate) fn convert<'a>(
     token: FencingToken,
     word: &str,
 ) -> Request<'a> {
-    let mut request = of_name(&CONVERT, key);
-    request.arg(ticket.text()).arg(token.value()).arg(word);
-    request
+    of_name(&CONVERT, key).arg(ticket.text()).arg(token.value()).arg(word)
 }
 
 /// Gives a lock from one ticket to another. `description`: the adopting attempt's, empty if it has
@@ -200,24 +175,17 @@ pub(crate) fn hand_over<'a>(
     description: Option<&str>,
 ) -> Request<'a> {
     let keys = [key.own(), key.fence(), key.waiting(), key.floor()];
-    let mut request = with_floor(&HAND_OVER, key, &keys);
-    request.arg(from).arg(ticket.text()).arg(millis(ttl)).arg(token.value());
-    if let Some(description) = description {
-        request.arg(description);
-    }
-    request
+    let request = with_floor(&HAND_OVER, key, &keys).arg(from).arg(ticket.text());
+    request.arg(millis(ttl)).arg(token.value()).arg(description)
 }
 
 pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Request<'_> {
-    let mut request = of_name(&REVOKE, key);
-    request.arg(attempt.simple().encode_lower(&mut Uuid::encode_buffer()).as_bytes());
-    request
+    of_name(&REVOKE, key).arg(attempt.simple().to_string())
 }
 
 /// Raises the token floor to `above`, if one is given. Asks how far tokens have come.
 pub(crate) fn floor(key: KeyName<'_>, above: Option<FencingToken>) -> Request<'_> {
-    let mut call = Call::new(&FLOOR, &[key]);
-    call.arg(above.map_or(0, FencingToken::value));
+    let call = Call::new(&FLOOR, &[key]).arg(above.map_or(0, FencingToken::value));
     // It has no name. In a cluster there is no floor.
     Request { call, key: b"", floor: Some(key) }
 }

@@ -15,7 +15,10 @@ use redis::{ProtocolVersion::RESP2, RedisError, RedisResult, cmd, make_extension
 use tokio::time::timeout;
 
 use super::dial::Dial;
-use crate::{config::Address, error::is_login_refused};
+use crate::{
+    config::Address,
+    error::{is_broken, is_login_refused},
+};
 
 /// Time limit of one sentinel.
 const LIMIT: Duration = Dial::SENTINEL;
@@ -109,11 +112,7 @@ impl Sentinels {
     async fn ask(&self, address: &Address) -> RedisResult<Named> {
         let question = async {
             let mut sentinel = self.dial.open(address, RESP2, self.dial.options()).await?;
-            let about = |what: &str| {
-                let mut about = cmd("SENTINEL");
-                about.arg(what).arg(&self.service);
-                about
-            };
+            let about = |what: &str| cmd("SENTINEL").arg(what).arg(&self.service).take();
             let (address, master) = (about("GET-MASTER-ADDR-BY-NAME"), about("MASTER"));
             let mut other = sentinel.redis.clone();
             // In one flight.
@@ -144,7 +143,7 @@ impl Sentinels {
             let code = failed.code().unwrap_or("WRONGPASS").to_owned();
             return make_extension_error(code, Some(why));
         }
-        match failed.is_io_error() || failed.is_connection_dropped() || failed.is_timeout() {
+        match is_broken(&failed) {
             true => error(format!("the sentinel {address}: {failed}")),
             false => failed,
         }

@@ -2,7 +2,7 @@
 
 use redis::{Cmd, RedisError, Value, cmd};
 
-use crate::{config::Address, wire::answer::bytes};
+use crate::{config::Address, error::is_broken, wire::answer::bytes};
 
 /// Number of slots.
 pub(crate) const SLOTS: usize = 16384;
@@ -18,9 +18,7 @@ pub(crate) struct Shard {
 
 /// Returns the question for the slots. Each version has it.
 pub(crate) fn question() -> Cmd {
-    let mut question = cmd("CLUSTER");
-    question.arg("SLOTS");
-    question
+    cmd("CLUSTER").arg("SLOTS").take()
 }
 
 /// Reads a node's answer. `asked`: its address, which it may leave out.
@@ -67,7 +65,7 @@ pub(crate) fn explained(address: &Address, failed: RedisError) -> RedisError {
         let why = format!("{address} is no node of a cluster: use redis://{address}");
         return RedisError::from((redis::ErrorKind::InvalidClientConfig, "no cluster", why));
     }
-    match failed.is_io_error() || failed.is_connection_dropped() || failed.is_timeout() {
+    match is_broken(&failed) {
         true => {
             let why = format!("the node {address}: {said}");
             std::io::Error::new(std::io::ErrorKind::ConnectionRefused, why).into()
