@@ -219,18 +219,15 @@ impl RedisConfig {
             let allowed = format!("a number of replicas, 0 to {MOST_REPLICAS}");
             return Err(invalid("wait_replicas", self.wait_replicas, allowed));
         }
+        let wrong = |allowed: &str| Err(invalid("target", format!("{:?}", self.target), allowed));
         match &self.target {
-            Target::Sentinel { sentinels, service }
-                if sentinels.is_empty() || service.is_empty() =>
+            Target::Sentinel { sentinels, service: name }
+                if sentinels.is_empty() || name.is_empty() =>
             {
-                Err(invalid(
-                    "target",
-                    &self.target,
-                    "at least one sentinel, and the service's name",
-                ))
+                wrong("at least one sentinel, and the service's name")
             }
             Target::Cluster { nodes } if nodes.is_empty() => {
-                Err(invalid("target", &self.target, "at least one node of the cluster"))
+                wrong("at least one node of the cluster")
             }
             Target::Cluster { .. } if self.database != 0 => {
                 let allowed = "0: a Redis Cluster has no other database";

@@ -109,23 +109,6 @@ impl Default for Target {
     }
 }
 
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |f: &mut fmt::Formatter<'_>, all: &[Address]| {
-            let all: Vec<_> = all.iter().map(ToString::to_string).collect();
-            f.write_str(&all.join(","))
-        };
-        match self {
-            Self::Server(server) => server.fmt(f),
-            Self::Sentinel { sentinels, service } => {
-                list(f, sentinels)?;
-                write!(f, "/{service}")
-            }
-            Self::Cluster { nodes } => list(f, nodes),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -134,11 +134,9 @@ impl Observer {
                     return Ok(snapshot.leader(&clients));
                 }
                 Err(Failure::Closed) => return Err(error::closed()),
-                Err(Failure::Refused(e)) if session.is_redirected(&e) => {
-                    drop(session);
-                    sleep(jitter(PAUSE)).await;
-                }
-                Err(Failure::Refused(e)) if !error::is_passing(&e) => {
+                Err(Failure::Refused(e))
+                    if !session.is_redirected(&e) && !error::is_passing(&e) =>
+                {
                     return Err(error::convert("observe", e));
                 }
                 Err(Failure::Refused(_)) => {

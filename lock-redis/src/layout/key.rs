@@ -19,6 +19,15 @@ pub(crate) struct Key {
     prefix: Option<usize>,
 }
 
+/// The names of companions.
+macro_rules! companions {
+    ($($name:ident),+) => {
+        $(pub(crate) fn $name(&self) -> KeyName<'_> {
+            KeyName(&self.base, stringify!($name).as_bytes())
+        })+
+    };
+}
+
 impl Key {
     pub(crate) fn new(config: &RedisConfig, name: &LockName) -> Self {
         let name = match config.layout {
@@ -80,29 +89,7 @@ impl Key {
         KeyName(self.lock(), b"")
     }
 
-    pub(crate) fn queue(&self) -> KeyName<'_> {
-        KeyName(&self.base, b"queue")
-    }
-
-    pub(crate) fn waiting(&self) -> KeyName<'_> {
-        KeyName(&self.base, b"waiting")
-    }
-
-    pub(crate) fn fence(&self) -> KeyName<'_> {
-        KeyName(&self.base, b"fence")
-    }
-
-    pub(crate) fn holders(&self) -> KeyName<'_> {
-        KeyName(&self.base, b"holders")
-    }
-
-    pub(crate) fn members(&self) -> KeyName<'_> {
-        KeyName(&self.base, b"members")
-    }
-
-    pub(crate) fn leader(&self) -> KeyName<'_> {
-        KeyName(&self.base, b"leader")
-    }
+    companions!(queue, waiting, fence, holders, members, leader);
 
     /// The key of the token floor of all names with this prefix. See [`floor`].
     ///

@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
-use futures_util::{
-    StreamExt,
-    future::{BoxFuture, try_join3},
-    stream::FuturesUnordered,
-};
+use futures_util::{StreamExt, future::try_join3, stream::FuturesUnordered};
 use lock_core::{Entry, FencingToken, Holder, LockName};
 use redis::{Cmd, cmd};
 
@@ -15,7 +11,6 @@ use crate::{
     layout::key::Key,
     wire::{
         answer::{bytes, int, number},
-        call::Call,
         scan,
     },
 };
@@ -35,10 +30,9 @@ struct Seen {
 impl Majority {
     /// Returns the holder of a name: the attempt for which a majority has voted.
     pub(super) async fn look(&self, name: &LockName) -> io::Result<Option<Entry>> {
-        let (mut open, key) = (FuturesUnordered::new(), self.key(name));
-        for (number, node) in self.nodes.iter().enumerate() {
-            open.push(see(number, node.clone(), key.clone()));
-        }
+        let key = self.key(name);
+        let see = async |number: usize| (number, see(&self.nodes[number], &key).await);
+        let mut open: FuturesUnordered<_> = (0..self.nodes.len()).map(see).collect();
         let (mut votes, mut faults) = (BTreeMap::<_, Vec<Seen>>::new(), Vec::new());
         while let Some((number, answer)) = open.next().await {
             match answer {
@@ -93,37 +87,22 @@ impl Majority {
     }
 }
 
-fn see(
-    place: usize,
-    node: Arc<Node>,
-    key: Key,
-) -> BoxFuture<'static, (usize, Result<Seen, Fault>)> {
-    Box::pin(async move {
-        let [mut get, mut left, mut fence] = ["GET", "PTTL", "GET"].map(cmd);
-        get.arg(key.own());
-        left.arg(key.own());
-        fence.arg(key.fence());
-        let [get, left, fence] = [get, left, fence].map(Call::from);
-        let content = async {
-            match node.vote(&get, LIMIT).await {
-                // A foreign client's lock of another type.
-                Err(fault) if fault.to_string().contains("WRONGTYPE") => Ok(Some(Vec::new())),
-                answer => answer.map(|value| bytes(&value)),
-            }
-        };
-        // In one flight.
-        let answers = try_join3(content, node.vote(&left, LIMIT), node.vote(&fence, LIMIT)).await;
-        (
-            place,
-            answers.map(|(content, left, fence)| Seen {
-                content,
-                ttl_left: int(&left)
-                    .and_then(|left| u64::try_from(left).ok())
-                    .map(Duration::from_millis),
-                fence: bytes(&fence).and_then(|fence| number(&fence)).unwrap_or_default(),
-            }),
-        )
-    })
+async fn see(node: &Arc<Node>, key: &Key) -> Result<Seen, Fault> {
+    let questions = [("GET", key.own()), ("PTTL", key.own()), ("GET", key.fence())];
+    let [get, left, fence] = questions.map(|(what, key)| cmd(what).arg(key).take().into());
+    let content = async {
+        match node.vote(&get, LIMIT).await {
+            // A foreign client's lock of another type.
+            Err(fault) if fault.to_string().contains("WRONGTYPE") => Ok(Some(Vec::new())),
+            answer => answer.map(|value| bytes(&value)),
+        }
+    };
+    // In one flight.
+    let answers = try_join3(content, node.vote(&left, LIMIT), node.vote(&fence, LIMIT)).await;
+    let (content, left, fence) = answers?;
+    let left = int(&left).and_then(|left| u64::try_from(left).ok());
+    let fence = bytes(&fence).and_then(|fence| number(&fence)).unwrap_or_default();
+    Ok(Seen { content, ttl_left: left.map(Duration::from_millis), fence })
 }
 
 /// The holder, as the nodes that have voted for it show it.

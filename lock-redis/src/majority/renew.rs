@@ -21,17 +21,12 @@ impl Majority {
     /// Renews the votes of an attempt. `false` if so many nodes have none that there is no majority
     /// any more. Nodes that are free again vote anew: that carries the lock through further faults.
     pub(super) async fn renew_votes(&self, request: &Request, attempt: Uuid) -> io::Result<bool> {
-        let answers = self.renewals(request, attempt).await;
-        let count = |wanted: fn(&Renewed) -> bool| {
-            answers.iter().filter(|(_, answer)| answer.as_ref().is_ok_and(wanted)).count()
-        };
-        let renewed = count(|answer| matches!(answer, Renewed::Yes { .. }));
+        let (answers, renewed, gone) = self.renewals(request, attempt).await;
         if renewed >= self.needed() {
             self.asked.renew(attempt, request.ttl);
             self.vote_anew(request, attempt, &answers).await;
             return Ok(true);
         }
-        let gone = count(|answer| !matches!(answer, Renewed::Yes { .. }));
         if gone > self.nodes.len() - self.needed() {
             self.give_rest_back(request, attempt, &answers);
             return Ok(false);
@@ -66,12 +61,12 @@ impl Majority {
     }
 
     /// Asks all nodes. Waits until a majority has renewed or cannot any more; in the first case a
-    /// little longer for the others.
+    /// little longer for the others. Returns also how many have renewed, and how many have no vote.
     async fn renewals(
         &self,
         request: &Request,
         attempt: Uuid,
-    ) -> Vec<(usize, Result<Renewed, Fault>)> {
+    ) -> (Vec<(usize, Result<Renewed, Fault>)>, usize, usize) {
         let command = script::renew(&self.key(&request.name), attempt, request.ttl);
         let limit = self.config.request_limit(request.ttl);
         let mut open = self.ask_all(command, limit, script::renewed);
@@ -91,7 +86,7 @@ impl Majority {
         if !open.is_empty() {
             tokio::spawn(open.for_each(async |_| {}));
         }
-        answers
+        (answers, yes, gone)
     }
 
     /// Asks the nodes that are free for their votes, with the lock's token, which the others know.

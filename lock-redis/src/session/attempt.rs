@@ -169,11 +169,7 @@ impl Attempt {
     /// Same as [`counted_member`](Self::counted_member), for a renewal that the holder asks for,
     /// which is sent by `deadline`. It gives a fixed term a whole TTL again.
     pub(super) fn counted_member_by_hand(&self, deadline: Instant) -> (Member<'_>, u32) {
-        self.change(|stage| {
-            if let Stage::Held { note, .. } = stage {
-                note.by_hand = deadline.max(note.by_hand);
-            }
-        });
+        self.note(|hold| hold.by_hand = deadline.max(hold.by_hand));
         (self.member(), self.renewals.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -196,11 +192,7 @@ impl Attempt {
 
     /// Notes whether others may hold the lock too from now on.
     pub(crate) fn share(&self, shares: bool) {
-        self.change(|stage| {
-            if let Stage::Held { note, .. } = stage {
-                note.alone = (!shares).then(|| Clock::Boot.now());
-            }
-        });
+        self.note(|hold| hold.alone = (!shares).then(|| Clock::Boot.now()));
     }
 
     /// Takes note of a push that announces a grant. It may be late: the attempt may have lost that
@@ -412,9 +404,14 @@ impl Attempt {
 
     /// Notes the grant's token; `None` while a conversion may change it.
     pub(crate) fn set_token(&self, token: Option<u64>) {
+        self.note(|hold| hold.token = token.map(|token| (Clock::Boot.now(), token)));
+    }
+
+    /// Notes something about the lock, if it is held.
+    fn note(&self, change: impl FnOnce(&mut Hold)) {
         self.change(|stage| {
             if let Stage::Held { note, .. } = stage {
-                note.token = token.map(|token| (Clock::Boot.now(), token));
+                change(note);
             }
         });
     }

@@ -1,7 +1,10 @@
 //! The description of a client, for operators that look at a queue. It is for people's eyes: no
 //! connect, close or look depends on it.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use lock_core::this_process;
 use redis::{Cmd, cmd};
@@ -48,9 +51,7 @@ impl Session {
         &self,
         clients: impl Iterator<Item = &str>,
     ) -> HashMap<String, String> {
-        let mut clients: Vec<_> = clients.collect();
-        clients.sort_unstable();
-        clients.dedup();
+        let clients: BTreeSet<_> = clients.collect();
         let mut known = HashMap::new();
         // Given up as a whole: a question with the rest of the time would give up a good connection.
         let ask = async {

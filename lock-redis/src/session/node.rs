@@ -35,6 +35,8 @@ use crate::{
 /// The most releases in flight at a node with a request each. While there are that many, others go
 /// together.
 const ALONE: usize = 64;
+/// The number of no connection: all were left.
+const RETIRED: u64 = u64::MAX;
 
 /// One server, or the primary of a service.
 #[derive(Debug)]
@@ -42,10 +44,9 @@ pub(crate) struct Node {
     line: Line,
     /// Told when a connection breaks.
     pub(crate) reach: Reach,
-    /// The last connection to a server that is not the primary any more. Its late answers do not
-    /// count.
+    /// The last connection to a server that is not the primary any more, or [`RETIRED`]. Its late
+    /// answers do not count.
     left: AtomicU64,
-    is_retired: AtomicBool,
     /// Whether a request has succeeded on the last connection.
     has_served: AtomicBool,
     /// Told when a connection may succeed by now.
@@ -75,7 +76,6 @@ impl Node {
             line: Line::new(connector, numbers),
             reach: reach.of_one_server(),
             left: AtomicU64::new(0),
-            is_retired: AtomicBool::new(false),
             has_served: AtomicBool::new(false),
             may_be_back: Notify::new(),
             data: Mutex::default(),
@@ -134,8 +134,7 @@ impl Node {
 
     /// Gives the node up: it has no slots any more. Its answers do not count from now on.
     pub(crate) fn retire(&self) {
-        self.is_retired.store(true, Ordering::Release);
-        self.left.store(u64::MAX, Ordering::Release);
+        self.left.store(RETIRED, Ordering::Release);
         if let Link::Up(connection) = self.state() {
             self.lose(connection.number, error::reset("the node has no slots any more"));
         }
@@ -143,7 +142,7 @@ impl Node {
 
     /// Whether the node was given up.
     pub(crate) fn is_retired(&self) -> bool {
-        self.is_retired.load(Ordering::Acquire)
+        self.left.load(Ordering::Acquire) == RETIRED
     }
 
     /// Whether a request has succeeded on the last connection.

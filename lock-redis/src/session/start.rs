@@ -5,11 +5,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{
-    StreamExt,
-    future::{join, join_all},
-    stream,
-};
+use futures_util::future::{join, join_all};
 use lock_core::{
     Clock, Error, Instant, Reach, Result,
     keep::{due, limits, wait::Waits},
@@ -88,12 +84,10 @@ impl Session {
     async fn connect_all(self: &Arc<Self>) -> Result<(), RedisError> {
         let nodes = self.routes.all();
         let connected = join_all(nodes.iter().map(|node| self.connect(node))).await;
-        let (up, mut failed): (Vec<_>, Vec<_>) = connected.into_iter().partition(Result::is_ok);
-        let denied = failed.iter().position(|error| error.as_ref().is_err_and(error::is_denied));
-        match (up.is_empty(), denied) {
-            (_, Some(denied)) => failed.swap_remove(denied),
-            (true, None) => failed.pop().unwrap_or(Ok(())),
-            (false, None) => Ok(()),
+        let is_up = connected.iter().any(Result::is_ok);
+        match connected.into_iter().filter_map(Result::err).max_by_key(error::is_denied) {
+            Some(error) if !is_up || error::is_denied(&error) => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -133,11 +127,8 @@ impl Session {
         attempts: Vec<Arc<Attempt>>,
         deadline: Instant,
     ) -> Result<()> {
-        stream::iter(attempts)
-            .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
-            .buffer_unordered(256)
-            .fold(Ok(()), |all, one| async { all.and(one) })
-            .await
+        let withdrawn = attempts.iter().map(|attempt| self.withdraw(attempt, deadline));
+        join_all(withdrawn).await.into_iter().collect()
     }
 }
 

@@ -163,17 +163,18 @@ impl Dial {
         let handshake = timeout(self.limit * 9 / 10, handshake).await;
         let silent = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
         handshake.unwrap_or_else(|_| Err(silent())).map_err(|failed| {
-            let hint = match failed.to_string() {
-                text if ["corrupt message", "eof", "no answer"]
-                    .iter()
-                    .any(|it| text.contains(it)) =>
-                {
+            let text = failed.to_string();
+            let hint = match ["corrupt message", "eof", "no answer"]
+                .iter()
+                .any(|it| text.contains(it))
+            {
+                true => {
                     "; does the server speak TLS on this port, and has it room for more clients?"
                 }
-                _ => "",
+                false => "",
             };
-            let what = format!("the TLS handshake with {address} failed: {failed}{hint}");
-            match is_of_certificates(&failed.to_string()) {
+            let what = format!("the TLS handshake with {address} failed: {text}{hint}");
+            match is_of_certificates(&text) {
                 true => error::of_certificate(what),
                 false => io::Error::new(failed.kind(), what).into(),
             }

@@ -43,11 +43,7 @@ impl Attempt {
     /// Takes note that another server has taken over, whose answers count.
     pub(crate) fn taken_over(&self, now: Instant) {
         *lock(&self.missing) = Some((now, LossReason::Failover));
-        self.change(|stage| {
-            if let Stage::Held { note, .. } = stage {
-                note.doubted = false;
-            }
-        });
+        self.note(|hold| hold.doubted = false);
     }
 
     /// Whether its server may have lost it since a request has found it.
