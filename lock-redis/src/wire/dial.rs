@@ -13,7 +13,7 @@ use redis::{
 use tokio::{io::AsyncReadExt, net::TcpStream, task::JoinSet, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::own_client::Transport;
+use super::transport::Transport;
 use crate::{
     config::{Address, RedisConfig},
     error,
