@@ -17,7 +17,7 @@ use lock_core::{
 use redis::{AsyncConnectionConfig, Client};
 
 pub use self::target::{Address, Target};
-use crate::wire::own_client::Transport;
+use crate::wire::transport::Transport;
 
 const MOST_REPLICAS: u32 = 100;
 /// The permitted TTLs. The pauses of a busy server would end locks with a shorter one.

@@ -12,7 +12,7 @@ use redis::{
 };
 use tokio::{io::AsyncReadExt, net::TcpStream, task::JoinSet, time::timeout};
 
-use super::own_client::Transport;
+use super::transport::Transport;
 use crate::{
     config::{Address, RedisConfig},
     error,

@@ -11,12 +11,16 @@ mod hello;
 pub(crate) mod info;
 pub(crate) mod line;
 pub(crate) mod lua;
+<<<<<<< HEAD
 pub(crate) mod own_client;
+=======
+>>>>>>> w5-redis
 mod pipe;
 pub(crate) mod scan;
 pub(crate) mod script;
 pub(crate) mod sentinel;
 pub(crate) mod slots;
 pub(crate) mod snapshot;
+pub(crate) mod transport;
 pub(crate) mod turns;
 mod waited;
