@@ -9,7 +9,7 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     queue::{
         names::Names,
-        watched::{LINGER, Mine, STEPS, WaitEnd},
+        watched::{LINGER, STEPS, WaitEnd},
     },
     wire::connection::WATCH_LOGINS,
 };
@@ -134,14 +134,8 @@ impl Names {
             trace::unwatched(STORE, &format_args!("{queue}: {reason}"));
         }
         let reason: Arc<str> = reason.into();
-        for mine in watched.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
-            if let Mine::Waiting(_, tell) = mine {
-                // A waiter that has left needs no message.
-                _ = tell.send(WaitEnd::Denied(reason.clone()));
-            }
-        }
-        if watched.queue.is_idle() {
-            return self.close(queue);
+        for mine in watched.queue.mine_mut() {
+            mine.tell(WaitEnd::Denied(reason.clone()));
         }
         self.set_due(queue, Some(Clock::Boot.now() + LINGER));
     }

@@ -242,18 +242,11 @@ impl Names {
                 // A waiter that has left needs no message.
                 Mine::Waiting(_, tell) => _ = tell.send(WaitEnd::Gone),
                 // It finds out when it takes the lock.
-                Mine::Granted(_) => {}
+                Mine::Told(_) => {}
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
             }
         }
-        for mine in watched.queue.admitted(listed_at) {
-            if let Mine::Waiting(attempt, _) = *mine
-                && let Mine::Waiting(_, tell) = std::mem::replace(mine, Mine::Granted(attempt))
-            {
-                // A waiter that has left needs no message.
-                _ = tell.send(WaitEnd::Yours);
-            }
-        }
+        watched.queue.admitted(listed_at).for_each(|mine| mine.tell(WaitEnd::Yours));
         // A refusal may have come while a list was under way.
         if watched.queue.wants_list() || watched.refused.is_some() {
             self.want_list(queue);
@@ -281,7 +274,7 @@ impl Names {
             return (None, vec![None; attempts.len()]);
         };
         let attempt = |mine: &Mine| match mine {
-            Mine::Waiting(attempt, _) | Mine::Granted(attempt) => Some(*attempt),
+            Mine::Waiting(attempt, _) | Mine::Told(attempt) => Some(*attempt),
             Mine::Holding(_) => None,
         };
         let places = watched.queue.places();

@@ -236,6 +236,11 @@ impl<M> Queue<M> {
         self.mine.get_mut(at).map(|mine| &mut mine.what)
     }
 
+    /// All our attempts, to be changed.
+    pub(crate) fn mine_mut(&mut self) -> impl Iterator<Item = &mut M> {
+        self.mine.iter_mut().map(|mine| &mut mine.what)
+    }
+
     /// All our attempts.
     pub(crate) fn mine(&self) -> impl Iterator<Item = &M> {
         self.mine.iter().map(|mine| &mine.what)
@@ -270,19 +275,6 @@ impl<M> Queue<M> {
         let what = self.take(revision);
         self.forget_if_idle();
         what
-    }
-
-    /// Removes our attempts that are over, and returns them.
-    pub(crate) fn leave_if(&mut self, is_over: impl Fn(&M) -> bool) -> Vec<M> {
-        let mut left = Vec::new();
-        for mine in std::mem::take(&mut self.mine) {
-            match is_over(&mine.what) {
-                true => left.push(mine.what),
-                false => self.mine.push_back(mine),
-            }
-        }
-        self.forget_if_idle();
-        left
     }
 
     /// Forgets all entries if no attempt of ours is left: changes do not matter until the next one.

@@ -45,9 +45,20 @@ pub(crate) enum Hint {
 /// An attempt of ours in a watched queue.
 pub(crate) enum Mine {
     Waiting(Uuid, oneshot::Sender<WaitEnd>),
-    /// It was told that it has the lock, and has not taken it yet.
-    Granted(Uuid),
+    /// It was told, and has not taken the lock yet, or left.
+    Told(Uuid),
     Holding(Validity),
+}
+
+impl Mine {
+    /// Tells a waiting attempt how its wait ends. One that has left needs no message.
+    pub(crate) fn tell(&mut self, end: WaitEnd) {
+        if let Self::Waiting(attempt, _) = *self
+            && let Self::Waiting(_, tell) = std::mem::replace(self, Self::Told(attempt))
+        {
+            _ = tell.send(end);
+        }
+    }
 }
 
 /// One watched name.
