@@ -1,4 +1,4 @@
-//! Communication with etcd: connections, requests and answers, and the streams of watches.
+//! Communication with etcd: connections, requests and answers, and the names of watches.
 
 pub(crate) mod answer;
 pub(crate) mod cautions;
