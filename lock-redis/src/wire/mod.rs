@@ -11,10 +11,6 @@ mod hello;
 pub(crate) mod info;
 pub(crate) mod line;
 pub(crate) mod lua;
-<<<<<<< HEAD
-pub(crate) mod own_client;
-=======
->>>>>>> w5-redis
 mod pipe;
 pub(crate) mod scan;
 pub(crate) mod script;
