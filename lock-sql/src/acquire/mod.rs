@@ -62,7 +62,7 @@ pub(crate) async fn acquire(
     };
     // The server would let one attempt in at a time anyway, and one that has left must be gone
     // before the next one looks.
-    let (_, entrance) = session.entrance(&attempt.name);
+    let entrance = session.entrance(&attempt.name);
     let alone = session.alone(limit, caller, entrance.lock()).await?;
     let rings = session.book().rings;
     if caller.is_cancelled() {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_core::{Clock, Error, Instant, Result, keep::limits};
-use tokio::sync::MutexGuard;
+use tokio::sync::OwnedMutexGuard;
 
 use super::{ask, call};
 use crate::{
@@ -47,12 +47,12 @@ pub(crate) async fn acquire(
 }
 
 /// Passes the entrance of each name, as a single lock's attempt does, in one order for all sets.
-async fn entrances<'a>(session: &'a Session, attempts: &[Arc<Attempt>]) -> Vec<MutexGuard<'a, ()>> {
-    let entrances = attempts.iter().map(|attempt| session.entrance(&attempt.name));
-    let entrances: BTreeMap<_, _> = entrances.collect();
+async fn entrances(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGuard<()>> {
+    let entrance = |attempt: &Arc<Attempt>| (attempt.name.clone(), session.entrance(&attempt.name));
+    let entrances: BTreeMap<_, _> = attempts.iter().map(entrance).collect();
     let mut passed = Vec::with_capacity(entrances.len());
     for entrance in entrances.into_values() {
-        passed.push(entrance.lock().await);
+        passed.push(entrance.lock_owned().await);
     }
     passed
 }

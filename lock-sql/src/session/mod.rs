@@ -32,6 +32,7 @@ use crate::{
     wire::{
         database::{Call, Database},
         failure::{Failure, cancelled},
+        process::{Shared, share},
         script::Script,
         turns::Rank,
     },
@@ -52,8 +53,8 @@ pub(crate) struct Session {
     /// The clients of this process that use the same database; `None` where the database wakes
     /// them.
     neighbours: Option<Arc<Neighbours>>,
-    /// The ways into the queues, one for each counter of a server.
-    entrances: Vec<tokio::sync::Mutex<()>>,
+    /// The ways into the queues.
+    entrances: Shared<LockName, Entrance>,
     /// Locked for reading by each task that may leave an attempt in the database, or removes one.
     /// Locked for writing by `close`, when all of that is over.
     busy: Arc<RwLock<()>>,
@@ -114,12 +115,10 @@ impl Session {
         }
     }
 
-    /// The way into a queue, which one attempt of this client passes at a time, with its place
-    /// among all. A server lets in one attempt at a time into the queues with the same counter.
-    pub(crate) fn entrance(&self, name: &LockName) -> (usize, &tokio::sync::Mutex<()>) {
-        let slot = Dialect::Postgres.slot(name.as_str().as_bytes());
-        let at = usize::try_from(slot).unwrap_or_default();
-        (at, &self.entrances[at])
+    /// The way into a queue. One per name, not per counter: an attempt stays in it as long as it is
+    /// sent again, and the server lets others in between.
+    pub(crate) fn entrance(&self, name: &LockName) -> Arc<Entrance> {
+        share(&self.entrances, name.clone(), Entrance::default)
     }
 
     /// Waits until no other attempt of this client is in the entrance of a queue, or of several.
@@ -186,6 +185,9 @@ impl Drop for Session {
         self.waiters.look_bell.notify_one();
     }
 }
+
+/// The way into a queue, which one attempt of this client passes at a time.
+pub(crate) type Entrance = tokio::sync::Mutex<()>;
 
 /// The database's options show the password.
 impl std::fmt::Debug for Session {

@@ -20,9 +20,16 @@ impl Session {
         self.database.moved_at() > self.book().checked
     }
 
+    /// See [`check_all`](Self::check_all).
+    pub(super) fn check_moved(self: &Arc<Self>) {
+        if self.has_moved() {
+            self.check_all();
+        }
+    }
+
     /// Has all attempts renewed now: the server that took over may not know the newest ones. Looks
     /// at all queues, since pushes of the former server got lost.
-    pub(super) fn check_all(self: &Arc<Self>) {
+    fn check_all(self: &Arc<Self>) {
         let (moved, now) = (self.database.moved_at(), Clock::Boot.now());
         let mut book = self.book();
         book.checked = moved;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    pin::pin,
     slice,
     sync::Arc,
     time::Duration,
@@ -62,9 +63,7 @@ impl Session {
     /// they fall due between the requests for a crowd. A round has failed if one of its requests
     /// has: others that are confirmed end no outage.
     pub(super) async fn renew_due(self: &Arc<Self>) {
-        if self.has_moved() {
-            self.check_all();
-        }
+        self.check_moved();
         let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, false);
         loop {
             let now = Clock::Boot.now();
@@ -83,7 +82,18 @@ impl Session {
                 break;
             }
             asked = true;
-            match self.renew_chunk(&attempts).await {
+            let renewed = {
+                let mut renewal = pin!(self.renew_chunk(&attempts));
+                loop {
+                    tokio::select! {
+                        biased;
+                        renewed = &mut renewal => break renewed,
+                        // The former server may hang: its successor is asked at once.
+                        () = self.renewal_bell.notified() => self.check_moved(),
+                    }
+                }
+            };
+            match renewed {
                 Ok(renewed) => held += renewed,
                 // The server answers: it may have refused this request alone.
                 Err(failure @ Failure::Refused(_)) => {

@@ -13,7 +13,6 @@ use super::{
 use crate::queue::pushes;
 use crate::{
     config::SqlConfig,
-    layout::dialect::Dialect,
     queue::{poll::PAUSES, schedule::TOGETHER},
     wire::open::open,
 };
@@ -29,7 +28,7 @@ impl Session {
             neighbours: database.known_as().map(Neighbours::of),
             renewal_bell: database.moved(),
             database,
-            entrances: (0..Dialect::Postgres.slots()).map(|_| Default::default()).collect(),
+            entrances: Default::default(),
             busy: Arc::default(),
             departures: Default::default(),
             look_pauses: PAUSES.into(),

@@ -93,17 +93,14 @@ impl<C: Link> Connections<C> {
                 added = self.add(limit.whole.max(MAKING)) => added,
             };
             let Err(failure) = added else { continue };
-            let others_work = match &failure {
+            let rank = match &failure {
                 // The server has no room for one more.
-                Failure::Down(why) => Refusal::of(C::DIALECT, why) == Refusal::Passing,
-                // A password that is changed.
-                Failure::Login(_) => true,
-                _ => false,
+                Failure::Down(why) if Refusal::of(C::DIALECT, why) == Refusal::Passing => rank,
+                // A password that is changed: any connection that there is will do.
+                Failure::Login(_) => Rank::Renew,
+                _ => return Err(failure),
             };
-            return match others_work {
-                true => self.unused(rank, false).await.ok_or(failure),
-                false => Err(failure),
-            };
+            return self.unused(rank, false).await.ok_or(failure);
         }
     }
 

@@ -73,8 +73,8 @@ pub(crate) struct Call<'a> {
     pub(crate) patience: Duration,
     /// Waits for a turn do not count.
     pub(crate) deadline: Instant,
-    /// The attempt of a request that gives it an entry. When it is cancelled, nothing is sent any
-    /// more, and when the client is closed: `close` removes what the attempt may have left.
+    /// The attempt of a request that gives it an entry. When it is cancelled, it takes no further
+    /// turn, and neither when the client is closed: `close` removes what the attempt may have left.
     pub(crate) caller: Option<&'a Attempt>,
 }
 

@@ -134,10 +134,11 @@ impl<C: Link> Hosts<C> {
         accepted.ok_or_else(|| Failure::down("no host takes writes"))
     }
 
-    /// Makes the next connection ask all hosts, unless another one has taken over meanwhile.
+    /// Makes the next connection ask all hosts, if there are several, unless another one has taken
+    /// over meanwhile.
     pub(super) fn doubt(&self, moves: u64) {
         let mut place = lock(&self.place);
-        if place.moves == moves {
+        if place.moves == moves && self.hosts.len() > 1 {
             place.primary = None;
         }
     }
