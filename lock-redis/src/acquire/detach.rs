@@ -13,6 +13,7 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
+    config::Mode,
     error::STORE,
     layout::ticket::Ticket,
     session::{Session, attempt::Attempt, retry::Effort},
@@ -51,7 +52,9 @@ pub(crate) async fn adopt(
     if Ticket::parse(from).is_none() {
         return Err(unreadable(STORE, ticket.place(), "CLIENT:ATTEMPT"));
     }
-    let description = Some(attempt.description.as_deref().unwrap_or_default());
+    // The simple mode writes no description: it would need a key beside the lock's.
+    let own = attempt.description.as_deref().filter(|_| session.mode == Mode::Queue);
+    let description = Some(own.unwrap_or_default());
     let token = ticket.token();
     let request = script::hand_over(from, attempt.member(), token, description);
     let deadline = Clock::Boot.now() + attempt.ttl;

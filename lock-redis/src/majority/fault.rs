@@ -37,8 +37,8 @@ pub(super) fn twin(of: &Address) -> RedisError {
     make_extension_error(TWIN.to_owned(), Some(format!("it is the same server as {of}")))
 }
 
-/// To send such a request again would be after others that were sent meanwhile. The next connection
-/// has the scripts.
+/// A vote that is asked for again could come after its withdrawal. The next connection has the
+/// scripts.
 fn lacks_script(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }

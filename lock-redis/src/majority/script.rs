@@ -40,6 +40,11 @@ pub(super) fn release(key: &Key, attempt: Uuid, ballot: Option<u64>) -> Call {
     Call::new(&RELEASE, &[key.own()]).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT))
 }
 
+/// Whether it may be sent again, after later requests: it makes no vote.
+pub(super) fn may_come_late(call: &Call) -> bool {
+    !call.calls(&ACQUIRE)
+}
+
 fn id(attempt: Uuid) -> String {
     attempt.simple().to_string()
 }

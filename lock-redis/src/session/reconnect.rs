@@ -142,6 +142,13 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                     }
                     Err(error) => {
                         node.stays_down(error);
+                        // The next renewal that is sent there begins anew.
+                        let given_up = Clock::Boot.now().since(since) >= PROBE_PERIOD;
+                        if given_up
+                            && matches!(&session.routes, Routes::Slots(s) if s.forget(&node))
+                        {
+                            return;
+                        }
                         drop(session);
                         pause_at(&node, &mut pause).await;
                     }

@@ -58,7 +58,8 @@ async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
                 slots.stale.notified().await;
             }
         }
-        if session.upgrade().is_none_or(|session| session.book().attempts.is_closed()) {
+        // While a session closes, its releases may need the new owners.
+        if session.upgrade().is_none() || slots.is_closed() {
             return;
         }
         if let Ok(shards) = slots.ask().await {

@@ -154,6 +154,14 @@ impl Slots {
         (node, true)
     }
 
+    /// Forgets a node, if it is a guest: it may never get its slot. Returns whether it was one.
+    pub(super) fn forget(&self, node: &Arc<Node>) -> bool {
+        let mut guests = lock(&self.guests);
+        let before = guests.len();
+        guests.retain(|(_, guest)| !Arc::ptr_eq(guest, node));
+        guests.len() < before
+    }
+
     /// Ends the guests that have slots now, or all.
     fn end_guests(&self, has_slots: impl Fn(&Address) -> bool) {
         lock(&self.guests).retain(|(address, node)| {
@@ -291,6 +299,11 @@ impl Slots {
             }
         }
         Err(failed)
+    }
+
+    /// Whether a close has ended the nodes.
+    pub(super) fn is_closed(&self) -> bool {
+        self.nodes().iter().any(|node| matches!(node.state(), Link::Closed))
     }
 
     pub(super) fn is_incomplete(&self) -> bool {

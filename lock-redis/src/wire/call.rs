@@ -36,6 +36,10 @@ impl Call {
         self.script.filter(|_| answer.as_ref().is_err_and(|error| error.kind() == lacks))
     }
 
+    pub(crate) fn calls(&self, script: &Lua) -> bool {
+        self.script.is_some_and(|own| std::ptr::eq(own, script))
+    }
+
     /// Whether it may grant or renew a lock, or give it to another attempt.
     pub(crate) fn may_gain(&self) -> bool {
         self.script.is_some_and(Lua::may_gain)
@@ -46,7 +50,7 @@ impl Call {
         match answer {
             Value::Int(number) => *number > 0,
             // A place in the queue.
-            Value::Array(_) => !self.script.is_some_and(|script| std::ptr::eq(script, &*ACQUIRE)),
+            Value::Array(_) => !self.calls(&ACQUIRE),
             _ => true,
         }
     }

@@ -102,7 +102,7 @@ impl Connector {
     ) -> RedisResult<Connection> {
         let pipe = Pipe::new(self.open(address, on_push.clone()).await?);
         self.check(&pipe).await?;
-        let info = pipe.info().await;
+        let info = pipe.info().await?;
         if info.is_replica() && matches!(self.place, Place::Sentinel(_)) {
             return Err(error::not_the_primary(address));
         }
@@ -145,6 +145,7 @@ impl Connector {
         let pipe = Pipe::new(opened);
         // In one flight.
         let (info, peer, may_wait) = join3(pipe.info(), pipe.peer(), pipe.may_wait()).await;
+        let info = info?;
         // A replica refuses `WAIT` to everybody. That it is one is told by `takes_writes`, or by
         // `MOVED`.
         if !info.is_replica() {
@@ -213,9 +214,13 @@ impl Connection {
         }
     }
 
-    /// Sends a call once, without a time limit: it is refused if the server lacks its script.
-    pub(crate) async fn ask_once(&self, call: &Call) -> RedisResult<Value> {
-        self.pipe.send(&call.command).await
+    /// Sends a call, without a time limit. If the server lacks its script, it is refused, or sent
+    /// `again` after the script.
+    pub(crate) async fn ask(&self, call: &Call, again: bool) -> RedisResult<Value> {
+        match again {
+            true => self.pipe.ask(call, false).await,
+            false => self.pipe.send(&call.command).await,
+        }
     }
 
     /// Number of answered requests.

@@ -127,9 +127,16 @@ impl Pipe {
         }
     }
 
-    /// Asks what the server says about itself. It may be forbidden.
-    pub(super) async fn info(&self) -> Info {
-        self.send(&Info::question()).await.map(|info| Info::read(&info)).unwrap_or_default()
+    /// Asks what the server says about itself. It may be forbidden: then nothing is known.
+    ///
+    /// # Errors
+    ///
+    /// The client library's error if this connection is broken, or the server may answer soon.
+    pub(super) async fn info(&self) -> RedisResult<Info> {
+        match self.send(&Info::question()).await {
+            Err(error) if error::is_broken(&error) || error::is_passing(&error) => Err(error),
+            answer => Ok(answer.map(|info| Info::read(&info)).unwrap_or_default()),
+        }
     }
 
     /// Asks how the server calls this connection. It may be forbidden.

@@ -154,7 +154,7 @@ impl Node {
         limit: Duration,
     ) -> Result<Value, Fault> {
         let answers = connection.answers();
-        let answer = timeout(limit, connection.ask_once(call)).await;
+        let answer = timeout(limit, connection.ask(call, script::may_come_late(call))).await;
         let is_late = answer.is_err();
         answer.unwrap_or_else(|_| Err(error::silent(limit))).map_err(|error| {
             let fault = Fault::of(error.clone());

@@ -15,8 +15,14 @@ pub(super) fn read(info: &Info) -> RedisResult<(&str, Duration)> {
         let why = "INFO, by which a restart is noticed: the login needs +info".to_owned();
         return Err(make_extension_error("NOPERM".to_owned(), Some(why)));
     }
-    if info.is_replica() {
+    // Also one that takes writes, and gives and gets those of others.
+    if info.field("role").is_some_and(|role| role != "master") {
         return Err(unfit("it is a replica; each node must be independent".to_owned()));
+    }
+    // HELLO tells it, too, and may be forbidden.
+    if info.field("redis_mode") == Some("cluster") {
+        let why = "it has cluster-enabled yes; each node must be an independent server";
+        return Err(unfit(why.to_owned()));
     }
     let uptime = info.field("uptime_in_seconds").and_then(|uptime| uptime.parse::<i64>().ok());
     let (Some(run), Some(uptime)) = (info.field("run_id"), uptime) else {
@@ -37,6 +43,8 @@ mod tests {
         assert_eq!(read(&info("master")).unwrap(), ("abc", Duration::from_secs(34)));
         for (info, word) in [
             (info("slave"), "replica"),
+            (info("active-replica"), "replica"),
+            ("redis_mode:cluster\r\n".into(), "cluster"),
             ("run_id:abc\r\n".into(), "uptime_in_seconds"),
             (Info::default(), "+info"),
         ] {
