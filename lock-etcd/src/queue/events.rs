@@ -9,9 +9,9 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     queue::{
         names::Names,
-        watched::{LINGER, STEPS, WaitEnd},
+        watched::{LINGER, STEPS, WaitEnd, Watched},
     },
-    wire::connection::WATCH_LOGINS,
+    wire::{connection::WATCH_LOGINS, watches::Open},
 };
 
 impl Names {
@@ -30,6 +30,20 @@ impl Names {
                 Ok(())
             }
         }
+    }
+
+    /// Takes the next watch to request. Skips those that are not needed any more after an outage.
+    pub(super) fn next_open(&mut self) -> Option<Open> {
+        while let Some(next) = self.watches.next() {
+            let (id, queue) = (next.id, next.queue.clone());
+            let is_over = |queue| self.watched.get(queue).is_none_or(Watched::is_over);
+            if next.puts || !is_over(&queue) {
+                break;
+            }
+            self.close(&queue);
+            self.watches.close(id);
+        }
+        self.watches.next_open()
     }
 
     /// Handles the loss of the stream and of all its watches.

@@ -84,7 +84,7 @@ pub(super) async fn run(watcher: &Watcher) {
 
 async fn wait_for_first(watcher: &Watcher) -> Open {
     loop {
-        if let Some(open) = watcher.names().watches.next_open() {
+        if let Some(open) = watcher.names().next_open() {
             return open;
         }
         watcher.work.notified().await;
@@ -114,8 +114,8 @@ fn options(open: &Open) -> WatchOptions {
 async fn feed(watcher: &Watcher, mut requests: WatchRequestSender) -> Result<Infallible, Failure> {
     loop {
         let (open, close) = {
-            let watches = &mut watcher.names().watches;
-            (watches.next_open(), watches.next_close())
+            let mut names = watcher.names();
+            (names.next_open(), names.watches.next_close())
         };
         if open.is_none() && close.is_none() {
             watcher.work.notified().await;

@@ -2,8 +2,8 @@
 //! needs one. It lists the names whose watch cannot be relied on, and lists names now and then
 //! while an attempt waits.
 //!
-//! Its state is in [`Names`](super::names::Names), under a mutex that is held only for one change. Attempts call it
-//! directly: a lock is passed on within this process without a switch of tasks.
+//! Its state is in [`Names`](super::names::Names), under a mutex that is held only for one change.
+//! Attempts call it directly: a lock is passed on within this process without a switch of tasks.
 
 use std::sync::Arc;
 

@@ -93,6 +93,11 @@ impl Watches {
         *self = Self { last, generation, work, ..Self::default() };
     }
 
+    /// Returns the next watch to request.
+    pub(crate) fn next(&self) -> Option<&Open> {
+        self.to_open.last()
+    }
+
     /// Takes the next watch to request.
     pub(crate) fn next_open(&mut self) -> Option<Open> {
         let open = self.to_open.pop()?;
