@@ -4,7 +4,7 @@ use lock_lab::LabError;
 
 use crate::Store;
 
-/// An error with a text for people. A [`Missing`] in it becomes the verdict *not run*, any other
+/// An error with a text for people. A `Missing` in it becomes the verdict *not run*, any other
 /// error becomes *failed*.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 

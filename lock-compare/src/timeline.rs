@@ -49,7 +49,7 @@ pub struct Span {
     pub name: String,
 }
 
-/// The state of a client in a [`Span`].
+/// The state of a client in a `Span`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
