@@ -108,11 +108,11 @@
 //!
 //! A client has at most ten requests on their way to a server, and all clients of a process
 //! together have one to a SQLite file. The others wait in this process, in order, and leave the
-//! line when they are cancelled. Renewals go first: as long as a client of a server has several
-//! connections, one is left to them. Releases, revokes, conversions and the looks of waiters come
-//! next, and then everything else: at most eight acquires are on their way at once. A wait in this
-//! line is no outage. It fails only when the database has answered nothing for as long as the
-//! request insists, which is the TTL for an acquire.
+//! line when they are cancelled. Renewals go first: of several connections of a client to a server,
+//! one that a renewal has used last is left to them. Releases, revokes, conversions and the looks
+//! of waiters come next, and then everything else: at most eight acquires are on their way at once.
+//! A wait in this line is no outage. It fails only when the database has answered nothing for as
+//! long as the request insists, which is the TTL for an acquire.
 //!
 //! Of releases at the same time, the first four are sent one by one (SQLite: the first one), and
 //! those that come meanwhile go together, a hundred with each request. The same goes for the

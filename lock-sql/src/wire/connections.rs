@@ -67,6 +67,8 @@ pub(super) struct Made<C> {
     pub(super) seat: OwnedSemaphorePermit,
     /// How often another server had taken over when it was made.
     pub(super) moves: u64,
+    /// Whether the last script on it was a renewal.
+    pub(super) renewed: bool,
     _alive: Alive,
 }
 
@@ -116,7 +118,9 @@ impl<C: Link> Connections<C> {
             connections.alive.send_modify(|alive| *alive += 1);
             let _alive = Alive(connections.alive.clone());
             let answered = Clock::Boot.now();
-            connections.put_back(Made { connection, began, login, answered, seat, moves, _alive });
+            let renewed = false;
+            let made = Made { connection, began, login, answered, seat, moves, renewed, _alive };
+            connections.put_back(made);
             connections.sweep_later();
             Ok(())
         });
@@ -183,7 +187,7 @@ impl<C: Link> Connections<C> {
     fn sweep(&self) {
         let old = Clock::Boot.now() - IDLE;
         if let Some(idle) = &mut *lock(&self.idle) {
-            // The one that came back last is the next one to be used.
+            // The one that came back last stays.
             let newest = idle.pop();
             idle.extract_if(.., |made| made.answered <= old).for_each(end);
             idle.extend(newest);
@@ -206,19 +210,13 @@ impl<C: Link> Connections<C> {
         }
     }
 
-    /// An unused connection, of this many. For a renewal the first one, and else the last one: so
-    /// each of them is in use. One of several is left to renewals, which do not wait for one to be
-    /// made, or to come back. Ends those that are not current any more.
+    /// An unused connection, of this many in all. Ends those that are not current any more.
     fn take_idle(&self, rank: Rank, alive: usize) -> Option<Made<C>> {
         let mut idle = lock(&self.idle);
         let idle = idle.as_mut()?;
         idle.extract_if(.., |made| !self.is_current(made)).for_each(end);
-        match (rank, idle.len()) {
-            (_, 0) => None,
-            (Rank::Renew, _) => Some(idle.remove(0)),
-            (_, 1) if alive > 1 => None,
-            _ => idle.pop(),
-        }
+        let at = choose(idle, |made| made.renewed, rank, alive)?;
+        Some(idle.remove(at))
     }
 
     /// Whether a connection leads to the primary, by a login that works as far as is known.
@@ -285,6 +283,19 @@ impl<C: Link> Connections<C> {
     }
 }
 
+/// Which of the `idle` connections a script of this rank takes, of this many in all.
+///
+/// One of several is left to renewals: the last one that there is, if a renewal has used it last. So
+/// renewals do not wait for one to be made, or to come back. No second one is kept from the others
+/// while a renewal is on its way, and none before the first renewal: releases and revokes must work
+/// on the connections that there are, since a new one may be out of reach.
+fn choose<T>(idle: &[T], renewed: impl Fn(&T) -> bool, rank: Rank, alive: usize) -> Option<usize> {
+    let (renews, last) = (rank == Rank::Renew, idle.len().checked_sub(1)?);
+    let fitting = idle.iter().rposition(|it| renewed(it) == renews);
+    let is_left = !renews && last == 0 && alive > 1;
+    fitting.or((!is_left).then_some(last))
+}
+
 /// Ends a connection properly.
 fn end<C: Link>(made: Made<C>) {
     tokio::spawn(made.connection.close());
@@ -299,5 +310,37 @@ async fn sweep<C: Link>(connections: Weak<Connections<C>>) {
         if connections.alive() <= 1 {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a renewal has used each of the unused ones last.
+    fn choose(idle: &[bool], rank: Rank, alive: usize) -> Option<usize> {
+        super::choose(idle, |renewed| *renewed, rank, alive)
+    }
+
+    #[test]
+    fn one_connection_of_several_is_left_to_renewals() {
+        for rank in [Rank::HandOver, Rank::Ask] {
+            assert_eq!(choose(&[true], rank, 2), None);
+            assert_eq!(choose(&[false, true], rank, 2), Some(0));
+            assert_eq!(choose(&[true, true], rank, 2), Some(1));
+        }
+        assert_eq!(choose(&[true, false], Rank::Renew, 2), Some(0));
+        assert_eq!(choose(&[false, false], Rank::Renew, 2), Some(1));
+    }
+
+    #[test]
+    fn no_second_connection_is_left_to_renewals() {
+        for rank in [Rank::HandOver, Rank::Ask] {
+            // A renewal is on its way on the other one, or there was none yet.
+            assert_eq!(choose(&[false], rank, 2), Some(0));
+            assert_eq!(choose(&[true], rank, 1), Some(0));
+            assert_eq!(choose(&[], rank, 1), None);
+        }
+        assert_eq!(choose(&[], Rank::Renew, 2), None);
     }
 }

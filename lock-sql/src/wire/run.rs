@@ -146,6 +146,7 @@ impl<C: Link> Busy<C> {
     fn put_back(&mut self) -> Option<Turn> {
         let (mut made, turn) = self.made.take()?;
         made.answered = Clock::Boot.now();
+        made.renewed = turn.rank == Rank::Renew;
         self.connections.put_back(made);
         Some(turn)
     }

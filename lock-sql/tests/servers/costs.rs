@@ -1,5 +1,8 @@
 //! The cost of a lock, as the server counts it.
 
+use std::time::Duration;
+
+use lock_core::Locks;
 use lock_sql::Dialect;
 
 use crate::servers::{Database, eventually, locks, on_both};
@@ -8,20 +11,24 @@ on_both!(an_uncontended_lock_is_two_transactions, a_free_set_is_one_transaction)
 
 const TIMES: u64 = 50;
 
-/// Waits until the client listens. It then checks the locks that it holds: none.
-async fn settled(server: &Database, dialect: Dialect) {
-    if dialect == Dialect::Postgres {
-        let listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
-        eventually("a listener", async || server.sql(listening).await.trim() != "0").await;
+/// Makes a client send nothing by itself: as soon as it listens, it asks whether it still has the
+/// locks that it holds. So it holds one until then.
+pub async fn settled(server: &Database, locks: &Locks) {
+    let lock = locks.lock("a").unwrap().ttl(Duration::from_secs(300));
+    let guard = lock.acquire().await.unwrap();
+    if let Database::Postgres(_) = server {
+        let asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'distlock' \
+                     AND state = 'idle' AND query ~ '^SELECT .* WHERE attempt IN'";
+        eventually("it has asked", async || server.sql(asked).await.trim() != "0").await;
     }
+    guard.release().await.unwrap();
 }
 
 async fn an_uncontended_lock_is_two_transactions(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let locks = locks(&server.url()).await;
     let lock = locks.lock("a").unwrap();
-    lock.acquire().await.unwrap().release().await.unwrap();
-    settled(&server, dialect).await;
+    settled(&server, &locks).await;
     let before = server.counters().await.unwrap();
     for _ in 0..TIMES {
         lock.acquire().await.unwrap().release().await.unwrap();
@@ -50,8 +57,7 @@ async fn an_uncontended_lock_is_two_transactions(dialect: Dialect) {
 async fn a_free_set_is_one_transaction(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let locks = locks(&server.url()).await;
-    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
-    settled(&server, dialect).await;
+    settled(&server, &locks).await;
     let names: Vec<_> = (0..locks.guarantees().names_at_once).map(|n| format!("n{n}")).collect();
     let set = locks.all(&names).unwrap();
     let before = server.counters().await.unwrap();

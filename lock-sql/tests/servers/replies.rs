@@ -6,7 +6,7 @@ use lock_core::{Effect, Error, LockName, Locks};
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
-use crate::servers::{Database, eventually, locks, on_both};
+use crate::servers::{Database, costs::settled, eventually, locks, on_both};
 
 on_both!(
     an_unanswered_acquire_is_sent_again,
@@ -17,7 +17,8 @@ on_both!(
 
 const TTL: Duration = Duration::from_secs(15);
 
-/// A client whose replies can be held back, with a connection that is in use already.
+/// A client whose replies can be held back, with a connection that is in use already. No request of
+/// its own has that connection when replies are held back.
 struct Far {
     server: Database,
     proxy: Proxy,
@@ -29,7 +30,7 @@ impl Far {
         let server = Database::start(dialect).await;
         let proxy = Proxy::start(server.addr()).await.unwrap();
         let locks = locks(&server.url_via(&proxy)).await;
-        locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+        settled(&server, &locks).await;
         Self { server, proxy, locks }
     }
 

@@ -7,7 +7,7 @@ use lock_lab::{Counters, Proxy};
 use lock_sql::Dialect;
 
 use crate::{
-    servers::{Database, eventually, locks, on_both},
+    servers::{Database, costs::settled, eventually, locks, on_both},
     support,
 };
 
@@ -89,6 +89,7 @@ async fn a_slow_removal_is_not_sent_again(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let proxy = Proxy::start(server.addr()).await.unwrap();
     let locks = locks(&server.url_via(&proxy)).await;
+    settled(&server, &locks).await;
     let guard = locks.lock("a").unwrap().ttl(TTL * 6).acquire().await.unwrap();
     let before = server.counters().await.unwrap();
     // More than the 2 s that other requests wait for.
