@@ -190,7 +190,7 @@ impl Lease for ZkLease {
                     }
                 }
                 Err(error) => {
-                    self.session.hear_of_end(&error);
+                    self.session.hear(&error);
                     return Err(error::read_failed("renew", error));
                 }
             }

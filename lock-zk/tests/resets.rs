@@ -8,10 +8,13 @@ use std::{
     time::Duration,
 };
 
-use lock_core::LossReason;
+use lock_core::{Attempt, LockName, LossReason, Request};
 use lock_lab::ZooKeeper;
 
 use crate::support::*;
+
+/// The length of the sequence that the server puts behind a name.
+const SEQUENCE: usize = 10;
 
 /// Replies get lost at every stage of acquiring, waiting and releasing. Callers must notice nothing
 /// but the time that it takes.
@@ -115,6 +118,53 @@ async fn one_reset_loses_none_of_11_000_locks() {
         let guard = &held[number / 50];
         assert_eq!(soon("the holder is told", guard.lost()).await.1, LossReason::EntryGone);
     }
+}
+
+/// An ensemble may carry out a creation that got no answer after its client has looked for the node
+/// over another server, and has made one there. No server does so at a test's wish, so another
+/// client makes the late node.
+#[tokio::test]
+async fn a_node_that_comes_late_does_not_stay_beside_that_of_the_holder() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let locks = open(&format!("{}?ttl=8s", server.url_via(&proxy))).await;
+    proxy.catch(b"-lock-");
+    let acquire = tokio::spawn(locks.lock("late").unwrap().acquire());
+    eventually("the creation is on its way", async || proxy.caught() == 1).await;
+    proxy.reset();
+    let guard = soon("the lock", acquire).await.unwrap().unwrap();
+    let held = children(&raw, "/locks/late").await;
+    assert_eq!(held.len(), 1, "{held:?}");
+    let (stem, _) = held[0].split_at(held[0].len() - SEQUENCE);
+    let late = foreign(&raw, "/locks/late", stem).await;
+    eventually("the late node is gone", async || raw.check_stat(&late).await.unwrap().is_none())
+        .await;
+    assert_eq!(children(&raw, "/locks/late").await, held);
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+}
+
+/// Same, after a caller that left before there was an answer.
+#[tokio::test]
+async fn a_node_that_comes_after_its_caller_has_left_does_not_stay() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let url = format!("{}?ttl=8s", server.url_via(&proxy));
+    let here = as_dyn(in_time(|| driver(&url)).await.unwrap());
+    let (name, attempt) = (LockName::new("late").unwrap(), Attempt::new());
+    let acquire = here.acquire(Request::new(name, Duration::from_secs(8)), attempt.clone());
+    proxy.catch(b"-lock-");
+    let leave = async {
+        eventually("the creation is on its way", async || proxy.caught() == 1).await;
+        attempt.cancel();
+        proxy.reset();
+    };
+    let (left, ()) = tokio::join!(soon("it leaves", acquire), leave);
+    assert!(left.is_err(), "{left:?}");
+    let stem = format!("_c_{}-lock-", attempt.id());
+    let late = foreign(&raw, "/locks/late", &stem).await;
+    eventually("the late node is gone", async || raw.check_stat(&late).await.unwrap().is_none())
+        .await;
 }
 
 async fn nothing_remains(server: &ZooKeeper, clients: usize) {

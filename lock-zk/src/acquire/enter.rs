@@ -9,7 +9,7 @@ use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteError, MultiWrite
 
 use crate::{
     acquire::{Acquire, directories::Missing},
-    error::{self, STORE, vanished},
+    error::{self, Meaning, STORE, vanished},
     layout::child,
     session::attempt::Node,
     wire::requests::{Answer, Lane},
@@ -114,7 +114,11 @@ pub(crate) async fn enter_all<'a>(
             Ok(created) => nodes_of_all(all, created).await?,
             Err(error) if missing.learn(&error, not_found) => continue,
             Err(error) => {
-                session.again("create", error.into()).await?;
+                let error = ZkError::from(error);
+                if error::meaning(&error) == Meaning::Unanswered {
+                    all.iter().for_each(|acquire| acquire.doubt());
+                }
+                session.again("create", error).await?;
                 let Some(nodes) = find_all(all).await? else { continue };
                 nodes
             }

@@ -10,7 +10,7 @@
 //!              no directory           enter_all makes it and the node with one transaction
 //!              no answer              find: list behind a sync, which overtakes no earlier create
 //!                the node is there      it is the attempt's
-//!                it is not there        create it again
+//!                it is not there        create it again; the first one may still come: doubt
 //!
 //! wait       follow the entry that `duty` names: in memory if it is this session's, else by watch
 //!              it ends                the view without it may say Hold, if the own node is there
@@ -27,7 +27,7 @@
 //!              refused                the session's janitor deletes it later
 //!
 //! leave      delete the node, or after a create without an answer what a list behind a sync shows
-//!              no answer, refused     as for a release
+//!              no answer, refused     as for a release; after no answer also doubt
 //!
 //! All of these end with the session, which takes its nodes along: when the server, a TTL without
 //! answers, or a raise of the token floor ends it. Holders are told, and waiters get an error. An
@@ -292,7 +292,16 @@ impl Acquire {
         if session.clear(&leftover).await.is_err() && !session.is_over() {
             session.left.add(leftover);
         }
+        // The creation may be one of the requests that got no answer.
+        if self.attempt.node().is_none() && session.broke_since(self.began) {
+            self.doubt();
+        }
         self.left();
+    }
+
+    /// Expects a node later than it may come: see [`Session::doubt`].
+    fn doubt(&self) {
+        self.session.doubt(&self.directory, self.attempt.id);
     }
 
     /// Marks the attempt as gone: nothing of it is left in the store.

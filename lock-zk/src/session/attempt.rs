@@ -91,6 +91,16 @@ pub(crate) enum Leftover {
     Node(String),
     /// All nodes that an attempt may have left in a directory.
     Attempt(String, Uuid),
+    /// Nodes that an unanswered creation of an attempt may make in a directory, until this moment:
+    /// see [`Session::doubt`](super::Session::doubt).
+    Late(String, Uuid, Instant),
+}
+
+impl Leftover {
+    /// Whether more may come after a look that began at this moment.
+    pub(super) fn may_come_after(&self, look: Instant) -> bool {
+        matches!(self, Self::Late(_, _, until) if look < *until)
+    }
 }
 
 impl Attempt {

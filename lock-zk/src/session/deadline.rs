@@ -12,6 +12,9 @@ use super::proof::{self, Evidence};
 /// A proof of life is more than a tick old. So beside an ensemble shorter sessions leave no time to
 /// find another server.
 pub(crate) const LEAST_TICKS: u32 = 3;
+/// How long a request may be on its way from one server to the leader, in ticks: the leader leaves
+/// a server that it has not heard for `syncLimit` ticks, which is 5 in ZooKeeper's own example.
+const LATE_TICKS: u32 = 20;
 
 /// The proven life of one session. Requests hold it without holding the session.
 #[derive(Debug)]
@@ -78,6 +81,11 @@ impl Deadline {
     /// The time between two renewals.
     pub(crate) fn pace(&self) -> Duration {
         proof::pace(self.ttl, self.tick)
+    }
+
+    /// How long a request that was sent may still be carried out, also without an answer.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.tick * LATE_TICKS
     }
 
     /// Until when the holders of this session may work.

@@ -1,5 +1,5 @@
 //! Removes nodes that could not be removed at once: the server refused it, or their grants were
-//! lost in an outage. One task per session, several nodes per request.
+//! lost in an outage. And nodes that come late. One task per session, several nodes per request.
 
 use std::{
     sync::{Arc, Weak},
@@ -29,25 +29,31 @@ pub(crate) async fn work(
         left.wait().await;
         Clock::Boot.sleep(PAUSE).await;
         let due = left.take(Clock::Boot.now());
-        let refused = remove(&session, [due.again, due.new].concat()).await;
+        let (refused, awaited) = remove(&session, [due.again, due.new].concat()).await;
         if !refused.is_empty() {
             // Other locks of this session live on, and new ones get another session. So this
             // session can end when its last lock is released, and its end removes the node.
             let Some(alive) = session.upgrade() else { return };
             pool.retire(&alive);
         }
-        left.refused(refused, Clock::Boot.now());
+        left.refused([refused, awaited].concat(), Clock::Boot.now());
     }
 }
 
-/// Tries to remove each leftover once. Returns the refused ones.
-async fn remove(session: &Weak<Session>, leftovers: Vec<Leftover>) -> Vec<Leftover> {
-    let mut refused = Vec::new();
-    for some in leftovers.chunks(AT_ONCE) {
+/// Tries to remove each leftover once. Returns the refused ones, and those of which more may come.
+async fn remove(
+    session: &Weak<Session>,
+    leftovers: Vec<Leftover>,
+) -> (Vec<Leftover>, Vec<Leftover>) {
+    let (mut refused, mut awaited) = (Vec::new(), Vec::new());
+    // Nodes that stand alone go with one request.
+    let is_node = |leftover: &Leftover| matches!(leftover, Leftover::Node(_));
+    let (nodes, others): (Vec<_>, Vec<_>) = leftovers.into_iter().partition(is_node);
+    for some in nodes.chunks(AT_ONCE).chain(others.chunks(AT_ONCE)) {
         let Some(alive) = session.upgrade() else { break };
         let paths = some.iter().map(|leftover| match leftover {
             Leftover::Node(path) => Some(path.as_str()),
-            Leftover::Attempt(..) => None,
+            Leftover::Attempt(..) | Leftover::Late(..) => None,
         });
         let nodes: Option<Vec<_>> = paths.collect();
         if let Some(nodes) = nodes.filter(|nodes| nodes.len() > 1)
@@ -56,9 +62,13 @@ async fn remove(session: &Weak<Session>, leftovers: Vec<Leftover>) -> Vec<Leftov
             continue;
         }
         for leftover in some {
-            let cleared = alive.clear(leftover).await;
-            refused.extend(cleared.is_err().then(|| leftover.clone()));
+            let look = Clock::Boot.now();
+            match alive.clear(leftover).await {
+                Err(_) => refused.push(leftover.clone()),
+                Ok(()) if leftover.may_come_after(look) => awaited.push(leftover.clone()),
+                Ok(()) => {}
+            }
         }
     }
-    refused
+    (refused, awaited)
 }

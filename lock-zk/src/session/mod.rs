@@ -61,6 +61,8 @@ pub(crate) struct Session {
     newest: tokio::sync::Mutex<Newest>,
     lanes: Lanes,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
+    /// When the connection broke last, as far as is known.
+    broken: Mutex<Instant>,
     /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
     watches: Watches,
@@ -107,6 +109,7 @@ impl Session {
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             lanes: Lanes::new(),
             attempts: Mutex::default(),
+            broken: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
             record: OnceLock::new(),
@@ -198,11 +201,24 @@ impl Session {
         self.over.cancel();
     }
 
-    /// Ends the session for us if a request of it was refused because it is over.
-    pub(crate) fn hear_of_end(&self, error: &ZkError) {
-        if error::meaning(error) == Meaning::Over {
-            self.finish(End::Ended);
+    /// Learns from a request that failed. Ends the session for us if it was refused because the
+    /// session is over.
+    pub(crate) fn hear(&self, error: &ZkError) {
+        match error::meaning(error) {
+            Meaning::Over => self.finish(End::Ended),
+            Meaning::Unanswered => self.broke(),
+            _ => {}
         }
+    }
+
+    /// Remembers that the connection broke.
+    pub(crate) fn broke(&self) {
+        *lock(&self.broken) = Clock::Boot.now();
+    }
+
+    /// Whether the connection broke at this moment or later, and requests got no answer.
+    pub(crate) fn broke_since(&self, then: Instant) -> bool {
+        *lock(&self.broken) >= then
     }
 
     /// Whether it is over for us. The watch on the token floor's record ends it here, in whichever

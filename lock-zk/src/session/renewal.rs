@@ -46,7 +46,7 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
             }
             Some(Err(error)) => {
                 alive.route.reach.renewal_failed(STORE, &error);
-                alive.hear_of_end(&error);
+                alive.hear(&error);
                 // A request that is sent while the connection is down waits for the next one. One
                 // that a busy server refuses is sent a few times before the next is due.
                 pause = alive.deadline.pace() / TRIES;
@@ -119,7 +119,10 @@ pub(crate) async fn follow(
         // The next connection may lead to a member of an ensemble. A short break is told as a new
         // connection only.
         asking = pending().boxed();
-        let _ = session.upgrade().inspect(|session| session.deadline.set_standalone(false));
+        let _ = session.upgrade().inspect(|session| {
+            session.broke();
+            session.deadline.set_standalone(false);
+        });
         match state {
             SessionState::Disconnected => {
                 let what = route.with_failure("the connection broke; the session is kept");

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Result, deadline::jitter};
+use lock_core::{Clock, Result, deadline::jitter, keep::poison::lock};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
@@ -75,7 +75,8 @@ impl Session {
     }
 
     /// Like [`list`](Self::list), but sees every write that was sent before, also over a connection
-    /// that is broken by now: the `sync` overtakes none of them on its way through the leader.
+    /// that is broken by now: the `sync` overtakes none of them on its way through the leader. But
+    /// see [`doubt`](Self::doubt).
     pub(crate) async fn list_after_sync(&self, directory: &str, lane: Lane) -> Result<Vec<String>> {
         let list = |exchange: Arc<Exchange>| async move {
             exchange.after_sync(directory, || exchange.list(directory)).await
@@ -83,14 +84,39 @@ impl Session {
         Ok(self.answer("list", lane, list).await?.unwrap_or_default())
     }
 
+    /// Expects nodes that an unanswered creation of this attempt may make later than a list behind a
+    /// `sync` shows. The janitor removes them.
+    ///
+    /// An ensemble delivers late what was sent over a server that does not reach the leader for a
+    /// moment. The leader refuses it if the session has moved to another server. But a client that
+    /// leaves the silent server may first have asked it again, in vain. That wish arrives late, too,
+    /// right behind the creation. The leader reads it at once and takes the session for moved back
+    /// (`LearnerHandler`), and the creation, which waits its turn (`PrepRequestProcessor`), is
+    /// carried out.
+    pub(crate) fn doubt(&self, directory: &str, attempt: Uuid) {
+        let until = Clock::Boot.now() + self.deadline.lateness();
+        self.left.add(Leftover::Late(directory.to_owned(), attempt, until));
+    }
+
+    /// Whether a node may be the one by which an attempt of this session waits or holds.
+    fn is_needed(&self, attempt: Uuid, child: &str) -> bool {
+        let attempts = lock(&self.attempts);
+        attempts
+            .get(&attempt)
+            .is_some_and(|attempt| attempt.node().is_none_or(|node| node.name() == child))
+    }
+
     /// Deletes the nodes that an attempt may have left.
     pub(crate) async fn clear(&self, leftover: &Leftover) -> Result<()> {
-        let (directory, attempt) = match leftover {
+        let (directory, attempt, is_late) = match leftover {
             Leftover::Node(path) => return self.remove(path).await.map(drop),
-            Leftover::Attempt(directory, attempt) => (directory, *attempt),
+            Leftover::Attempt(directory, attempt) => (directory, *attempt, false),
+            Leftover::Late(directory, attempt, _) => (directory, *attempt, true),
         };
         for name in self.nodes_of(directory, attempt).await? {
-            self.remove(&format!("{directory}/{name}")).await?;
+            if !(is_late && self.is_needed(attempt, &name)) {
+                self.remove(&format!("{directory}/{name}")).await?;
+            }
         }
         Ok(())
     }
@@ -191,7 +217,7 @@ impl Session {
     /// connection. But a client whose runtime is shutting down answers at once, and a loop without
     /// a pause would keep the runtime from its end.
     pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<()> {
-        self.hear_of_end(&error);
+        self.hear(&error);
         match error::meaning(&error) {
             Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
                 Clock::Boot.sleep(jitter(pause_after(&error))).await;
