@@ -18,7 +18,7 @@ use crate::{
     election::observe,
     error::STORE,
     operators,
-    queue::{diagnose, watcher},
+    queue::{diagnose, lister},
     session::{late, store::Store},
     wire::{
         cautions::{self, Server},
@@ -69,7 +69,7 @@ impl EtcdLock {
             connection.reads_alone = server.crashes_at_reads();
             let store = Store::new(keys, connection, probe);
             let (watching, late) =
-                (watcher::run(store.watcher.clone()), late::run(store.sessions.clone()));
+                (lister::run(store.watcher.clone()), late::run(store.sessions.clone()));
             let both = async { tokio::join!(watching, late) };
             tokio::spawn(store.closed.clone().run_until_cancelled_owned(both));
             trace::connected(STORE);

@@ -20,8 +20,8 @@
 //!                                    its note says whose entry it is
 //!         this attempt's             Entered: that sending made it
 //!         another's                  Taken: enter with the next key (a try: it is contended)
-//!       the time is over             give_up: the janitor ends the epoch, reads the key, and
-//!                                    removes the entry if it is this attempt's
+//!       the time is over, or the     give_up: the janitor ends the epoch, reads the key, and
+//!       caller has left              removes the entry if it is this attempt's
 //!   settle:
 //!     no entry before it in the way  it holds the lock
 //!     else wait                      the watcher tells: Yours, or Gone, or Denied

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{
     error::Failure,
-    queue::{stream::Watcher, watched::Hint},
+    queue::{watched::Hint, watcher::Watcher},
 };
 
 /// The last read of a name.

@@ -8,8 +8,8 @@ use lock_core::{Clock, trace};
 use crate::{
     error::{Failure, FailureKind, STORE},
     queue::{
-        names::Names,
         watched::{LINGER, STEPS, WaitEnd, Watched},
+        watcher::Names,
     },
     wire::{connection::WATCH_LOGINS, watches::Open},
 };

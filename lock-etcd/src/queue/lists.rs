@@ -7,8 +7,8 @@ use lock_core::Instant;
 use crate::{
     layout::listing::QueueEntry,
     queue::{
-        names::Names,
         watched::{LINGER, STEPS},
+        watcher::Names,
     },
 };
 

@@ -2,8 +2,8 @@
 
 pub(crate) mod diagnose;
 mod events;
+pub(crate) mod lister;
 mod lists;
-pub(crate) mod names;
 mod observed;
 pub(crate) mod stream;
 pub(crate) mod view;

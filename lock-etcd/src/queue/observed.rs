@@ -5,7 +5,7 @@ use std::sync::Arc;
 use etcd_client::WatchResponse;
 use tokio::sync::mpsc;
 
-use crate::queue::{names::Names, watched::Hint};
+use crate::queue::{watched::Hint, watcher::Names};
 
 impl Names {
     /// Watches all keys of a queue from a revision on. The receiver ends if the watch was broken

@@ -1,20 +1,15 @@
 //! The stream of all watches of a client.
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{convert::Infallible, time::Duration};
 
 use etcd_client::{
     WatchFilterType, WatchOptions, WatchRequestSender, WatchResponseStream, WatchStream,
 };
-use lock_core::{Clock, keep::poison::lock};
-use tokio::sync::Notify;
+use lock_core::Clock;
 
 use crate::{
     error::{Failure, FailureKind},
-    queue::names::Names,
+    queue::watcher::Watcher,
     wire::{
         connection::{BACKOFF, Connection},
         reads,
@@ -25,25 +20,6 @@ use crate::{
 
 /// A stream that ends sooner than this is opened again after a longer pause each time.
 const LASTED: Duration = Duration::from_secs(1);
-
-/// The state of the names that this client waits for, holds or observes, and what updates it.
-pub(crate) struct Watcher {
-    names: Mutex<Names>,
-    work: Arc<Notify>,
-    pub(crate) connection: Arc<Connection>,
-}
-
-impl Watcher {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
-        let names = Names::default();
-        let work = names.watches.work.clone();
-        Self { names: Mutex::new(names), work, connection }
-    }
-
-    pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
-        lock(&self.names)
-    }
-}
 
 /// Keeps the stream open while there is something to watch, until it is aborted.
 pub(super) async fn run(watcher: &Watcher) {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     election::observers::Reads,
     layout::{key_slots::Slots, keys::Keys},
-    queue::stream::Watcher,
+    queue::watcher::Watcher,
     session::pool::Sessions,
     wire::connection::Connection,
 };

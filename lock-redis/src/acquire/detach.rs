@@ -33,7 +33,7 @@ pub(crate) async fn detach(
     let to = session.ticket(Uuid::new_v4());
     let from = attempt.ticket.text();
     let to_it = Member { ticket: &to, ..attempt.member() };
-    let request = script::hand_over(from, to_it, token, None);
+    let request = script::detach(from, to_it, token, None);
     match session.change(attempt, "detach", &request).await? {
         1 => Ok(String::from_utf8_lossy(to.text()).into_owned()),
         _ => Err(attempt.lost(LossReason::EntryGone)),
@@ -56,7 +56,7 @@ pub(crate) async fn adopt(
     let own = attempt.description.as_deref().filter(|_| session.mode == Mode::Queue);
     let description = Some(own.unwrap_or_default());
     let token = ticket.token();
-    let request = script::hand_over(from, attempt.member(), token, description);
+    let request = script::detach(from, attempt.member(), token, description);
     let deadline = Clock::Boot.now() + attempt.ttl;
     let effort = Effort::new("adopt", Lane::Turn, attempt.patience(), deadline);
     let effort = Effort { caller: Some(caller), ..effort };

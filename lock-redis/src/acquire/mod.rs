@@ -6,8 +6,9 @@
 //!         free                  -> granted, with a token
 //!         taken, Wait::Try      -> Contended; nothing was written
 //!         taken                 -> queued, behind those before it
-//!         no answer             -> sent again until a TTL is over (Session::insist): the script finds
-//!                                  the ticket of the first request, and answers as it did
+//!         no answer             -> sent again until a TTL is over, a try for at most 4 s
+//!                                  (Session::insist): the script finds the ticket of the first
+//!                                  request, and answers as it did
 //!         no answer for a TTL,
 //!         or caller left before -> undone: release in the background, again until answered or 2 TTLs
 //!     until granted:

@@ -339,18 +339,6 @@ impl Attempt {
         self.change(|stage| self.lose(stage));
     }
 
-    fn lose(&self, stage: &mut Stage) {
-        match stage {
-            Stage::Held { validity, .. } => drop(validity.lose(self.loss())),
-            _ => stage.gone(),
-        }
-    }
-
-    /// Returns why the server does not have it any more.
-    pub(crate) fn loss(&self) -> LossReason {
-        lock(&self.missing).map_or(LossReason::EntryGone, |(_, reason)| reason)
-    }
-
     /// Returns the attempt's role in a renewal now; `None` if it takes no part.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
         let missing = self.is_missing();
@@ -425,7 +413,7 @@ impl Hold {
     }
 }
 
-mod doubt;
+mod failover;
 mod kept;
 #[cfg(test)]
 mod tests;

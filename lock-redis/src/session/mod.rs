@@ -5,7 +5,6 @@ mod book;
 mod deployment;
 mod description;
 mod due;
-mod failover;
 mod janitor;
 mod moving;
 pub(crate) mod node;
@@ -18,6 +17,7 @@ mod routes;
 mod sentinel;
 pub(crate) mod slots;
 mod start;
+mod takeover;
 
 use std::{
     fmt,

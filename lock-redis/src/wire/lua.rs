@@ -72,7 +72,7 @@ scripts! { gaining:
     ROUND = "round.lua",
     KEEP = "keep.lua",
     CONVERT = "convert.lua",
-    HAND_OVER = "hand_over.lua",
+    DETACH = "detach.lua",
 }
 
 scripts! { new:

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{
     call::{Call, Request, millis},
     lua::{
-        ACQUIRE, ACQUIRE_ALL, CONVERT, FLOOR, HAND_OVER, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE,
+        ACQUIRE, ACQUIRE_ALL, CONVERT, DETACH, FLOOR, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE,
         ROUND,
     },
 };
@@ -168,14 +168,14 @@ pub(crate) fn convert<'a>(
 
 /// Gives a lock from one ticket to another. `description`: the adopting attempt's, empty if it has
 /// none of its own; `None` when detaching.
-pub(crate) fn hand_over<'a>(
+pub(crate) fn detach<'a>(
     from: &[u8],
     Member { key, ticket, ttl }: Member<'a>,
     token: FencingToken,
     description: Option<&str>,
 ) -> Request<'a> {
     let keys = [key.own(), key.fence(), key.waiting(), key.floor()];
-    let request = with_floor(&HAND_OVER, key, &keys).arg(from).arg(ticket.text());
+    let request = with_floor(&DETACH, key, &keys).arg(from).arg(ticket.text());
     request.arg(millis(ttl)).arg(token.value()).arg(description)
 }
 

@@ -22,7 +22,7 @@
 //!           the row is gone: lost
 //! release   Session::remove, by Script::leave: delete the row, and wake the next
 //!           no answer: again, until a TTL after the lock's end. A row that is gone is no error
-//! cancelled the same, but `doubtful`: it waits for a request that may still be about to enter
+//! cancelled the same; while it enters, `doubtful`: a request may still be about to enter
 //! ```
 
 pub(crate) mod detach;

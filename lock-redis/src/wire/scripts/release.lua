@@ -1,5 +1,5 @@
--- RELEASE of a held lock, CANCEL of a waiting attempt; of one or of many. KEYS: lock and queue of
--- each; `waiting` of a holder with a description of its own, if it is the only one; floor. ARGV:
+-- RELEASE of a held lock, which gives it to the next in line, and CANCEL of a waiting attempt; of
+-- one or of many. KEYS: lock and queue of each; `waiting` of a holder with a description of its own, if it is the only one; floor. ARGV:
 -- the attempt, if it is one that does not lead; else attempt, and 1 if it leads or else 0, of each.
 -- Returns for one 1 if the lock was the attempt's, else 0; for many per attempt 1 if it is gone, 0
 -- if the script failed for its name and not for all.

@@ -12,6 +12,7 @@ mod release;
 mod renew;
 mod set;
 mod state;
+mod token;
 mod wake;
 
 use std::collections::BTreeSet;
@@ -56,19 +57,6 @@ impl Script {
         let slots: BTreeSet<_> = names.map(|name| self.0.slot(name.as_str().as_bytes())).collect();
         let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
         slots.join(", ")
-    }
-
-    /// Takes a token of the name's counter. Until the transaction ends, no other attempt enters a
-    /// queue of the same counter. So the attempt with the greater token also sees the entries with
-    /// smaller tokens. A counter that somebody has set back goes on above the name's entries.
-    fn next_token(self, name: &LockName) -> String {
-        let slot = self.0.slot(name.as_str().as_bytes());
-        let greatest = if self.0 == Dialect::Sqlite { "MAX" } else { "GREATEST" };
-        let name = self.name(name);
-        format!(
-            "UPDATE distlock_v1_slots SET token = {greatest}(token, (SELECT COALESCE(MAX(token), 0) \
-             FROM distlock_v1_entries WHERE name = {name})) + 1 WHERE slot = {slot};"
-        )
     }
 
     /// Removes expired entries. An entry counts until it is removed, and it is never renewed after

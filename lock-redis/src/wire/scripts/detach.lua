@@ -1,4 +1,4 @@
--- HAND_OVER of a lock that is held alone: DETACH and ADOPT. KEYS: lock, fence, waiting, floor.
+-- DETACH of a lock that is held alone, and its ADOPT. KEYS: lock, fence, waiting, floor.
 -- ARGV: the attempt that has it, the one that is to have it, TTL in ms, token; to adopt, also the
 -- new holder's description, or an empty one. Returns 1; 0 if no attempt has this grant any more;
 -- -1 if another attempt has it; -2 if the token floor is as high as its token: a raise that looks

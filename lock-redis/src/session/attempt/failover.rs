@@ -1,4 +1,5 @@
-//! What an attempt makes of a server that may not know it any more.
+//! What an attempt makes of a failover: the new server may not know it. Then its holder is told that
+//! the failover lost the lock, as soon as a renewal has shown it.
 
 use std::time::Duration;
 
@@ -62,6 +63,19 @@ impl Attempt {
     /// Takes note that its server may have lost it: the next renewal looks for it.
     pub(crate) fn check(&self, now: Instant) {
         lock(&self.missing).get_or_insert((now, LossReason::EntryGone)).0 = now;
+    }
+
+    /// Ends the hold, and tells the holder why.
+    pub(super) fn lose(&self, stage: &mut Stage) {
+        match stage {
+            Stage::Held { validity, .. } => drop(validity.lose(self.loss())),
+            _ => stage.gone(),
+        }
+    }
+
+    /// Returns why the server does not have it any more.
+    pub(crate) fn loss(&self) -> LossReason {
+        lock(&self.missing).map_or(LossReason::EntryGone, |(_, reason)| reason)
     }
 
     /// Whether it held the lock, and has lost it.

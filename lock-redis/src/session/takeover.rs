@@ -1,4 +1,5 @@
-//! What becomes of the attempts when another server takes over.
+//! Another server takes over: which attempts are doubted, checked, or kept. What an attempt makes of
+//! it is in [`attempt::failover`](super::attempt).
 //!
 //! The newest writes may be missing there. So from the first sign on, a hold counts only for as
 //! long as a renewal before the last one grants, and each attempt is checked on the new primary at
