@@ -3,8 +3,8 @@
 use std::{str::FromStr, time::Duration};
 
 use lock_core::{
-    deadline::margin,
     duration::{self, shown},
+    validity::margin,
 };
 use serde::{Deserialize, Serialize};
 

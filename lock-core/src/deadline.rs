@@ -142,25 +142,6 @@ pub fn jitter(pause: Duration) -> Duration {
     pause / 2 + pause.mul_f64(random as f64 / 2000.0)
 }
 
-/// How long before the earliest next grant a holder is notified: 50 ms or a twentieth of the TTL,
-/// whichever is longer. Redis has no slack of its own (measured: 1 ms between a holder's deadline
-/// and the next grant), so the margin is all the time to stop.
-pub fn margin(ttl: Duration) -> Duration {
-    (ttl / 20).max(Duration::from_millis(50))
-}
-
-/// How little of a TTL is left when its renewals fail: three eighths of it, less the margin. The
-/// first renewal comes up to half of a TTL after a grant, the others every third, or more often.
-/// ZooKeeper grants with a third, and what an ensemble proves is up to 0.6 of a TTL old.
-pub fn at_risk(ttl: Duration) -> Duration {
-    (ttl * 3 / 8).saturating_sub(margin(ttl))
-}
-
-/// Until when a holder may work, if the request of its grant or renewal was sent at `sent`.
-pub fn safe_until(sent: Instant, ttl: Duration) -> Instant {
-    sent + ttl.saturating_sub(margin(ttl))
-}
-
 #[allow(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
 fn tokio_nanos() -> u64 {
     static START: OnceLock<tokio::time::Instant> = OnceLock::new();
@@ -193,6 +174,7 @@ mod boot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::validity::{at_risk, safe_until};
 
     #[test]
     fn the_margin_is_taken_from_the_send_time() {

@@ -32,7 +32,7 @@
 //! | 2 | a configuration: `XConfig::from_url(&StoreUrl)`, by [`StoreUrl::options`] and [`Options::finish`]; public fields, setters | an unknown option is an error; `Debug` shows no password |
 //! | 3 | [`guarantees`](DistributedLock::guarantees): [`Guarantees::least`], raised to what the store keeps; [`clock`](DistributedLock::clock) | what the store keeps as it is deployed: the driver asks the store when it connects |
 //! | 4 | [`acquire`](DistributedLock::acquire), with [`Wait::Try`] and [`Wait::Queue`]; [`queue::judge`] says which attempts are admitted | one holder; the attempt's [id](Attempt::id) is its identity; a cancelled attempt leaves nothing, not even the effect of an unanswered request |
-//! | 5 | a lease: [`token`](Lease::token), [`validity`](Lease::validity), [`renew`](Lease::renew), [`release`](Lease::release) | [`Validity`] is extended from the *send* time, by [`deadline::safe_until`], and lost as soon as the store says so; a late call touches no other attempt's entry |
+//! | 5 | a lease: [`token`](Lease::token), [`validity`](Lease::validity), [`renew`](Lease::renew), [`release`](Lease::release) | [`Validity`] is extended from the *send* time, by [`validity::safe_until`], and lost as soon as the store says so; a late call touches no other attempt's entry |
 //! | 6 | renewal while [`Term::Renewed`], for many locks by few requests; [`reach`](DistributedLock::reach) | a lock outlives an outage that is shorter than its TTL |
 //! | 7 | [`inspect`](DistributedLock::inspect), [`names`](DistributedLock::names), [`revoke`](DistributedLock::revoke), [`close`](DistributedLock::close) | a revoked holder is notified; a close leaves nothing |
 //! | 8 | the rest, each with a default that refuses it: [`try_all`](DistributedLock::try_all), [`observe`](DistributedLock::observe) and [`publish`](Lease::publish), [`downgrade`](Lease::downgrade) and [`try_upgrade`](Lease::try_upgrade), [`detach`](Lease::detach) and [`adopt`](DistributedLock::adopt), [the token floor](DistributedLock::token_floor) | what [`Guarantees::kinds`], `names_at_once` and `detach` say of it |
@@ -119,7 +119,7 @@ pub use crate::{
         token::FencingToken,
         trace,
         traits::{DistributedLock, Lease},
-        validity::Validity,
+        validity::{self, Validity},
     },
     error::{BoxError, ClosedBy, Effect, Error, Result},
     kind::{Kind, LockKind},

@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
-    Validity, deadline::safe_until, duration::shown, keep::poison::lock,
+    Validity, duration::shown, keep::poison::lock, validity::safe_until,
 };
 use uuid::Uuid;
 

@@ -8,8 +8,8 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LossReason, Result, Validity,
-    deadline::{margin, safe_until},
     keep::poison::lock,
+    validity::{margin, safe_until},
 };
 use zookeeper_client::Error as ZkError;
 

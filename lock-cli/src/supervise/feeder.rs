@@ -14,7 +14,7 @@ use std::{
 };
 
 use distlock::{Held, LossReason};
-use lock_core::{Clock, Instant, deadline::margin};
+use lock_core::{Clock, Instant, validity::margin};
 use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},

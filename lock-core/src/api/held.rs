@@ -12,8 +12,7 @@ use crate::{
     Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Request, Result, Term,
     Validity,
     api::client::{Client, Hold},
-    deadline,
-    driver::validity::Watcher,
+    driver::validity::{self, Watcher},
     machine::{alarm::Slot, conversion::HeldAs, finish::Finishing, runtime::HomeRuntime},
 };
 
@@ -169,7 +168,7 @@ impl Held {
                     return left;
                 }
                 let left = validity.until().since(home.now());
-                let pause = left.saturating_sub(deadline::at_risk(ttl));
+                let pause = left.saturating_sub(validity::at_risk(ttl));
                 // The present runtime's own reading: the two may have different virtual clocks.
                 home.clock.sleep_until(home.clock.now() + pause).await;
             }
@@ -212,7 +211,7 @@ impl Held {
 /// The time that is left of a grant whose renewals fail.
 fn at_risk(validity: &Validity, home: &HomeRuntime, ttl: Duration, term: Term) -> Option<Duration> {
     let left = validity.until().since(home.now());
-    let risky = term == Term::Renewed && !validity.has_ended() && left <= deadline::at_risk(ttl);
+    let risky = term == Term::Renewed && !validity.has_ended() && left <= validity::at_risk(ttl);
     risky.then_some(left)
 }
 

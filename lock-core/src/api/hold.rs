@@ -7,11 +7,10 @@ use tokio::sync::oneshot;
 use crate::{
     Error, Instant, LossReason, Result, Term, Ticket, Validity,
     api::client::{Client, Hold, Later},
-    deadline,
     driver::{
         duration::shown,
         trace,
-        validity::{Watcher, Why},
+        validity::{self, Watcher, Why},
     },
     keep::poison::lock,
     machine::{
@@ -78,7 +77,7 @@ impl Hold {
         if !self.end(Why::Lost(reason)) {
             return;
         }
-        let margin = deadline::margin(self.ttl);
+        let margin = validity::margin(self.ttl);
         let pause = match reason {
             LossReason::Expired if self.lease.ends_by_itself() => return,
             // If its session was not renewed either, it has ended by then, with all of its entries.

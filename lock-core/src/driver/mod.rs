@@ -22,5 +22,5 @@ pub(crate) mod ticket;
 pub(crate) mod token;
 pub mod trace;
 pub(crate) mod traits;
-pub(crate) mod validity;
+pub mod validity;
 pub(crate) mod worded;

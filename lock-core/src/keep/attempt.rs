@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::{
-    Instant, LockName, LossReason, Request, Term, Validity, deadline::safe_until,
-    keep::poison::lock,
+    Instant, LockName, LossReason, Request, Term, Validity, keep::poison::lock,
+    validity::safe_until,
 };
 
 /// The stage of an attempt. The parameters are the driver's notes on an attempt that is asking

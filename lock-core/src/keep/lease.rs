@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    Error, FencingToken, Instant, LockName, LossReason, Result, Validity, deadline::safe_until,
-    keep::attempt::Progress,
+    Error, FencingToken, Instant, LockName, LossReason, Result, Validity, keep::attempt::Progress,
+    validity::safe_until,
 };
 
 /// The state of a lock that is held.

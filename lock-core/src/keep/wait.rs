@@ -4,12 +4,12 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
     Attempt, Clock, Effect, Error, Instant, Result, Term,
-    deadline::safe_until,
     duration::shown,
     keep::{
         attempt::{End, Progress},
         errors::{late, unavailable},
     },
+    validity::safe_until,
 };
 
 /// A session in which attempts wait.

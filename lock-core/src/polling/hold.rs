@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{store::PolledStore, way::Way};
 use crate::{
     Error, FencingToken, Instant, Lease, LossReason, Request, Result, Validity,
-    deadline::safe_until,
+    validity::safe_until,
 };
 
 /// How often a hold is renewed in each TTL. Only a renewal shows the holder that its entry is gone.

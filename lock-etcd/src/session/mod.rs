@@ -22,8 +22,8 @@ use std::{
 use etcd_client::Compare;
 use lock_core::{
     Clock, Instant, LockName, LossReason, Request, Term, Validity,
-    deadline::safe_until,
     keep::{leftovers::Leftovers, poison::lock},
+    validity::safe_until,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use etcd_client::LeaseKeepAliveResponse;
-use lock_core::{Clock, Instant, Reach, deadline::safe_until};
+use lock_core::{Clock, Instant, Reach, validity::safe_until};
 
 use crate::{
     error::{Failure, FailureKind, STORE},

@@ -3,8 +3,9 @@
 use std::{ops::Deref, sync::Arc};
 
 use lock_core::{
-    Instant, Request, Term, Validity, deadline,
+    Instant, Request, Term, Validity,
     keep::attempt::{End, Progress, Stage},
+    validity,
 };
 use uuid::Uuid;
 
@@ -70,7 +71,7 @@ impl Attempt {
 
     fn mislead(&self, store: &MemoryStore, validity: &Validity, sent: Instant) {
         if store.has(Defect::TellsTooLate) {
-            validity.extend(deadline::safe_until(sent, self.ttl * 2));
+            validity.extend(validity::safe_until(sent, self.ttl * 2));
         }
     }
 

@@ -20,13 +20,14 @@ use crate::{
 };
 use lock_core::{
     Clock, Instant, Kind, LossReason, Request, Term, Validity,
-    deadline::{jitter, safe_until},
+    deadline::jitter,
     keep::{
         self,
         attempt::{End, Progress},
         poison::lock,
     },
     this_process,
+    validity::safe_until,
 };
 
 /// The head asks a foreign holder's key again after this long, then less and less often.

@@ -45,8 +45,8 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, deadline::safe_until,
-    limit_conflict,
+    Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, limit_conflict,
+    validity::safe_until,
 };
 
 use crate::{

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, deadline::safe_until, keep::poison::lock};
+use lock_core::{Clock, Instant, keep::poison::lock, validity::safe_until};
 
 use super::proof::{self, Evidence};
 

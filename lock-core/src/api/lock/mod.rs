@@ -9,8 +9,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     Kind, LockName, Owner, Request, Result, Term,
     api::{client::Client, options::options},
-    deadline,
-    driver::duration::shown,
+    driver::{duration::shown, validity},
     keep::errors::invalid,
 };
 
@@ -79,7 +78,7 @@ impl Lock {
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {
             return Err(invalid("max_hold", shown(Duration::ZERO), "more than nothing"));
         }
-        let margin = deadline::margin(ttl);
+        let margin = validity::margin(ttl);
         let term = (term == Term::Fixed).then(|| ttl.saturating_sub(margin));
         let end = self.max_hold.into_iter().chain(term).min().unwrap_or(Duration::MAX);
         let most = end.saturating_sub(margin);

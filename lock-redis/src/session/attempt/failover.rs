@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Instant, LossReason, deadline::safe_until, keep::poison::lock};
+use lock_core::{Instant, LossReason, keep::poison::lock, validity::safe_until};
 
 use super::{Attempt, Polls, Stage};
 use crate::wire::answer::Waits;

@@ -1,6 +1,6 @@
 //! The rules of an attempt's state, without a server.
 
-use lock_core::{LockName, LossReason, deadline::safe_until};
+use lock_core::{LockName, LossReason, validity::safe_until};
 use uuid::Uuid;
 
 use super::*;
