@@ -24,7 +24,6 @@ use lock_core::{
     keep::{
         self,
         attempt::{End, Progress},
-        poison::lock,
     },
     this_process,
     validity::safe_until,
