@@ -229,8 +229,8 @@ impl Session {
         if event.is_some_and(|event| event != EventType::Session) {
             self.finish(End::Raised);
         }
-        // Another task may be about to tell the holders, and cancels only then.
-        self.end.get().is_some() || self.over.is_cancelled()
+        // Not `over`: another task may be about to tell the holders, and cancels only then.
+        self.end.get().is_some()
     }
 
     /// Whether its end might not be told to a grant whose validity was set just now.

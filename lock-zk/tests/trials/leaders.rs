@@ -1,4 +1,5 @@
-//! Three servers whose leader is killed again and again while clients hold and wait.
+//! Three servers whose leader is killed again and again while clients hold and wait. Compares times,
+//! so it runs as a test of `alone`.
 
 use std::{
     error::Error,
