@@ -11,7 +11,7 @@
 //!       else read the session's key
 //!     and again until it is answered, or the caller's time is over:
 //!       no answer: it may have made the entry, or may still (Stake::Doubtful)
-//!                                    begin_epoch: write the session's key. From then on it does
+//!                                    begin_epoch: write the session's key. Then that request does
 //!                                    nothing, however late it arrives. Send again
 //!       another epoch                begin_epoch, send again
 //!       no key of the session        Outdated: remove what was made; a new session

@@ -23,7 +23,8 @@
 //!             not found         -> clean_up, PlaceLost
 //!             no answer,
 //!             too few replicas  -> undone
-//! hold (grant): the lease; validity counts from when the confirmed request was sent
+//! hold (grant): the lease; valid for a TTL from when the request that was answered was sent: a
+//!                                  repetition renews what an earlier request got
 //!     renewal, a third of a TTL after the last one (session/renewal)
 //!             found             -> valid for a TTL from when it was sent
 //!             not found         -> lost, EntryGone or Failover

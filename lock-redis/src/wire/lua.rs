@@ -18,10 +18,10 @@ fn part(name: &str) -> &'static str {
     match name {
         "token" => include_str!("scripts/library/token.lua"),
         "record" => include_str!("scripts/library/record.lua"),
-        "grant" => include_str!("scripts/library/grant.lua"),
+        "counter" => include_str!("scripts/library/counter.lua"),
         "leader" => include_str!("scripts/library/leader.lua"),
         "group" => include_str!("scripts/library/group.lua"),
-        "rule" => include_str!("scripts/library/rule.lua"),
+        "queue" => include_str!("scripts/library/queue.lua"),
         "leave" => include_str!("scripts/library/leave.lua"),
         "wait" => include_str!("scripts/library/wait.lua"),
         // A script with an unknown part fails on the server, and in all tests.

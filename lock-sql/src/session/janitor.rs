@@ -1,4 +1,4 @@
-//! Removes what attempts leave behind: a few one by one, many together.
+//! Removes what attempts leave behind, dropped ones too: a few one by one, many together.
 
 use std::sync::Arc;
 

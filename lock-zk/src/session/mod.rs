@@ -2,11 +2,11 @@
 
 pub(crate) mod attempt;
 pub(crate) mod deadline;
+mod deletions;
 pub(crate) mod deployment;
 pub(crate) mod facts;
 mod janitor;
 mod login;
-mod own_nodes;
 pub(crate) mod pool;
 mod proof;
 mod renewal;

@@ -17,7 +17,7 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     config::ZkConfig,
     error::{self, STORE},
-    session::{Session, deployment, janitor, own_nodes, renewal},
+    session::{Session, deletions, deployment, janitor, renewal},
     wire::{nodelay, route::Route},
 };
 
@@ -136,8 +136,8 @@ impl Sessions {
         let (pool, left) = (self.pool.downgrade(), session.left.clone());
         self.spawn(&session, janitor::work(weak.clone(), pool, left));
         self.spawn(&session, renewal::renew(weak.clone(), reconnected.clone()));
-        self.spawn(&session, own_nodes::watch(weak.clone(), session.unwatched.first.clone()));
-        self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
+        self.spawn(&session, deletions::watch(weak.clone(), session.unwatched.first.clone()));
+        self.spawn(&session, deletions::look(weak.clone(), session.unwatched.crowded.clone()));
         // `renewal::follow` below is told of a break meanwhile.
         let asking = deployment::ask_deployment(weak.clone());
         let left = (sent + session.ttl()).since(Clock::Boot.now());

@@ -29,7 +29,7 @@ if not free and kind == 'x' and ARGV[3] == '0' then
     return 0
   end
 end
---@record grant leader group rule wait
+--@record counter leader group queue wait
 
 local base, alone = string.sub(KEYS[2], 1, -6), string.find(kind, '^[xe]')
 local value, group

@@ -1,7 +1,7 @@
 -- ACQUIRE of several exclusive locks: of all, if each is free and has no waiters, or of none. KEYS:
 -- lock and queue of each; floor. ARGV: attempt, TTL in ms, and the holder's description, empty if
 -- it is the usual one, of each. Returns their tokens; 0 if one is busy.
---@token record grant leader group rule
+--@token record counter leader group queue
 
 local wishes, free = {}, true
 for i = 1, (#KEYS - 1) / 2 do

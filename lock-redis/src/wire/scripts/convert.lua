@@ -7,7 +7,7 @@
 -- To `x`: makes a member that is alone, and whose lock has no waiters, the only holder, for as long
 -- as it would have been a member. Returns the new token, also if it was done before; 0 if another
 -- attempt holds or waits; -1 if the attempt is no member.
---@token record grant leader group rule
+--@token record counter leader group queue
 
 local lock, base, attempt, token = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1], ARGV[2]
 local value, group = settle(lock, base)

@@ -1,7 +1,7 @@
 -- PUBLISH. KEYS: lock, queue, floor. ARGV: attempt, version, database, value. Sets the leader's
 -- value. The leader counts versions: a version that is not newer than the last one is not published
 -- again. Returns 1, also if it was done before; 0 if the lock is not the attempt's.
---@token record grant leader
+--@token record counter leader
 
 local lock, base, attempt = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1]
 if redis.pcall('GET', lock) ~= attempt then

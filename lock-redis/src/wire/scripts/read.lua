@@ -10,7 +10,7 @@
 -- - each attempt's place: 0 if it holds, -1 if it is not in the first 10,000 places of the queue.
 --
 -- An attempt that was not renewed for its TTL is left out, even if no script has removed it yet.
---@token record grant
+--@token record counter
 
 local lock, base, what, LOOK = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1], 10000
 local all = what == 'all'

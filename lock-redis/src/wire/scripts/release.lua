@@ -11,7 +11,7 @@ if mine and not ARGV[2] and redis.call('EXISTS', KEYS[2]) == 0 then
   end
   return 1
 end
---@token record grant leader group rule leave
+--@token record counter leader group queue leave
 
 local function leave_at(i, mine)
   return leave(KEYS[2 * i - 1], string.sub(KEYS[2 * i], 1, -6), ARGV[2 * i - 1], mine, ARGV[2 * i] == '1')

@@ -1,7 +1,7 @@
 -- REVOKE. KEYS: lock, queue, floor. ARGV: the attempt without its client. Removes the attempt, of
 -- any client, whether it holds or waits. Notifies its client, and lets in the waiters that fit
 -- then. Returns 1 if there was such an attempt, else 0.
---@token record grant leader group rule leave
+--@token record counter leader group queue leave
 
 local lock, base = KEYS[1], string.sub(KEYS[2], 1, -6)
 local function victim_in(attempts)

@@ -14,7 +14,7 @@ end
 if #KEYS == held + 1 then
   return answer
 end
---@token record grant leader group rule leave wait
+--@token record counter leader group queue leave wait
 
 local PAGE = 32
 

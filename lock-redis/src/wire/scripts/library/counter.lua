@@ -1,5 +1,5 @@
 
--- Granting.
+-- The counter of tokens, and the floor below it.
 
 local record, asked
 

@@ -1,5 +1,5 @@
 
--- The rule of the queue: which attempts are let in, and what happens when one leaves.
+-- The queue: which attempts are let in, and what happens when one leaves.
 
 -- Sends a push about an attempt to its client: a token, `gone`, or `first` (in line). It is a hint: a
 -- client that misses it finds out by itself, so a refusal is no failure.
