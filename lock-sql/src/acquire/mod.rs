@@ -62,8 +62,8 @@ pub(crate) async fn acquire(
     };
     // The server would let one attempt in at a time anyway, and one that has left must be gone
     // before the next one looks.
-    let entrance = session.entrance(&attempt.name);
-    let alone = session.alone(limit, caller, entrance.lock()).await?;
+    let entrance = session.entrance(&attempt.name).lock_owned();
+    let alone = session.alone(limit, caller, entrance).await?;
     let rings = session.book().rings;
     if caller.is_cancelled() {
         return Err(Error::Contended { name: attempt.name.clone() });

@@ -228,7 +228,13 @@ impl<C: Link> Connections<C> {
     pub(super) fn put_back(&self, made: Made<C>) {
         let is_current = self.is_current(&made);
         match &mut *lock(&self.idle) {
-            Some(idle) if is_current => idle.push(made),
+            Some(idle) if is_current => {
+                if made.renewed {
+                    // Two renewals at once have used two: one is left to them, not both.
+                    idle.iter_mut().for_each(|other| other.renewed = false);
+                }
+                idle.push(made);
+            }
             _ => end(made),
         }
         self.alive.send_modify(|_| {});

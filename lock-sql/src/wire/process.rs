@@ -9,7 +9,8 @@ use std::{
 
 use lock_core::keep::poison::lock;
 
-/// The values by their names. Each is there as long as it is in use.
+/// The values by their names. Each is there as long as it is in use. The name of one that is not
+/// stays until there is no room for another one.
 pub(crate) type Shared<K, T> = Mutex<HashMap<K, Weak<T>>>;
 
 /// The value with this name. It is made if it is not in use.
@@ -19,7 +20,12 @@ pub(crate) fn share<K: Eq + Hash, T>(
     make: impl FnOnce() -> T,
 ) -> Arc<T> {
     let mut all = lock(all);
-    all.retain(|_, value| value.strong_count() > 0);
+    // Before the table would grow, not at each call: 10,000 names may be in use.
+    if all.len() == all.capacity() {
+        all.retain(|_, value| value.strong_count() > 0);
+        let in_use = all.len();
+        all.reserve(in_use + 1);
+    }
     let known = all.entry(name).or_default();
     known.upgrade().unwrap_or_else(|| {
         let value = Arc::new(make());
