@@ -53,6 +53,12 @@ impl Majority {
                     return Ok(Some(FencingToken::new(candidate)));
                 }
                 Verdict::Again(next) => candidate = next,
+                Verdict::Unknown
+                    if round + 1 < ROUNDS && tally.faults().any(|(_, it)| it.lacked_script()) =>
+                {
+                    // Those that have voted already keep a greater one only.
+                    candidate += 1;
+                }
                 Verdict::Contended if tally.leads_a_split() => {
                     candidate += 1;
                     Clock::Boot.sleep_until(Clock::Boot.now() + jitter(SPLIT)).await;

@@ -37,16 +37,10 @@ pub(super) fn twin(of: &Address) -> RedisError {
     make_extension_error(TWIN.to_owned(), Some(format!("it is the same server as {of}")))
 }
 
-/// A vote that is asked for again could come after its withdrawal. The next connection has the
-/// scripts.
-fn lacks_script(error: &RedisError) -> bool {
-    error.code() == Some("NOSCRIPT")
-}
-
 impl Fault {
     /// The reason why a request has no answer that can be used.
     pub(super) fn of(error: RedisError) -> Self {
-        match is_broken(&error) && !error.is_connection_refusal() || lacks_script(&error) {
+        match is_broken(&error) && !error.is_connection_refusal() {
             true => Self::Lost(error),
             false => Self::Refused(error),
         }
@@ -71,6 +65,12 @@ impl Fault {
         matches!(self, Self::Refused(_) | Self::Young(_))
     }
 
+    /// Whether the node lacked the script, and has it now. A vote is asked for again by its attempt
+    /// alone: otherwise it could come after its withdrawal.
+    pub(super) fn lacked_script(&self) -> bool {
+        matches!(self, Self::Refused(error) if error.code() == Some("NOSCRIPT"))
+    }
+
     /// Whether the node is another node of the list.
     pub(super) fn is_twin(&self) -> bool {
         matches!(self, Self::Down(error) | Self::Refused(error) if error.code() == Some(TWIN))
@@ -81,7 +81,7 @@ impl Fault {
         let (Self::Down(error) | Self::Refused(error)) = self else {
             return io::ErrorKind::NotConnected;
         };
-        let passes = is_passing(error) || is_broken(error) || lacks_script(error);
+        let passes = is_passing(error) || is_broken(error) || self.lacked_script();
         match () {
             () if is_denied(error) => io::ErrorKind::PermissionDenied,
             () if passes || self.is_twin() => io::ErrorKind::NotConnected,

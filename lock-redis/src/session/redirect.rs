@@ -63,7 +63,8 @@ async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
             return;
         }
         if let Ok(shards) = slots.ask().await {
-            let Some(session) = session.upgrade() else { return };
+            // Nobody closes a node that comes after the close.
+            let Some(session) = session.upgrade().filter(|_| !slots.is_closed()) else { return };
             for Added { node, takes_over } in slots.take_in(&shards) {
                 if takes_over {
                     // Its first answer may take long.

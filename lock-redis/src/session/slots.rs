@@ -159,7 +159,13 @@ impl Slots {
         let mut guests = lock(&self.guests);
         let before = guests.len();
         guests.retain(|(_, guest)| !Arc::ptr_eq(guest, node));
-        guests.len() < before
+        let was_one = guests.len() < before;
+        drop(guests);
+        // Nobody else tells that the connection which broke is of no interest any more.
+        if was_one && !self.is_incomplete() {
+            self.make.reach.works();
+        }
+        was_one
     }
 
     /// Ends the guests that have slots now, or all.

@@ -214,13 +214,17 @@ impl Connection {
         }
     }
 
-    /// Sends a call, without a time limit. If the server lacks its script, it is refused, or sent
-    /// `again` after the script.
+    /// Sends a call, without a time limit. A server that lacks its script gets the script. Then the
+    /// call is sent `again`, or is refused.
     pub(crate) async fn ask(&self, call: &Call, again: bool) -> RedisResult<Value> {
-        match again {
-            true => self.pipe.ask(call, false).await,
-            false => self.pipe.send(&call.command).await,
+        if again {
+            return self.pipe.ask(call, false).await;
         }
+        let answer = self.pipe.send(&call.command).await;
+        if let Some(script) = call.lacked(&answer) {
+            self.pipe.send(&script.load()).await?;
+        }
+        answer
     }
 
     /// Number of answered requests.
