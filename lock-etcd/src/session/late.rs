@@ -14,14 +14,15 @@ pub(crate) async fn run(sessions: Arc<Sessions>) {
     let connection = &sessions.connection;
     loop {
         connection.health.late.notified().await;
-        match sessions.all().first() {
+        // A denied session sends its keep-alives later, and gets no answer that counts.
+        match sessions.all().iter().find(|session| session.stood_still()) {
             Some(session) => session.hurry(),
             None => drop(tokio::spawn(ask(connection.clone()))),
         }
     }
 }
 
-/// Asks the member, for a client that has nothing to renew.
+/// Asks the member, for a client that has nothing to renew now.
 async fn ask(connection: Arc<Connection>) {
     let member = connection.member();
     let answer = Clock::Boot.timeout(connection.limits.request / 2, check_login(&member)).await;

@@ -147,7 +147,11 @@ impl Sessions {
             // nothing.
             Some(Err(failure)) => Err(failure.without_effect().into_error("acquire", false)),
             None => {
-                tokio::time::sleep(LONGEST_PAUSE).await;
+                tokio::select! {
+                    () = attempt.cancelled() => {}
+                    () = self.closed.cancelled() => {}
+                    () = tokio::time::sleep(LONGEST_PAUSE) => {}
+                }
                 Ok(None)
             }
         }
