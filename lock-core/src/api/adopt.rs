@@ -37,7 +37,7 @@ impl Locks {
     /// - [`Error::InvalidOption`] if the ticket is of another store.
     /// - [`Error::Unsupported`] if the store cannot adopt.
     /// - [`Error::Unavailable`] if the store did not answer for one TTL: the lock is then free, or
-    ///   soon will be, also if the request took effect.
+    ///   soon will be, also if the request took effect. If it did not, the ticket is good until then.
     /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
     ///
     /// # Cancel safety
