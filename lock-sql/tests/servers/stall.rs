@@ -23,8 +23,9 @@ const STALL: Duration = Duration::from_secs(3);
 /// Several times as long as a client waits for the end of a request that it has given up.
 const HANG: Duration = Duration::from_secs(15);
 const TASKS: usize = 32;
-/// Twice as many as scripts may be on their way, and one that listens.
-const CONNECTIONS: u64 = 21;
+/// Twice as many as scripts may be on their way, one that listens, and one that asks whether commits
+/// hang.
+const CONNECTIONS: u64 = 22;
 
 /// Locks a table as long as the connection is there.
 enum Blocker {
