@@ -20,11 +20,6 @@ pub(super) const CLAIM: Claim = Claim {
     threshold: "Holds if B gets in after a crash, and after a close in less than half of that time.",
 };
 
-/// The TTL. A busy machine may need more than a second for a close, and must not need half of this.
-fn ttl(stage: &Stage) -> Duration {
-    stage.quick_or_full(Duration::from_secs(6), Duration::from_secs(9))
-}
-
 pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
     let lock = stage.distlock().await?;
     let first = stage.pick(Ending::Closed, Ending::Killed);
@@ -33,7 +28,7 @@ pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
         rounds(stage, &lock, Ending::Killed),
         others(stage),
     );
-    Ok(sooner(closed?, orphaned?, ttl(stage)).sides(others?))
+    Ok(sooner(stage, closed?, orphaned?).sides(others?))
 }
 
 /// The articles' own client, where it is imitated.
@@ -58,6 +53,6 @@ async fn rounds(
     how: Ending,
 ) -> Result<(Side, Duration), Failure> {
     let rounds = 0..stage.quick_or_full(3, 7);
-    let played = rounds.map(|_| Round::play(stage, lock, how, ttl(stage)));
+    let played = rounds.map(|_| Round::play(stage, lock, how));
     Round::median(try_join_all(played).await?)
 }

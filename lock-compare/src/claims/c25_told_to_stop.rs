@@ -28,7 +28,7 @@ pub(super) const CLAIM: Claim = Claim {
 pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
     let first = stage.pick(Ending::Closed, Ending::Killed);
     let (told, killed) = tokio::join!(rounds(stage, first), rounds(stage, Ending::Killed));
-    Ok(sooner(told?, killed?, stage.short_ttl()))
+    Ok(sooner(stage, told?, killed?))
 }
 
 /// Plays all rounds at once, each with its own lock.
@@ -44,13 +44,13 @@ async fn play(stage: &Stage, program: Option<&Path>, how: Ending) -> Result<Roun
     {
         return Ok(round);
     }
-    Round::play(stage, &stage.distlock().await?, how, stage.short_ttl()).await
+    Round::play(stage, &stage.distlock().await?, how).await
 }
 
 /// Plays with the real program. `None` if it cannot use the store.
 async fn signalled(stage: &Stage, program: &Path, how: Ending) -> Result<Option<Round>, Failure> {
     let unique = Uuid::new_v4().simple().to_string();
-    let (url, name, ttl) = (stage.shared().await?.url(), stage.name(&unique), stage.short_ttl());
+    let (url, name, ttl) = (stage.shared().await?.url(), stage.name(&unique), Round::ttl(stage));
     let trace = stage.trace(&format!("distlock run {how:?}"));
     let (operator, client) = (stage.connect().await?, stage.distlock().await?.client().await?);
     let holding = trace.client("distlock run").asks(&name);

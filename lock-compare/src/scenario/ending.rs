@@ -59,14 +59,19 @@ pub(crate) struct Round {
 }
 
 impl Round {
+    /// The TTL. A busy machine may need more than a second for a close, and must not need half of
+    /// this.
+    pub(crate) fn ttl(stage: &Stage) -> Duration {
+        stage.quick_or_full(Duration::from_secs(6), Duration::from_secs(9))
+    }
+
     /// Plays it with clients in this process.
     pub(crate) async fn play(
         stage: &Stage,
         lock: &dyn Contestant,
         how: Ending,
-        ttl: Duration,
     ) -> Result<Self, Failure> {
-        let name = stage.name(&Uuid::new_v4().simple().to_string());
+        let (name, ttl) = (stage.name(&Uuid::new_v4().simple().to_string()), Self::ttl(stage));
         let trace = stage.trace(&format!("{} {how:?}", lock.label()));
         let Ended { freed, history } = ending(lock, &trace, &name, ttl, how, PATIENCE).await?;
         let freed = freed.ok_or_else(|| format!("after {how:?} the next client waits in vain"))?;
@@ -94,16 +99,16 @@ impl Round {
 
 /// The verdict on an end that the client announces, and one that it does not.
 pub(crate) fn sooner(
+    stage: &Stage,
     (first, soon): (Side, Duration),
     (second, late): (Side, Duration),
-    ttl: Duration,
 ) -> Outcome {
     // One millisecond is as good as none.
     let ratio = late.as_secs_f64() / soon.as_secs_f64().max(1e-3);
     let sentence = format!("{}; {}: {ratio:.0} times as long", first.happened, second.happened);
     Outcome::holds_if(ratio >= SOONER, sentence)
         .sides([first, second])
-        .figure(Figure::time("TTL", ttl))
+        .figure(Figure::time("TTL", Round::ttl(stage)))
         .figure(Figure::time("from the first end to the next grant", soon))
         .figure(Figure::time("from the second end to the next grant", late))
         .figure(Figure::count("ratio of the two", ratio, "x"))
