@@ -18,7 +18,7 @@ async fn while_holding(h: &dyn Harness) -> Done {
     loop {
         let guard = acquired(h, &*a, &fresh("restart-held"), ttl).await?;
         match restart(h, a.locks(), ttl).await? {
-            None => return outlives_a_restart(h, &*b, guard, ttl).await,
+            None => return outlives_a_restart(h, &*b, guard).await,
             Some(longer) => ttl = longer,
         }
         // It may have ended meanwhile.
@@ -26,21 +26,29 @@ async fn while_holding(h: &dyn Harness) -> Done {
     }
 }
 
-async fn outlives_a_restart(
-    h: &dyn Harness,
-    other: &dyn Client,
-    guard: LockGuard,
-    ttl: Duration,
-) -> Done {
+async fn outlives_a_restart(h: &dyn Harness, other: &dyn Client, guard: LockGuard) -> Done {
     let name = guard.name().clone();
     let wanted = lock(h, other, &name)?;
     let taken = once_back("try_acquire", || wanted.try_acquire()).await?;
     ensure!(taken.is_none(), "the lock was granted to another holder after a restart");
-    // Renewals go on: the lock outlives its TTL.
-    tokio::time::sleep(ttl + ttl / 2).await;
-    keeps!(guard.is_valid(), "the lock was lost: it was not renewed after the restart");
+    for what in ["a renewal after the restart", "renewals that go on"] {
+        promised(what, renewed(&guard)).await?;
+        keeps!(guard.is_valid(), "the lock was lost: it was not renewed after the restart");
+    }
     soon("release", guard.release()).await??;
     Ok(())
+}
+
+/// Waits for the next renewal, or the loss.
+async fn renewed(guard: &LockGuard) {
+    let mut before = guard.remaining();
+    while guard.is_valid() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let now = guard.remaining();
+        if std::mem::replace(&mut before, now) < now {
+            return;
+        }
+    }
 }
 
 async fn while_waiting(h: &dyn Harness) -> Done {
@@ -86,14 +94,8 @@ async fn a_short_outage(h: &dyn Harness) -> Done {
     wait_for_queue(&*b, &name, 2).await?;
     a.cut().await?;
     tokio::time::sleep(ttl * 2 / 5).await;
-    let before = guard.remaining();
     a.heal().await?;
-    let renewed = async {
-        while guard.is_valid() && guard.remaining() <= before {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    promised("a renewal after the outage", renewed).await?;
+    promised("a renewal after the outage", renewed(&guard)).await?;
     keeps!(guard.is_valid(), "lost in an outage that was shorter than the TTL");
     soon("release", guard.release()).await??;
     promised("the waiter's turn after the outage", waiter).await???.release().await?;
