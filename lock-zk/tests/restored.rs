@@ -50,7 +50,7 @@ impl Scene {
 #[tokio::test]
 async fn holders_are_told_by_their_deadlines() {
     let ttl = Duration::from_secs(20);
-    let scene = Scene::restored(server().await, ttl).await;
+    let scene = Scene::restored(calm_server().await, ttl).await;
     let next = scene.next().await;
     assert!(next.token() < scene.later.token(), "see docs/tokens.md");
     for guard in [&scene.kept, &scene.later] {
