@@ -119,10 +119,7 @@ async fn visit(
 
 /// Waits until the store shows one holder of this kind.
 async fn is_held_as(client: &dyn Client, name: &LockName, kind: Kind) -> Result<(), Failure> {
-    while holders(client, name).await? != [kind] {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    Ok(())
+    until(|| async { Ok(holders(client, name).await? == [kind]) }).await
 }
 
 /// The token that the store shows, if it shows it.

@@ -18,7 +18,7 @@ use super::{
     outcome::{Done, needs},
 };
 use crate::{
-    Entry, Error, Fairness, Kind, Leader, LockGuard, LockKind, LockName, Observer, Result,
+    Entry, Error, Fairness, Kind, Leader, Lock, LockGuard, LockKind, LockName, Observer, Result,
 };
 
 /// The limit for everything that should be quick; only a check that fails waits this long.
@@ -113,6 +113,41 @@ pub(super) async fn acquire(
     Ok(soon("acquire", lock(h, client, name)?.acquire()).await??)
 }
 
+/// The lock `name` of a client as one of this kind, with the harness's TTL. Skips the check if the
+/// store does not have the kind.
+pub(super) fn lock_as(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    kind: Kind,
+) -> Result<Lock, Failure> {
+    needs_kind(client, kind.into())?;
+    Ok(client.locks().lock(name)?.kind(kind)?.ttl(h.ttl()))
+}
+
+/// Acquires as this kind, which must succeed soon.
+pub(super) async fn acquire_as(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    kind: Kind,
+) -> Result<LockGuard, Failure> {
+    Ok(soon("acquire", lock_as(h, client, name, kind)?.acquire()).await??)
+}
+
+/// Tries the lock as this kind, and gives it back. Returns whether the try was granted.
+pub(super) async fn is_free(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    kind: Kind,
+) -> Result<bool, Failure> {
+    match soon("try", lock_as(h, client, name, kind)?.try_acquire()).await?? {
+        Some(guard) => soon("release", guard.release()).await?.map(|()| true).map_err(Into::into),
+        None => Ok(false),
+    }
+}
+
 /// Starts an acquire in a task and returns when it is in the queue as waiter number `position`.
 pub(super) async fn queue_up(
     h: &dyn Harness,
@@ -178,13 +213,17 @@ pub(super) async fn queue_becomes(
 /// Asks the store, because only the store knows.
 async fn queue_of(client: &dyn Client, name: &LockName, length: usize) -> Result<(), Failure> {
     let length = if shows_waiters(client) { length } else { length.min(1) };
-    loop {
-        let queue = client.locks().inspect(name).await?;
-        if queue.len() == length {
-            return Ok(());
-        }
+    until(|| async { Ok(client.locks().inspect(name).await?.len() == length) }).await
+}
+
+/// Looks again and again until the look finds that it is so.
+pub(super) async fn until<F: Future<Output = Result<bool, Failure>>>(
+    look: impl Fn() -> F,
+) -> Result<(), Failure> {
+    while !look().await? {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    Ok(())
 }
 
 /// A TTL that is longer than a check: nothing expires, and nothing is put right by an expiry.

@@ -118,10 +118,9 @@ async fn granted_asleep(
 }
 
 async fn is_held(client: &dyn Client, name: &LockName) -> Result<(), Failure> {
-    while !client.locks().inspect(name).await?.iter().any(|entry| entry.holds) {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    Ok(())
+    let is_held =
+        || async { Ok(client.locks().inspect(name).await?.iter().any(|entry| entry.holds)) };
+    until(is_held).await
 }
 
 fn honest(error: &Error) -> Result<(), Failure> {
