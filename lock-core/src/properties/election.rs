@@ -21,7 +21,7 @@ fn election(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Ele
 }
 
 /// Waits until the observer reports this, and fails if it reports something else before.
-async fn reports(observer: &mut Observer, value: Option<&str>) -> Result<(), Failure> {
+async fn reports(observer: &mut Observer, value: Option<&str>) -> Done {
     let now = next(observer).await?;
     let seen = now.as_ref().map(|leader| String::from_utf8_lossy(&leader.value).into_owned());
     ensure!(seen.as_deref() == value, "observed {seen:?} instead of {value:?}");
@@ -116,11 +116,7 @@ async fn the_next_in_line_leads(h: &dyn Harness) -> Done {
     soon("resign", first.resign()).await??;
     let second = promised("the next leader", second).await???;
     ensure!(second.token() > token, "the next leader's token does not rise");
-    // There may have been no leader for a moment.
-    let mut now = next(&mut observer).await?;
-    if now.is_none() {
-        now = next(&mut observer).await?;
-    }
+    let now = next_leader(&mut observer).await?;
     let seen = now.as_ref().map(|leader| (leader.token, leader.value.as_slice()));
     ensure!(seen == Some((second.token(), b"second".as_slice())), "observed {now:?}");
     soon("resign", second.resign()).await??;

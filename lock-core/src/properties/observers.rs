@@ -64,21 +64,13 @@ async fn any_bytes_are_a_value(h: &dyn Harness) -> Done {
         wait_for_queue(&*a, &name, 2).await?;
         soon("resign", leading.resign()).await??;
         let heir = promised("the next leader", heir).await???;
-        let told = or_next(&mut observer).await?;
+        let told = next_leader(&mut observer).await?;
         ensure!(told.as_ref().is_some_and(|told| told.value == value), "an heir's value");
         is_shown(&there, &name, told, &*a).await?;
         soon("resign", heir.resign()).await??;
         reports(&mut observer, None).await?;
     }
     nothing_left(h).await
-}
-
-/// The next leader. There may be none for a moment.
-async fn or_next(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
-    match next(observer).await? {
-        None => next(observer).await,
-        now => Ok(now),
-    }
 }
 
 /// Who asks sees what an observer was told, and so does who inspects. A store may learn later when
@@ -88,7 +80,7 @@ async fn is_shown(
     name: &LockName,
     told: Option<Leader>,
     other: &dyn Client,
-) -> Result<(), Failure> {
+) -> Done {
     let seen = soon("leader", election.leader()).await??;
     let queue = queue(other, name).await?;
     let shown = queue.into_iter().next().ok_or("no leader is shown")?.holder.granted(None);
@@ -154,7 +146,7 @@ async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Done {
             continue;
         };
         let heir = promised("the next leader", heir).await???;
-        let now = or_next(&mut observer).await?;
+        let now = next_leader(&mut observer).await?;
         let seen = now.map(|leader| (leader.token, leader.value));
         ensure!(seen == Some((heir.token(), b"heir".to_vec())), "observed {seen:?}");
         soon("resign", heir.resign()).await??;
@@ -164,7 +156,7 @@ async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Done {
 }
 
 /// Waits until an election has this value.
-async fn says(election: &Election, value: &[u8]) -> Result<(), Failure> {
+async fn says(election: &Election, value: &[u8]) -> Done {
     let says = || async {
         let leader = soon("leader", election.leader()).await??;
         Ok(leader.is_some_and(|leader| leader.value == value))
@@ -227,7 +219,7 @@ async fn one_that_does_not_look_delays_nobody(h: &dyn Harness) -> Done {
 }
 
 /// It is told of newer and newer values, up to the last one.
-async fn catches_up(observer: &mut Observer, last: u32) -> Result<(), Failure> {
+async fn catches_up(observer: &mut Observer, last: u32) -> Done {
     let mut newest = None;
     while newest != Some(last) {
         let leader = next(observer).await?.ok_or("nobody is seen to lead")?;

@@ -51,33 +51,25 @@ async fn never_too_many(h: &dyn Harness) -> Done {
         for n in 1..=PERMITS {
             let semaphore = semaphore(h, &*client, &name, PERMITS)?;
             let (locks, name) = (client.locks().clone(), name.clone());
-            workers.spawn(use_permits(semaphore, n, locks, name, taken.clone(), rounds.clone()));
+            let (taken, rounds) = (taken.clone(), rounds.clone());
+            workers.spawn(async move {
+                for _ in 0..10 {
+                    let guard = semaphore.acquire_many(n).await?;
+                    let now = taken.fetch_add(n, Ordering::SeqCst) + n;
+                    // A round trip inside: one grant too many must have the time to happen.
+                    locks.inspect(&name).await?;
+                    taken.fetch_sub(n, Ordering::SeqCst);
+                    ensure!(now <= PERMITS, "{now} of {PERMITS} permits were in use");
+                    guard.release().await?;
+                    rounds.fetch_add(1, Ordering::SeqCst);
+                }
+                Ok(())
+            });
         }
         clients.push(client);
     }
     all_done("workers with permits", workers, || rounds.load(Ordering::SeqCst)).await?;
     nothing_left(h).await
-}
-
-async fn use_permits(
-    semaphore: Semaphore,
-    n: u32,
-    locks: crate::Locks,
-    name: LockName,
-    taken: Arc<AtomicU32>,
-    rounds: Arc<AtomicU64>,
-) -> Result<(), Failure> {
-    for _ in 0..10 {
-        let guard = semaphore.acquire_many(n).await?;
-        let now = taken.fetch_add(n, Ordering::SeqCst) + n;
-        // A round trip inside: one grant too many must have the time to happen.
-        locks.inspect(&name).await?;
-        taken.fetch_sub(n, Ordering::SeqCst);
-        ensure!(now <= PERMITS, "{now} of {PERMITS} permits were in use");
-        guard.release().await?;
-        rounds.fetch_add(1, Ordering::SeqCst);
-    }
-    Ok(())
 }
 
 /// A waiter for all permits is not overtaken by a waiter for one.
@@ -171,7 +163,7 @@ async fn another_limit_is_refused(h: &dyn Harness) -> Done {
 }
 
 /// Longer than an answer takes.
-async fn waits_on(waiter: impl Future<Output = Result<LockGuard, Error>>) -> Result<(), Failure> {
+async fn waits_on(waiter: impl Future<Output = Result<LockGuard, Error>>) -> Done {
     match timeout(Duration::from_secs(1), waiter).await {
         Ok(early) => Err(Missed(format!("a wait beside another limit ended as {early:?}")).into()),
         Err(_) => Ok(()),
@@ -179,7 +171,7 @@ async fn waits_on(waiter: impl Future<Output = Result<LockGuard, Error>>) -> Res
 }
 
 /// The limits that these checks use.
-fn names_both_limits(refused: Result<Option<LockGuard>, Error>) -> Result<(), Failure> {
+fn names_both_limits(refused: Result<Option<LockGuard>, Error>) -> Done {
     match refused {
         Err(error @ Error::InvalidOption { .. }) => {
             let said = error.to_string();

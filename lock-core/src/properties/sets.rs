@@ -220,7 +220,7 @@ async fn tokens(
     Ok(Some(tokens))
 }
 
-async fn all_are_taken(client: &dyn Client, names: &[LockName]) -> Result<(), Failure> {
+async fn all_are_taken(client: &dyn Client, names: &[LockName]) -> Done {
     until(|| async { Ok(tokens(client, names).await?.is_some()) }).await
 }
 

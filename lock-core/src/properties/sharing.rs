@@ -93,11 +93,7 @@ async fn no_torn_reads(h: &dyn Harness) -> Done {
     nothing_left(h).await
 }
 
-async fn write_both(
-    locks: Locks,
-    name: LockName,
-    state: Arc<[AtomicU64; 2]>,
-) -> Result<(), Failure> {
+async fn write_both(locks: Locks, name: LockName, state: Arc<[AtomicU64; 2]>) -> Done {
     for _ in 0..ROUNDS {
         let guard = locks.lock(&name)?.acquire().await?;
         let next = state[0].load(Ordering::SeqCst) + 1;
@@ -114,7 +110,7 @@ async fn compare_both(
     name: LockName,
     state: Arc<[AtomicU64; 2]>,
     reads: Arc<AtomicU64>,
-) -> Result<(), Failure> {
+) -> Done {
     for _ in 0..ROUNDS {
         let guard = locks.shared(&name)?.acquire().await?;
         let first = state[0].load(Ordering::SeqCst);
@@ -214,11 +210,7 @@ async fn downgrade_keeps_the_place(h: &dyn Harness) -> Done {
 }
 
 /// The writer that waits right behind a downgraded one must not enter, nor must a reader behind it.
-async fn downgraded_behind_a_writer(
-    h: &dyn Harness,
-    a: &dyn Client,
-    b: &dyn Client,
-) -> Result<(), Failure> {
+async fn downgraded_behind_a_writer(h: &dyn Harness, a: &dyn Client, b: &dyn Client) -> Done {
     let name = fresh("downgrade");
     let mut first = acquire_as(h, a, &name, Exclusive).await?;
     let second = waiter(h, b, &name, Exclusive, 2).await?;
