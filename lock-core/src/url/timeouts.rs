@@ -16,16 +16,10 @@ const ALLOWED: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration:
 #[non_exhaustive]
 pub struct Timeouts {
     /// The longest time until a server is reached, logged in to, and ready.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "crate::driver::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::duration::deserialize"))]
     pub connect: Option<Duration>,
     /// The longest wait for the answer to a request. The wait for a lock is not one.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "crate::driver::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::duration::deserialize"))]
     pub request: Option<Duration>,
 }
 
