@@ -8,10 +8,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use lock_core::{
-    Clock, Error,
-    keep::{leftovers::Leftovers, pool::WeakPool},
-};
+use lock_core::{Clock, keep::leftovers::Leftovers};
 
 use crate::session::{
     Session,
@@ -23,11 +20,12 @@ const AT_ONCE: usize = 64;
 /// The pause before a try, so that one request removes all losses of the same moment.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes what attempts have left until the session is dropped. Dropping the future ends the work:
+/// Removes what attempts have left until the session is dropped. `retire` lets the session take no
+/// new locks. Dropping the future ends the work:
 /// the end of a session removes all of its nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
-    pool: WeakPool<Session, Arc<Error>>,
+    retire: impl Fn(&Arc<Session>),
     left: Arc<Leftovers<Leftover>>,
 ) {
     loop {
@@ -39,7 +37,7 @@ pub(crate) async fn work(
             // Other locks of this session live on, and new ones get another session. So this
             // session can end when its last lock is released, and its end removes the node.
             let Some(alive) = session.upgrade() else { return };
-            pool.retire(&alive);
+            retire(&alive);
         }
         left.refused([refused, awaited].concat(), Clock::Boot.now());
     }
