@@ -164,9 +164,8 @@ async fn a_lost_answer(h: &dyn Harness) -> Done {
 /// The guard is dropped while it is not known whether the store has acted.
 async fn a_caller_that_left(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Shared)?;
     for arrives in [true, false] {
-        let lock = a.locks().shared(&name)?.ttl(long(h, &*a));
+        let lock = lock_as(h, &*a, &name, Kind::Shared)?.ttl(long(h, &*a));
         let mut guard = soon("acquire", lock.acquire()).await??;
         let work = async move { guard.try_upgrade().await.map(|_| guard) };
         let asked = if arrives {
