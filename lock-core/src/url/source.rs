@@ -7,8 +7,7 @@ use crate::{Result, keep::errors::invalid};
 
 /// The place of a text that may change while the program runs.
 #[derive(Clone, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 pub(super) enum Source {
     File(PathBuf),
     Env(String),
