@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::{Client, Done, Failure, Harness, Missed, ensure, keeps, needs, property, scene::*};
-use crate::{Error, Guarantees, LockGuard, LockName, Locks};
+use crate::{Error, Guarantees, LockGuard, Locks};
 
 property!(while_holding, while_waiting, a_short_outage, an_outage_is_no_busy_lock);
 
@@ -16,7 +16,8 @@ async fn while_holding(h: &dyn Harness) -> Done {
     needs_data(a.locks())?;
     let mut ttl = outlasting(h, &*a);
     loop {
-        let guard = acquired(h, &*a, &fresh("restart-held"), ttl).await?;
+        let wanted = lock(h, &*a, &fresh("restart-held"))?.ttl(ttl);
+        let guard = once_back("acquire", || wanted.acquire()).await?;
         match restart(h, a.locks(), ttl).await? {
             None => return outlives_a_restart(h, &*b, guard).await,
             Some(longer) => ttl = longer,
@@ -57,7 +58,8 @@ async fn while_waiting(h: &dyn Harness) -> Done {
     let mut ttl = outlasting(h, &*a);
     loop {
         let name = fresh("restart-waiting");
-        let mut guard = acquired(h, &*a, &name, ttl).await?;
+        let wanted = lock(h, &*a, &name)?.ttl(ttl);
+        let mut guard = once_back("acquire", || wanted.acquire()).await?;
         // Without an order, nobody knows whose turn it is.
         let count = if shows_waiters(&*b) { 2 } else { 1 };
         let mut waiters = Vec::new();
@@ -134,17 +136,6 @@ async fn an_outage_is_no_busy_lock(h: &dyn Harness) -> Done {
     keeps!(guard.is_valid(), "another client's outage cost the holder its lock");
     soon("release", guard.release()).await??;
     nothing_left(h).await
-}
-
-/// Acquires, perhaps right after a restart.
-async fn acquired(
-    h: &dyn Harness,
-    client: &dyn Client,
-    name: &LockName,
-    ttl: Duration,
-) -> Result<LockGuard, Failure> {
-    let wanted = lock(h, client, name)?.ttl(ttl);
-    once_back("acquire", || wanted.acquire()).await
 }
 
 /// Calls until the store answers: the first calls after a restart may find a dead connection.

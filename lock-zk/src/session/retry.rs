@@ -3,6 +3,7 @@
 //! All of them end: with an answer, or with the session, which takes its ephemeral nodes along.
 
 use std::{
+    collections::HashMap,
     ops::ControlFlow::{self, Break, Continue},
     sync::Arc,
     time::Duration,
@@ -17,7 +18,7 @@ use crate::{
     layout::{child, floor::Above, listing, path},
     session::{
         Session,
-        attempt::{Attempt, Leftover, Node},
+        attempt::{Attempt, Late, Leftover, Node},
     },
     wire::{
         requests::{Answer, Exchange, Lane},
@@ -95,30 +96,29 @@ impl Session {
     /// carried out.
     pub(crate) fn doubt(&self, directory: &str, attempt: Uuid) {
         let until = Clock::Boot.now() + self.deadline.lateness();
-        self.left.add(Leftover::Late(directory.to_owned(), attempt, until));
+        self.left.add(Leftover::Late(directory.to_owned(), Late::from([(attempt, until)])));
     }
 
-    /// Whether a node may be the one by which an attempt of this session waits or holds.
-    fn is_needed(&self, attempt: Uuid, child: &str) -> bool {
-        let attempts = lock(&self.attempts);
-        attempts
-            .get(&attempt)
-            .is_some_and(|attempt| attempt.node().is_none_or(|node| node.name() == child))
-    }
-
-    /// Deletes the nodes that an attempt may have left.
-    pub(crate) async fn clear(&self, leftover: &Leftover) -> Result<()> {
-        let (directory, attempt, is_late) = match leftover {
-            Leftover::Node(path) => return self.remove(path).await.map(drop),
-            Leftover::Attempt(directory, attempt) => (directory, *attempt, false),
-            Leftover::Late(directory, attempt, _) => (directory, *attempt, true),
-        };
-        for name in self.nodes_of(directory, attempt).await? {
-            if !(is_late && self.is_needed(attempt, &name)) {
-                self.remove(&format!("{directory}/{name}")).await?;
+    /// Looks once for nodes that may have come late, and deletes those by which none of the attempts
+    /// waits or holds. Returns the attempts of which more may come.
+    pub(super) async fn clear(&self, directory: &str, late: &Late) -> Result<Late> {
+        let look = Clock::Boot.now();
+        let known = |id: &Uuid| Some((*id, lock(&self.attempts).get(id)?.clone()));
+        let own: HashMap<_, _> = late.keys().filter_map(known).collect();
+        // Any node may become that of an attempt without one: this look spares all of them.
+        let enters = |id: &Uuid| own.get(id).is_some_and(|attempt| attempt.node().is_none());
+        let mut more = late.clone();
+        more.retain(|id, until| look < *until || enters(id));
+        for child in self.list_after_sync(directory, Lane::First).await? {
+            let Some(id) = child::attempt(&child).filter(|id| late.contains_key(id)) else {
+                continue;
+            };
+            let is_own = |own: &Arc<Attempt>| own.node().is_none_or(|node| node.name() == child);
+            if !own.get(&id).is_some_and(is_own) {
+                self.remove(&format!("{directory}/{child}")).await?;
             }
         }
-        Ok(())
+        Ok(more)
     }
 
     /// Returns the names of all nodes of an attempt, first comer first.
