@@ -44,7 +44,7 @@ pub(crate) async fn observe(
     session: &Arc<Session>,
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
-    let bell = session.waiters.observers.bell(name);
+    let bell = session.observers.bell(name);
     session.listen();
     let mut observer = Observer {
         session: Arc::downgrade(session),

@@ -26,7 +26,7 @@ impl Session {
     /// Registers a waiting attempt for looks at its queue.
     pub(crate) fn wait(&self, attempt: &Arc<Attempt>, look: Look, rings: u64) {
         if self.book().wait(attempt, look, rings) {
-            self.waiters.look_bell.notify_one();
+            self.look_bell.notify_one();
         }
     }
 

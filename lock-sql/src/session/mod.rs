@@ -5,18 +5,20 @@ pub(crate) mod book;
 mod insist;
 mod janitor;
 mod moves;
+mod neighbours;
 mod renewal;
 mod start;
-mod waiters;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
 
 use lock_core::{
     Clock, Error, Instant, Kind, LockName, Reach, Result,
-    keep::{backoff::Backoff, cancel::unless_cancelled, departures::Departures, limits},
+    keep::{
+        backoff::Backoff, cancel::unless_cancelled, departures::Departures, limits, poison::lock,
+    },
 };
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use uuid::Uuid;
@@ -24,9 +26,9 @@ use uuid::Uuid;
 use self::{
     attempt::{Attempt, Leaving},
     book::Book,
-    waiters::{Neighbours, Waiters},
 };
 use crate::{
+    election::observers::Observers,
     error,
     layout::dialect::Dialect,
     wire::{
@@ -49,7 +51,8 @@ const CHUNK: usize = 500;
 pub(crate) struct Session {
     pub(crate) id: Uuid,
     pub(crate) database: Box<dyn Database>,
-    pub(crate) waiters: Arc<Waiters>,
+    book: Mutex<Book>,
+    pub(crate) observers: Observers,
     /// The clients of this process that use the same database; `None` where the database wakes
     /// them.
     neighbours: Option<Arc<Neighbours>>,
@@ -62,6 +65,8 @@ pub(crate) struct Session {
     /// Rings when a renewal is due earlier than before, another server has taken over, or the
     /// session ends.
     pub(crate) renewal_bell: Arc<Notify>,
+    /// Rings when a look is due earlier than before, or the session ends.
+    pub(crate) look_bell: Arc<Notify>,
     /// The pauses after looks that fail from now on.
     pub(crate) look_pauses: Mutex<Backoff>,
 }
@@ -81,7 +86,7 @@ impl Session {
 
     /// The client's attempts. The guard is never held across an await.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.waiters.book()
+        lock(&self.book)
     }
 
     /// Makes `close` wait until the guard is dropped. Fails once `close` does not wait any more,
@@ -89,20 +94,6 @@ impl Session {
     pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
         let busy = self.busy.clone().try_read_owned();
         busy.map_err(|_| error::closed(self.dialect()))
-    }
-
-    /// Makes the attempts of this process that wait in a queue look: this session has changed it.
-    pub(crate) fn changed(&self, name: &LockName) {
-        self.waiters.ring(name);
-        self.tell_neighbours(name);
-    }
-
-    /// Same as [`changed`](Self::changed), but only for the other clients. Where the server pushes,
-    /// it tells them itself.
-    pub(crate) fn tell_neighbours(&self, name: &LockName) {
-        if let Some(neighbours) = &self.neighbours {
-            neighbours.ring(&self.waiters, name);
-        }
     }
 
     /// Notes that the attempt holds the lock from now on.
@@ -167,9 +158,9 @@ impl Session {
         // removal.
         self.database.refuse();
         drop(busy);
-        self.waiters.observers.ring_all();
+        self.observers.ring_all();
         self.renewal_bell.notify_one();
-        self.waiters.look_bell.notify_one();
+        self.look_bell.notify_one();
         self.database.quit().await;
         match result {
             // Closed before, perhaps by another caller at the same time.
@@ -182,9 +173,12 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.renewal_bell.notify_one();
-        self.waiters.look_bell.notify_one();
+        self.look_bell.notify_one();
     }
 }
+
+/// All clients of one database.
+type Neighbours = Mutex<Vec<Weak<Session>>>;
 
 /// The way into a queue, which one attempt of this client passes at a time.
 pub(crate) type Entrance = tokio::sync::Mutex<()>;

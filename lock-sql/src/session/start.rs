@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Clock, Instant, Result, keep::due};
 use uuid::Uuid;
 
-use super::{
-    Session,
-    waiters::{Neighbours, Waiters},
-};
+use super::{Session, neighbours};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
 use crate::{
@@ -21,21 +18,20 @@ impl Session {
     /// Connects, once.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
         let database = open(config).await?;
-        let id = Uuid::new_v4();
         let session = Arc::new(Self {
-            id,
-            waiters: Waiters::new(id),
-            neighbours: database.known_as().map(Neighbours::of),
+            id: Uuid::new_v4(),
+            book: Default::default(),
+            observers: Default::default(),
+            neighbours: database.known_as().map(neighbours::of),
             renewal_bell: database.moved(),
+            look_bell: Arc::default(),
             database,
             entrances: Default::default(),
             busy: Arc::default(),
             departures: Default::default(),
             look_pauses: PAUSES.into(),
         });
-        if let Some(neighbours) = &session.neighbours {
-            neighbours.join(&session.waiters);
-        }
+        session.join();
         session.work();
         Ok(session)
     }
@@ -53,7 +49,7 @@ impl Session {
             },
             |session| async move { session.renew_due().await },
         ));
-        let looks = (Arc::downgrade(self), self.waiters.look_bell.clone());
+        let looks = (Arc::downgrade(self), self.look_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
             looks,
