@@ -1,7 +1,7 @@
 //! How an attempt gets its lock, or waits for it in the queue.
 //!
 //! ```text
-//! acquire   Session::alone: one attempt of this client at a time enters a queue
+//! acquire   alone: one attempt of this client at a time enters a queue
 //!           enter: the attempt's row is in the queue now, or `refused` says why not
 //!           `judge`, the queue rule: the attempt holds the lock, or waits
 //! enter     Script::acquire, one transaction: take a token, remove expired rows, insert the row,
@@ -28,11 +28,11 @@
 pub(crate) mod detach;
 pub(crate) mod set;
 
-use std::{slice, sync::Arc};
+use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
     Clock, Effect, Error, Instant, Request, Result, Wait,
-    keep::{limits, wait::wait},
+    keep::{cancel::unless_cancelled, limits, wait::wait},
     limit_conflict,
     queue::{Verdict, admitted, judge, other_limit},
 };
@@ -60,23 +60,12 @@ pub(crate) async fn acquire(
         Wait::Try => attempt.ttl.min(limits::TRY),
         _ => attempt.ttl,
     };
-    // The server would let one attempt in at a time anyway, and one that has left must be gone
-    // before the next one looks.
     let entrance = session.entrance(&attempt.name).lock_owned();
-    let alone = session.alone(limit, caller, entrance).await?;
-    let rings = session.book().rings;
-    if caller.is_cancelled() {
+    let enter = enter(session, attempt, request, limit, caller);
+    let entered = alone(session, slice::from_ref(attempt), limit, caller, entrance, enter).await?;
+    let Some((rings, Reply { sent, rows: queue, .. })) = entered else {
         return Err(Error::Contended { name: attempt.name.clone() });
-    }
-    let deadline = Clock::Boot.now() + limit;
-    let Reply { sent, rows: queue, .. } =
-        enter(session, attempt, request, deadline, caller).await?;
-    if caller.is_cancelled() {
-        let own = slice::from_ref(attempt);
-        session.remove(own, true, Clock::Boot.now() + attempt.ttl).await?;
-        return Err(Error::Contended { name: attempt.name.clone() });
-    }
-    drop(alone);
+    };
     let Some(at) = queue.iter().position(|row| row.attempt == attempt.id) else {
         return Err(refused(request, &queue));
     };
@@ -103,24 +92,51 @@ pub(crate) async fn acquire(
     Ok(granted)
 }
 
-/// Enters the queue, and returns it.
+/// Has attempts enter their queues when no other attempt of this client is in their entrances.
+/// Returns `None` if the caller cancels them: they have left then. The server would let one in at a
+/// time anyway, and one that has left must be gone before the next one looks.
+async fn alone<E, T>(
+    session: &Arc<Session>,
+    attempts: &[Arc<Attempt>],
+    limit: Duration,
+    caller: &lock_core::Attempt,
+    entrance: impl Future<Output = E>,
+    enter: impl Future<Output = Result<T>>,
+) -> Result<Option<T>> {
+    let passed = session.database.turns().while_answered(limit, entrance);
+    let Some(passed) = unless_cancelled(Some(caller), passed).await else { return Ok(None) };
+    let _entrance = passed.map_err(|failure| failure.unsent(session.dialect(), "acquire"))?;
+    if caller.is_cancelled() {
+        return Ok(None);
+    }
+    let entered = enter.await?;
+    if !caller.is_cancelled() {
+        return Ok(Some(entered));
+    }
+    let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
+    session.remove(attempts, true, Clock::Boot.now() + longest).await?;
+    Ok(None)
+}
+
+/// Enters the queue. Returns the number of rings before it asked, and the queue.
 async fn enter(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
     request: &Request,
-    deadline: Instant,
+    limit: Duration,
     caller: &lock_core::Attempt,
-) -> Result<Reply> {
+) -> Result<(u64, Reply)> {
     let own = slice::from_ref(attempt);
+    let (rings, deadline) = (session.book().rings, Clock::Boot.now() + limit);
     let call = || call("acquire", Rank::Ask, own, deadline, caller);
     let enter = |script: Script| script.acquire(request, attempt.id, session.id);
-    let reply = ask(session, own, call(), enter).await?;
-    if caller.is_cancelled() || !is_left_out(attempt, request, &reply.rows) {
-        return Ok(reply);
+    let mut reply = ask(session, own, call(), enter).await?;
+    if !caller.is_cancelled() && is_left_out(attempt, request, &reply.rows) {
+        // Its counter is gone, or what was in the way has left meanwhile.
+        session.insist(call(), |script| schema::fill(script.0)).await?;
+        reply = ask(session, own, call(), enter).await?;
     }
-    // Its counter is gone, or what was in the way has left meanwhile.
-    session.insist(call(), |script| schema::fill(script.0)).await?;
-    ask(session, own, call(), enter).await
+    Ok((rings, reply))
 }
 
 /// A call that gives these attempts their entries.

@@ -16,9 +16,7 @@ use std::{
 
 use lock_core::{
     Clock, Error, Instant, Kind, LockName, Reach, Result,
-    keep::{
-        backoff::Backoff, cancel::unless_cancelled, departures::Departures, limits, poison::lock,
-    },
+    keep::{backoff::Backoff, departures::Departures, limits, poison::lock},
 };
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use uuid::Uuid;
@@ -33,7 +31,6 @@ use crate::{
     layout::dialect::Dialect,
     wire::{
         database::{Call, Database},
-        failure::{Failure, cancelled},
         process::{Shared, share},
         script::Script,
         turns::Rank,
@@ -110,19 +107,6 @@ impl Session {
     /// sent again, and the server lets others in between.
     pub(crate) fn entrance(&self, name: &LockName) -> Arc<Entrance> {
         share(&self.entrances, name.clone(), Entrance::default)
-    }
-
-    /// Waits until no other attempt of this client is in the entrance of a queue, or of several.
-    pub(crate) async fn alone<T>(
-        &self,
-        patience: Duration,
-        caller: &lock_core::Attempt,
-        entrance: impl Future<Output = T>,
-    ) -> Result<T> {
-        let alone = self.database.turns().while_answered(patience, entrance);
-        let alone = unless_cancelled(Some(caller), alone).await;
-        let alone = alone.unwrap_or_else(|| Err(Failure::Down(cancelled())));
-        alone.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 
     /// Removes attempts from their queues.

@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// There is no server that takes writes; there may be one soon.
+    /// There is no connection now, for this reason.
     pub(crate) fn down(why: &str) -> Self {
         Self::Down(sqlx::Error::Io(io::Error::other(why.to_owned())))
     }
@@ -74,8 +74,4 @@ impl Failure {
             Self::Lost(why) | Self::Refused(why) => error::not_sent(dialect, op, why),
         }
     }
-}
-
-pub(crate) fn cancelled() -> sqlx::Error {
-    sqlx::Error::Io(io::Error::other("nobody waits for the answer any more"))
 }

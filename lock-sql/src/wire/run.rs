@@ -14,7 +14,7 @@ use crate::{
     wire::{
         connections::{Connections, Made},
         database::{Answer, Database},
-        failure::{self, Failure},
+        failure::Failure,
         limit::{GOODBYE, Limit},
         link::Link,
         turns::{Rank, Turn},
@@ -35,7 +35,7 @@ impl dyn Database + '_ {
         caller: Option<&Attempt>,
     ) -> Result<Turn, Failure> {
         let turn = unless_cancelled(caller, self.turns().take(rank, patience)).await;
-        turn.unwrap_or_else(|| Err(Failure::Down(failure::cancelled())))
+        turn.unwrap_or_else(|| Err(Failure::down("nobody waits for the answer any more")))
     }
 
     /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
