@@ -67,7 +67,8 @@ pub(crate) async fn acquire(
         return Err(Error::Contended { name: attempt.name.clone() });
     };
     let Some(at) = queue.iter().position(|row| row.attempt == attempt.id) else {
-        return Err(refused(request, &queue));
+        let contended = || Error::Contended { name: request.name.clone() };
+        return Err(refused(request, &queue).unwrap_or_else(contended));
     };
     let sent = queue[at].confirmed(sent, attempt.ttl);
     let before: Vec<_> = queue[..at].iter().map(|row| row.kind).collect();
@@ -131,7 +132,8 @@ async fn enter(
     let call = || call("acquire", Rank::Ask, own, deadline, caller);
     let enter = |script: Script| script.acquire(request, attempt.id, session.id);
     let mut reply = ask(session, own, call(), enter).await?;
-    if !caller.is_cancelled() && is_left_out(attempt, request, &reply.rows) {
+    let is_left_out = reply.rows.iter().all(|row| row.attempt != attempt.id);
+    if is_left_out && refused(request, &reply.rows).is_none() && !caller.is_cancelled() {
         // Its counter is gone, or what was in the way has left meanwhile.
         session.insist(call(), |script| schema::fill(script.0)).await?;
         reply = ask(session, own, call(), enter).await?;
@@ -167,20 +169,13 @@ async fn ask(
     reply
 }
 
-/// Whether the attempt is not in the queue, and nothing there is the reason.
-fn is_left_out(attempt: &Attempt, request: &Request, queue: &[Row]) -> bool {
+/// Why an attempt is not in this queue; `None` if nothing in it is the reason.
+fn refused(request: &Request, queue: &[Row]) -> Option<Error> {
     let kinds: Vec<_> = queue.iter().map(|row| row.kind).collect();
-    let is_welcome = match request.wait {
-        Wait::Try => judge(&kinds, request.kind) == Verdict::Admitted,
-        _ => other_limit(kinds, request.kind).is_none(),
-    };
-    is_welcome && queue.iter().all(|row| row.attempt != attempt.id)
-}
-
-/// Why the attempt is not in the queue.
-fn refused(request: &Request, queue: &[Row]) -> Error {
-    match other_limit(queue.iter().map(|row| row.kind), request.kind) {
-        Some(found) => limit_conflict(request, found),
-        None => Error::Contended { name: request.name.clone() },
+    if let Some(found) = other_limit(kinds.iter().copied(), request.kind) {
+        return Some(limit_conflict(request, found));
     }
+    let waits = judge(&kinds, request.kind) != Verdict::Admitted;
+    let is_barred = request.wait == Wait::Try && waits;
+    is_barred.then(|| Error::Contended { name: request.name.clone() })
 }
