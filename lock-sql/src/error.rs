@@ -13,6 +13,8 @@
 //! | MySQL 1049; PostgreSQL `3D000`: there is no such database | `Misconfigured` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
+use std::fmt::Display;
+
 use lock_core::{
     BoxError, Effect, Error,
     keep::errors::{denied, misconfigured, rejected, unavailable},
@@ -204,6 +206,17 @@ pub(crate) fn worded(dialect: Dialect, error: sqlx::Error) -> BoxError {
 pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
     match convert(dialect, op, error) {
         Error::Rejected { store, op, source, .. } => rejected(store, op, Effect::None, source),
+        error => error,
+    }
+}
+
+/// The same error with what it is about, if the store refused that for good.
+pub(crate) fn about(what: impl Display, error: Error) -> Error {
+    match error {
+        Error::Denied { store, op, source } => denied(store, op, format!("{what}: {source}")),
+        Error::Rejected { store, op, effect, source } => {
+            rejected(store, op, effect, format!("{what}: {source}"))
+        }
         error => error,
     }
 }
