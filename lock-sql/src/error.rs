@@ -238,10 +238,6 @@ pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
     !matches!(Refusal::of(dialect, error), Passing | Ended | ReadOnly)
 }
 
-pub(crate) fn closed(dialect: Dialect) -> Error {
-    Error::closed(dialect.store())
-}
-
 /// The error for a server that cannot keep locks as it is set up.
 pub(crate) fn unfit(dialect: Dialect, why: &str) -> Error {
     rejected(dialect.store(), "connect", Effect::None, why)

@@ -2,7 +2,6 @@
 
 pub(crate) mod attempt;
 pub(crate) mod book;
-mod insist;
 mod janitor;
 mod moves;
 mod neighbours;
@@ -15,8 +14,8 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Error, Instant, Kind, LockName, Reach, Result,
-    keep::{backoff::Backoff, departures::Departures, limits, poison::lock},
+    Clock, Effect, Error, Instant, Kind, LockName, Reach, Result,
+    keep::{backoff::Backoff, departures::Departures, errors::unavailable, limits, poison::lock},
 };
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use uuid::Uuid;
@@ -27,16 +26,19 @@ use self::{
 };
 use crate::{
     election::observers::Observers,
-    error,
+    error::{self, is_final, worded},
     layout::dialect::Dialect,
     wire::{
-        database::{Call, Database},
+        database::{Call, Database, Reply},
+        failure::Failure,
         process::{Shared, share},
         script::Script,
         turns::Rank,
     },
 };
 
+/// Pause between sendings of the same script.
+const PAUSE: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(250));
 /// How long a removal waits for its answer. The longest is longer than the server's own limit, so
 /// that a server that works has answered.
 const SHORTEST_REMOVAL: Duration = Duration::from_millis(100);
@@ -90,7 +92,7 @@ impl Session {
     /// but removes all attempts in the book.
     pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
         let busy = self.busy.clone().try_read_owned();
-        busy.map_err(|_| error::closed(self.dialect()))
+        busy.map_err(|_| Error::closed(self.dialect().store()))
     }
 
     /// Notes that the attempt holds the lock from now on.
@@ -107,6 +109,65 @@ impl Session {
     /// sent again, and the server lets others in between.
     pub(crate) fn entrance(&self, name: &LockName) -> Arc<Entrance> {
         share(&self.entrances, name.clone(), Entrance::default)
+    }
+
+    /// Sends a script until the database answers. Waits for its turn as long as the database answers
+    /// other requests. Fails with [`Error::Unavailable`](lock_core::Error::Unavailable) at the
+    /// deadline, or when the attempt is cancelled; its effect says whether the script may have been
+    /// executed. Fails with the database's error if it refuses the script for good.
+    pub(crate) async fn insist(
+        &self,
+        call: Call<'_>,
+        script: impl Fn(Script) -> String,
+    ) -> Result<Reply> {
+        let Call { op, rank, patience, mut deadline, caller } = call;
+        let (dialect, mut earlier, mut pause) = (self.dialect(), Effect::None, PAUSE);
+        let too_late =
+            |earlier, why| unavailable(dialect.store(), op, earlier, worded(dialect, why));
+        let is_closed = || caller.is_some() && self.book().attempts.is_closed();
+        loop {
+            let asked = Clock::Boot.now();
+            let turn = self.database.turn(rank, deadline.since(asked), caller).await;
+            let turn = turn.map_err(|failure| match failure {
+                Failure::Down(why) => too_late(earlier, why),
+                _ => Error::closed(dialect.store()),
+            })?;
+            deadline = deadline + Clock::Boot.now().since(asked);
+            if is_closed() {
+                return Err(Error::closed(dialect.store()));
+            }
+            // Written anew each time: it may name the time of day.
+            let script = script(self.script());
+            let failure = match self.database.run_in(turn, &script, patience).await {
+                Ok((sent, rows)) => return Ok(Reply { sent, rows, earlier }),
+                Err(failure) => failure,
+            };
+            let why = match failure {
+                Failure::Refused(why) if is_final(dialect, &why) => {
+                    return Err(error::after(earlier, error::convert(dialect, op, why)));
+                }
+                Failure::Lost(why) => {
+                    earlier = Effect::Unknown;
+                    why
+                }
+                Failure::Refused(why) => {
+                    if let Some(caller) = caller {
+                        caller.put_off(&why);
+                    }
+                    why
+                }
+                Failure::Down(why) => why,
+                failure => return Err(error::after(earlier, failure.unsent(dialect, op))),
+            };
+            if is_closed() {
+                return Err(Error::closed(dialect.store()));
+            }
+            if Clock::Boot.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled)
+            {
+                return Err(too_late(earlier, why));
+            }
+            pause.wait().await;
+        }
     }
 
     /// Removes attempts from their queues.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Session {
-    /// Connects, once.
+    /// Connects, once, and starts the tasks that renew and look.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
         let database = open(config).await?;
         let session = Arc::new(Self {
@@ -32,13 +32,8 @@ impl Session {
             look_pauses: PAUSES.into(),
         });
         session.join();
-        session.work();
-        Ok(session)
-    }
-
-    /// Starts the tasks that renew and look until the session is gone.
-    fn work(self: &Arc<Self>) {
-        let renewals = (Arc::downgrade(self), self.renewal_bell.clone());
+        // They end when the session is gone.
+        let renewals = (Arc::downgrade(&session), session.renewal_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
             renewals,
@@ -49,7 +44,7 @@ impl Session {
             },
             |session| async move { session.renew_due().await },
         ));
-        let looks = (Arc::downgrade(self), self.look_bell.clone());
+        let looks = (Arc::downgrade(&session), session.look_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
             looks,
@@ -57,6 +52,7 @@ impl Session {
             |session: &Self| session.book().next_look(),
             |session| async move { session.look().await },
         ));
+        Ok(session)
     }
 
     /// Listens to pushes from now on. A client that neither waits nor holds needs no connection for

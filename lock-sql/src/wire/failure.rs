@@ -64,7 +64,7 @@ impl Failure {
     /// The error of a request that has had no effect.
     pub(crate) fn unsent(self, dialect: Dialect, op: &'static str) -> Error {
         match self {
-            Self::Closed => error::closed(dialect),
+            Self::Closed => Error::closed(dialect.store()),
             Self::Barred(error) => error,
             Self::Login(why) => denied(dialect.store(), "connect", why),
             Self::Down(why) => {
