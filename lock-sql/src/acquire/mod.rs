@@ -85,7 +85,9 @@ pub(crate) async fn acquire(
         let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
         caller.queued(&attempt.name, Some(place));
         let look = next_look(session.dialect(), place, blocked_for(&queue, at));
-        session.wait(attempt, look, rings);
+        if session.book().wait(attempt, look, rings) {
+            session.look_bell.notify_one();
+        }
         session.listen();
     }
     let granted = wait(session, attempt, caller).await?;
