@@ -82,6 +82,21 @@ impl Drop for Alive {
 }
 
 impl<C: Link> Connections<C> {
+    /// `most`: how many scripts run at once. As many again may run whose callers have given up.
+    pub(crate) fn new(hosts: Arc<Hosts<C>>, most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            hosts,
+            idle: Mutex::new(Some(Vec::new())),
+            logins_from: Mutex::default(),
+            alive: Arc::default(),
+            seats: Arc::new(Semaphore::new(most)),
+            hang: tokio::sync::Mutex::default(),
+            broken: Arc::default(),
+            sweeper: Mutex::default(),
+            stragglers: Arc::new(Semaphore::new(most)),
+        })
+    }
+
     /// Takes an unused connection: often one comes back sooner than a new one is made.
     pub(super) async fn take(
         self: &Arc<Self>,
@@ -128,23 +143,6 @@ impl<C: Link> Connections<C> {
             true => Err(Failure::down(&gone.to_string())),
             // The runtime ends.
             false => Err(Failure::Closed),
-        })
-    }
-}
-
-impl<C: Link> Connections<C> {
-    /// `most`: how many scripts run at once. As many again may run whose callers have given up.
-    pub(crate) fn new(hosts: Arc<Hosts<C>>, most: usize) -> Arc<Self> {
-        Arc::new(Self {
-            hosts,
-            idle: Mutex::new(Some(Vec::new())),
-            logins_from: Mutex::default(),
-            alive: Arc::default(),
-            seats: Arc::new(Semaphore::new(most)),
-            hang: tokio::sync::Mutex::default(),
-            broken: Arc::default(),
-            sweeper: Mutex::default(),
-            stragglers: Arc::new(Semaphore::new(most)),
         })
     }
 
