@@ -111,8 +111,8 @@ impl Session {
         share(&self.entrances, name.clone(), Entrance::default)
     }
 
-    /// Sends a script until the database answers. Waits for its turn as long as the database answers
-    /// other requests. Fails with [`Error::Unavailable`](lock_core::Error::Unavailable) at the
+    /// Sends a script until the database answers. Waits for its turn as long as the database
+    /// answers other requests. Fails with [`Error::Unavailable`](lock_core::Error::Unavailable) at the
     /// deadline, or when the attempt is cancelled; its effect says whether the script may have been
     /// executed. Fails with the database's error if it refuses the script for good.
     pub(crate) async fn insist(
@@ -162,8 +162,7 @@ impl Session {
             if is_closed() {
                 return Err(Error::closed(dialect.store()));
             }
-            if Clock::Boot.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled)
-            {
+            if Clock::Boot.now() >= deadline || caller.is_some_and(|it| it.is_cancelled()) {
                 return Err(too_late(earlier, why));
             }
             pause.wait().await;

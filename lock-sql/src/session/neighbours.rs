@@ -1,5 +1,5 @@
-//! What wakes a client's waiting attempts and observers, also the other clients of this process that
-//! use the same database.
+//! What wakes a client's waiting attempts and observers, also those of the other clients of this
+//! process that use the same database.
 
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 

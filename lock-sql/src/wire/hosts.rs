@@ -169,8 +169,8 @@ impl<C: Link> Hosts<C> {
         *told = barred;
     }
 
-    /// Notes which host takes writes. Returns the time of the last move. By its origin, a server that has
-    /// taken over is another one also behind the same name.
+    /// Notes which host takes writes. Returns the time of the last move. By its origin, a server
+    /// that has taken over is another one also behind the same name.
     fn found(&self, at: usize, origin: Option<Origin>) -> Option<Instant> {
         let mut place = lock(&self.place);
         if place.is_other(origin) || place.last.is_some_and(|last| last != at) {

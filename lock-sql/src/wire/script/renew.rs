@@ -7,8 +7,8 @@ use super::Script;
 use crate::layout::dialect::Dialect;
 
 impl Script {
-    /// Renews the entries of attempts that are still alive, and returns them. Also records when they
-    /// were granted, where that is given. Unless it `waits`, an entry that another transaction has
+    /// Renews the entries of attempts that are still alive, and returns them. Also records when
+    /// they were granted, where that is given. Unless it `waits`, an entry that another transaction has
     /// locked is left as it is.
     pub(crate) fn renew(self, attempts: &[(Uuid, Option<Instant>)], waits: bool) -> String {
         let (ids, now) = (self.ids(attempts.iter().map(|(id, _)| *id)), self.0.now());

@@ -270,9 +270,8 @@ impl Link for SqliteConnection {
             Ok((connection, clock)) if here.has(&clock) => Ok((connection, None)),
             Ok((_, clock)) => Err(Failure::Barred(here.other(&clock))),
             Err(why) if is_final(Dialect::Sqlite, &why) => {
-                let (file, why) =
-                    (options.get_filename(), not_sent(Dialect::Sqlite, "connect", why));
-                Err(Failure::Barred(about(file.display(), why)))
+                let why = not_sent(Dialect::Sqlite, "connect", why);
+                Err(Failure::Barred(about(options.get_filename().display(), why)))
             }
             Err(why) => Err(Failure::Down(why)),
         }
