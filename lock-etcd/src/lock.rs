@@ -19,7 +19,7 @@ use crate::{
     error::STORE,
     operators,
     queue::{diagnose, lister},
-    session::{late, store::Store},
+    session::store::Store,
     wire::{
         cautions::{self, Server},
         client_error::is_full,
@@ -68,10 +68,10 @@ impl EtcdLock {
             }
             connection.reads_alone = server.crashes_at_reads();
             let store = Store::new(keys, connection, probe);
-            let (watching, late) =
-                (lister::run(store.watcher.clone()), late::run(store.sessions.clone()));
-            let both = async { tokio::join!(watching, late) };
-            tokio::spawn(store.closed.clone().run_until_cancelled_owned(both));
+            let (watcher, sessions) = (store.watcher.clone(), store.sessions.clone());
+            let tasks =
+                async move { tokio::join!(lister::run(watcher), sessions.check_late_requests()) };
+            tokio::spawn(store.closed.clone().run_until_cancelled_owned(tasks));
             trace::connected(STORE);
             Ok(Self { store, guarantees })
         })

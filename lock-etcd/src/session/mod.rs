@@ -4,7 +4,6 @@ pub(crate) mod attempt;
 mod end;
 pub(crate) mod epoch;
 pub(crate) mod janitor;
-pub(crate) mod late;
 pub(crate) mod leftover;
 pub(crate) mod pool;
 mod renewal;
