@@ -13,12 +13,12 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{
-    acquire::{self, adopt, set},
+    acquire::{self, detach, set},
     config::EtcdConfig,
     election::observe,
     error::STORE,
     operators,
-    queue::{diagnose, lister},
+    queue::{diagnose, lists, stream},
     session::store::Store,
     wire::{
         cautions::{self, Server},
@@ -69,8 +69,10 @@ impl EtcdLock {
             connection.reads_alone = server.crashes_at_reads();
             let store = Store::new(keys, connection, probe);
             let (watcher, sessions) = (store.watcher.clone(), store.sessions.clone());
-            let tasks =
-                async move { tokio::join!(lister::run(watcher), sessions.check_late_requests()) };
+            let tasks = async move {
+                let watching = stream::run(watcher.clone());
+                tokio::join!(watching, lists::run(watcher), sessions.check_late_requests())
+            };
             tokio::spawn(store.closed.clone().run_until_cancelled_owned(tasks));
             trace::connected(STORE);
             Ok(Self { store, guarantees })
@@ -190,7 +192,7 @@ impl DistributedLock for EtcdLock {
         attempt: Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let lease = adopt::adopt(self.open()?, &request, &attempt, &ticket).await?;
+        let lease = detach::adopt(self.open()?, &request, &attempt, &ticket).await?;
         Ok(Box::new(lease))
     }
 

@@ -33,7 +33,6 @@
 //!   refused (the janitor goes on), or the session has ended and takes the entry along
 //! ```
 
-pub(crate) mod adopt;
 pub(crate) mod convert;
 pub(crate) mod detach;
 mod enter;
@@ -52,7 +51,7 @@ use crate::{
     error::{Failure, FailureKind},
     layout::{keys::Role, listing::QueueEntry},
     lease::EtcdLease,
-    queue::watched::WaitEnd,
+    queue::name::WaitEnd,
     session::{
         attempt::{OwnEntry, give_up, vanished},
         leftover::Stake,

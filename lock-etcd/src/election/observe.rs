@@ -17,7 +17,7 @@ use crate::{
     election::observers::{Last, Seen, Watching},
     error::{Failure, STORE},
     layout::{keys::Role, listing, note},
-    queue::watched::Hint,
+    queue::name::Hint,
     session::store::Store,
     wire::{answer::revision, connection::LONGEST_PAUSE, reads},
 };
