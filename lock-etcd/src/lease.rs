@@ -21,8 +21,8 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     session::Session,
     wire::{
-        answer::{self, Header},
         member::ANSWER_LIMIT,
+        requests::{self, Header},
     },
 };
 
@@ -152,7 +152,7 @@ impl Lease for EtcdLease {
     }
 
     fn facts(&self) -> Facts {
-        answer::facts(&lock(&self.shown).header)
+        requests::facts(&lock(&self.shown).header)
     }
 
     fn validity(&self) -> &Validity {

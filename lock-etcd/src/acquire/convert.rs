@@ -17,10 +17,9 @@ use crate::{
         leftover::Stake,
     },
     wire::{
-        answer::{Header, firsts, header, revision},
         connection::GiveUp,
         removals::{delete_entry, remove_written},
-        requests::{commit, put, stands},
+        requests::{Header, commit, firsts, header, put, revision, stands},
     },
 };
 

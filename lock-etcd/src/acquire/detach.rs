@@ -31,10 +31,9 @@ use crate::{
         store::Store,
     },
     wire::{
-        answer::{firsts, revision},
         connection::GiveUp,
         leases,
-        requests::{Entered, Guard, commit, put, stands},
+        requests::{Entered, Guard, commit, firsts, put, revision, stands},
     },
 };
 

@@ -6,7 +6,11 @@ use crate::{
     election::publish::publish,
     error::Failure,
     session::{attempt::OwnEntry, leftover::Leftover},
-    wire::{answer, connection::GiveUp, reads, requests::commit},
+    wire::{
+        connection::GiveUp,
+        reads,
+        requests::{commit, firsts, revision},
+    },
 };
 
 /// The entry of a held lock.
@@ -98,14 +102,10 @@ impl Hold {
             let txn = publish(key, session.lease, (self.revision, *modified), value);
             let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
             if answer.succeeded() {
-                *modified = answer::revision(answer.header())?;
+                *modified = revision(answer.header())?;
                 return Ok(true);
             }
-            match answer::firsts(answer)
-                .next()
-                .flatten()
-                .filter(|kv| kv.create_revision == self.revision)
-            {
+            match firsts(answer).next().flatten().filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(false),
                 // An earlier sending took effect: send once more after it, which changes nothing.
                 Some(found) => *modified = found.mod_revision,

@@ -19,7 +19,7 @@ use crate::{
     layout::{keys::Role, listing, note},
     queue::name::Hint,
     session::store::Store,
-    wire::{answer::revision, connection::LONGEST_PAUSE, reads},
+    wire::{connection::LONGEST_PAUSE, reads, requests::revision},
 };
 
 /// How often to read without a hint: watches have lost events before (etcd#18089).

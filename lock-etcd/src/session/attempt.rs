@@ -18,7 +18,7 @@ use crate::{
         leftover::{Leftover, Stake},
         store::Store,
     },
-    wire::{answer::Header, connection::GiveUp, reads},
+    wire::{connection::GiveUp, reads, requests::Header},
 };
 
 /// One attempt's entry, made or not yet made.

@@ -17,9 +17,8 @@ use tokio::sync::RwLock;
 use crate::{
     error::Failure,
     wire::{
-        answer::{ranges, revision},
         connection::{Connection, GiveUp},
-        requests::{Guard, commit, found_epoch, put},
+        requests::{Guard, commit, found_epoch, put, ranges, revision},
     },
 };
 

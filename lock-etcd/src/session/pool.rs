@@ -20,12 +20,11 @@ use crate::{
     layout::{floor::Record, keys::Keys},
     session::{Session, end, renewal},
     wire::{
-        answer::{firsts, revision},
         connection::{BACKOFF, Connection, LONGEST_PAUSE, Word},
         lanes::{Room, unsent},
         leases,
         member::ANSWER_LIMIT,
-        requests::{check_login, put, send_txn},
+        requests::{check_login, firsts, put, revision, send_txn},
     },
 };
 

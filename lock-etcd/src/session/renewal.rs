@@ -18,9 +18,8 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     session::Session,
     wire::{
-        answer::Answer,
         connection::{BACKOFF, Connection, Word},
-        member::{ANSWER_LIMIT, Member},
+        member::{ANSWER_LIMIT, Answer, Member},
         reads,
         revisions::Mark,
     },

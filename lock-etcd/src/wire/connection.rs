@@ -19,13 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
-        answer::Answer,
         dial::Source,
         endpoints::Endpoints,
-        health::Health,
         lanes::{Lanes, Room, unsent},
-        limits::Limits,
-        member::Member,
+        member::{Answer, Health, Limits, Member},
         revisions::{Revisions, Stamped},
         tls_error,
     },
@@ -295,7 +292,7 @@ mod tests {
     use super::*;
     use crate::{
         config::EtcdConfig,
-        wire::{health::SILENT, member::ANSWER_LIMIT},
+        wire::member::{ANSWER_LIMIT, SILENT},
     };
 
     /// Longer than any test waits.

@@ -10,7 +10,6 @@ use crate::{
     error::{Failure, FailureKind},
     wire::{
         configured::{Configured, for_locks},
-        explain,
         login::Login,
         member::Member,
         tls_error,
@@ -76,7 +75,7 @@ impl Source {
             return failure;
         }
         let cause = match self.is_encrypted() {
-            true => explain::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
+            true => tls_error::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
             false => {
                 let expected = speaks_tls(endpoint, limit).await;
                 expected.then(|| format!("{EXPECTS_TLS}: {failure}"))
