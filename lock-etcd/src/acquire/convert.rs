@@ -13,8 +13,8 @@ use crate::{
         note,
     },
     session::{
+        Stake,
         attempt::{Form, OwnEntry},
-        leftover::Stake,
     },
     wire::{
         connection::GiveUp,

@@ -26,8 +26,8 @@ use crate::{
     },
     lease::EtcdLease,
     session::{
+        Stake,
         attempt::{OwnEntry, give_up},
-        leftover::Stake,
         store::Store,
     },
     wire::{

@@ -5,7 +5,7 @@ use lock_core::{Result, Validity};
 use crate::{
     election::publish::publish,
     error::Failure,
-    session::{attempt::OwnEntry, leftover::Leftover},
+    session::{Leftover, attempt::OwnEntry},
     wire::{
         connection::GiveUp,
         reads,

@@ -41,7 +41,9 @@ pub(crate) mod set;
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Clock, Error, Instant, Kind, Request, Result, Wait};
+use lock_core::{
+    Attempt, Clock, Error, Instant, Kind, Request, Result, Term, Wait, validity::safe_until,
+};
 
 use crate::{
     acquire::{
@@ -53,8 +55,8 @@ use crate::{
     lease::EtcdLease,
     queue::name::WaitEnd,
     session::{
+        Stake,
         attempt::{OwnEntry, give_up, vanished},
-        leftover::Stake,
         store::Store,
     },
     wire::requests::Entered,
@@ -152,7 +154,11 @@ impl OwnEntry {
             return Err((self, error));
         }
         let granted_at = if waits { Clock::Boot.now() } else { asked };
-        let Some(validity) = self.session.grant(request, attempt.id(), granted_at) else {
+        let cap = match request.term {
+            Term::Fixed => safe_until(granted_at, request.ttl),
+            _ => Instant::NEVER,
+        };
+        let Some(validity) = self.session.grant(&request.name, attempt.id(), cap) else {
             let error = self.session_ended();
             return Err((self, error));
         };

@@ -11,9 +11,8 @@ use crate::{
     layout::{keys::Role, note},
     lease::EtcdLease,
     session::{
-        Session,
+        Session, Stake,
         attempt::{OwnEntry, give_up},
-        leftover::Stake,
         store::Store,
     },
     wire::requests::{self, Entered, Guard, NewEntry},

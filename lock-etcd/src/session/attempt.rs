@@ -8,16 +8,8 @@ use uuid::Uuid;
 
 use crate::{
     error::{Failure, FailureKind, STORE},
-    layout::{
-        key_slots::Slot,
-        keys::{self, Role, role},
-    },
-    session::{
-        Session, User,
-        janitor::Janitor,
-        leftover::{Leftover, Stake},
-        store::Store,
-    },
+    layout::keys::{self, Role, Slot, role},
+    session::{Leftover, Session, Stake, User, janitor::Janitor, store::Store},
     wire::{connection::GiveUp, reads, requests::Header},
 };
 

@@ -6,7 +6,7 @@ use lock_core::Clock;
 
 use crate::{
     error::{Failure, FailureKind},
-    session::{Session, leftover::Stake},
+    session::{Session, Stake},
     wire::{
         connection::Connection,
         leases, reads,

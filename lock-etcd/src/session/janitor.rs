@@ -12,11 +12,7 @@ use lock_core::{Clock, Instant, LossReason, Result};
 
 use crate::{
     error::Failure,
-    session::{
-        Session, epoch,
-        leftover::{Leftover, Stake},
-        store::Store,
-    },
+    session::{Leftover, Session, Stake, epoch, store::Store},
     wire::{
         connection::{Connection, GiveUp},
         reads,

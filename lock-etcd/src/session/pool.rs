@@ -192,7 +192,7 @@ impl Sessions {
                 let (lease, ttl, sent) = leases::grant(&self.connection, ttl, again).await?;
                 match self.make_key(lease).await {
                     Ok((made, floor)) => {
-                        return Ok(Session::new(lease, ttl, sent).with_key(made, floor));
+                        return Ok(Session::new(lease, ttl, sent, made, floor));
                     }
                     Err(failure) if failure.kind.is_passing() => again(&failure),
                     Err(failure) if failure.kind == FailureKind::LeaseGone => again(&failure),
