@@ -259,7 +259,7 @@ impl Lease for EtcdLease {
                 Some(_) => hold.unwatch(),
             }
         }
-        hold.remove().await
+        hold.entry.remove().await
     }
 }
 
@@ -278,7 +278,7 @@ impl Drop for EtcdLease {
         if self.finish() {
             let hold = self.hold.get_mut();
             hold.unwatch();
-            hold.abandon();
+            hold.entry.abandon();
         }
     }
 }

@@ -101,7 +101,7 @@ impl Hold {
                 let left = entry.filter(|kv| note::attempt(&kv.value) == Some(attempt));
                 let Some(left) = left else {
                     if session.is_none() {
-                        self.abandon();
+                        self.entry.abandon();
                     }
                     return Ok(None);
                 };
@@ -149,7 +149,7 @@ pub(crate) async fn adopt(
                 let held = entry.settle(alone, request, attempt, sent).await;
                 return held.map_err(|(mut entry, error)| {
                     // The lock has gone with the session.
-                    entry.abandon(None);
+                    entry.abandon();
                     match entry.session.loss() {
                         Some(reason) if !error.is_closed() => lost(request, reason),
                         _ => error,
@@ -165,7 +165,7 @@ pub(crate) async fn adopt(
             ),
             Err(failure) if failure.kind == FailureKind::Outdated => {
                 entry.janitor().retire();
-                entry.remove(None).await?;
+                entry.remove().await?;
                 continue;
             }
             // It was not sent. After a sending, another session would find its own attempt's write,

@@ -101,7 +101,7 @@ pub(crate) async fn acquire(
             }
             Err(failure) if failure.kind == FailureKind::Outdated => {
                 entry.janitor().retire();
-                entry.remove(None).await?;
+                entry.remove().await?;
                 continue;
             }
             // The end of the session takes the new entry with it.

@@ -87,15 +87,13 @@ impl Observer {
             hint = watching.get_or_insert_with(open).hints.recv() => hint,
             () = Clock::Boot.sleep(LOOK) => return None,
         };
-        match hint {
-            Some(Hint::Changed) => return None,
-            Some(Hint::Refused(generation)) => {
-                *watching = None;
-                return Some(generation);
-            }
-            None => *watching = None,
+        if !matches!(hint, Some(Hint::Changed)) {
+            *watching = None;
         }
-        None
+        match hint {
+            Some(Hint::Refused(generation)) => Some(generation),
+            _ => None,
+        }
     }
 
     /// Reads, with a new login if the watch was refused but the read was not.

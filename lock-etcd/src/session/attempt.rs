@@ -33,6 +33,9 @@ pub(crate) struct OwnEntry {
     pub(crate) header: Header,
     /// The last known modification of the entry: a published value, its adoption, or its creation.
     pub(crate) modified: i64,
+    /// The new entry of an unanswered upgrade. It may stand in the place of this one, or may be put
+    /// there as long as this one stands.
+    pub(crate) doubtful: Option<Box<Self>>,
 }
 
 /// Whether an entry still has the kind in its key.
@@ -69,6 +72,7 @@ impl OwnEntry {
             looked_up: false,
             header: Header::default(),
             modified: 0,
+            doubtful: None,
         }
     }
 
@@ -116,16 +120,16 @@ impl OwnEntry {
 
     /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
     /// makes it again.
-    pub(crate) async fn remove(&mut self, then: Option<Leftover>) -> Result<()> {
-        match self.leftover(then) {
+    pub(crate) async fn remove(&mut self) -> Result<()> {
+        match self.leftover() {
             Some(leftover) => self.janitor().remove(leftover).await,
             None => Ok(()),
         }
     }
 
     /// Removes the entry in the background.
-    pub(crate) fn abandon(&mut self, then: Option<Leftover>) {
-        if let Some(leftover) = self.leftover(then) {
+    pub(crate) fn abandon(&mut self) {
+        if let Some(leftover) = self.leftover() {
             self.janitor().leave(leftover);
         }
     }
@@ -137,12 +141,13 @@ impl OwnEntry {
     }
 
     /// Ends the attempt and returns what there is to remove. The caller must remove it.
-    pub(crate) fn leftover(&mut self, then: Option<Leftover>) -> Option<Leftover> {
+    fn leftover(&mut self) -> Option<Leftover> {
+        // To be removed next: without this entry no late upgrade makes it.
+        let then = self.doubtful.take().and_then(|mut new| new.leftover()).map(Box::new);
         drop(self.user.take());
         let stake = std::mem::replace(&mut self.stake, Stake::Nothing);
         let (key, _slot) = (self.key.clone(), self.slot.clone());
         let belongs = self.form != Form::Made || self.is_candidate();
-        let then = then.map(Box::new);
         let attempt = self.attempt;
         let leftover = Leftover { key, attempt, _slot, stake, belongs, then };
         (stake != Stake::Nothing).then_some(leftover)
@@ -175,9 +180,9 @@ pub(crate) fn vanished() -> Error {
 pub(crate) async fn give_up(mut entry: OwnEntry, attempt: &Attempt, error: Error) -> Error {
     if attempt.is_cancelled() {
         // Otherwise the janitor or the session's end removes it.
-        drop(entry.remove(None).await);
+        drop(entry.remove().await);
     } else {
-        entry.abandon(None);
+        entry.abandon();
     }
     error
 }
