@@ -11,7 +11,12 @@ use lock_core::{
 
 use crate::{
     layout::keys::Keys,
-    wire::{configured::Configured, dial::Source, login::Login, member::Limits, tls},
+    wire::{
+        dial::{Configured, Source},
+        login::Login,
+        member::Limits,
+        tls,
+    },
 };
 
 const DEFAULT_PORT: u16 = 2379;

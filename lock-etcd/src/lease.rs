@@ -17,9 +17,9 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    acquire::{convert::Upgraded, hold::Hold},
+    acquire::convert::Upgraded,
     error::{Failure, FailureKind, STORE},
-    session::Session,
+    session::{Session, attempt::Hold},
     wire::{
         member::ANSWER_LIMIT,
         requests::{self, Header},

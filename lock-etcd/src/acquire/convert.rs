@@ -5,7 +5,6 @@ use lock_core::Kind;
 use uuid::Uuid;
 
 use crate::{
-    acquire::hold::Hold,
     error::Failure,
     layout::{
         keys::{self, Role, end_of_entry, end_of_prefix},
@@ -14,7 +13,7 @@ use crate::{
     },
     session::{
         Stake,
-        attempt::{Form, OwnEntry},
+        attempt::{Form, Hold, OwnEntry},
     },
     wire::{
         connection::GiveUp,

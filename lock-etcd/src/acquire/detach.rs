@@ -18,7 +18,7 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    acquire::{enter::Attempted, hold::Hold},
+    acquire::enter::Attempted,
     error::{Failure, FailureKind, STORE},
     layout::{
         keys::{Role, role},
@@ -27,7 +27,7 @@ use crate::{
     lease::EtcdLease,
     session::{
         Stake,
-        attempt::{OwnEntry, give_up},
+        attempt::{Hold, OwnEntry, give_up},
         store::Store,
     },
     wire::{

@@ -36,7 +36,6 @@
 pub(crate) mod convert;
 pub(crate) mod detach;
 mod enter;
-pub(crate) mod hold;
 pub(crate) mod set;
 
 use std::sync::Arc;
@@ -46,17 +45,14 @@ use lock_core::{
 };
 
 use crate::{
-    acquire::{
-        enter::{Attempted, contended, refusal},
-        hold::Hold,
-    },
+    acquire::enter::{Attempted, contended, refusal},
     error::{Failure, FailureKind},
     layout::{keys::Role, listing::QueueEntry},
     lease::EtcdLease,
     queue::name::WaitEnd,
     session::{
         Stake,
-        attempt::{OwnEntry, give_up, vanished},
+        attempt::{Hold, OwnEntry, give_up, vanished},
         store::Store,
     },
     wire::requests::Entered,

@@ -3,9 +3,8 @@
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
 use crate::{
-    acquire::hold::Hold,
     error::Failure,
-    session::attempt::OwnEntry,
+    session::attempt::{Hold, OwnEntry},
     wire::{
         connection::GiveUp,
         requests::{commit, firsts, put, revision, stands},

@@ -19,8 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
-        dial::Source,
-        endpoints::Endpoints,
+        dial::{Endpoints, Source},
         lanes::{Lanes, Room, unsent},
         member::{Answer, Health, Limits, Member},
         revisions::{Revisions, Stamped},

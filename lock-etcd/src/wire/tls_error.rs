@@ -50,7 +50,7 @@ pub(super) fn is_about_a_certificate(text: &str) -> bool {
 }
 
 /// Adds the meaning to an error of an encrypted connection, in front of its own words.
-pub(super) fn explained(text: String) -> String {
+pub(crate) fn explained(text: String) -> String {
     match CAUSES.iter().find(|(words, _)| text.contains(words)) {
         Some((_, meaning)) => format!("{meaning}: {text}"),
         None => text,
