@@ -31,7 +31,12 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
     let mut lists = FuturesUnordered::new();
     loop {
         let now = Clock::Boot.now();
-        let mut wake = grow_up(watcher, now);
+        // The mutex is free in between: there may be many young holds that last.
+        let mut wake = loop {
+            if let Some(next) = watcher.names().grow_up(now) {
+                break next;
+            }
+        };
         while lists.len() < LISTS_AT_ONCE {
             let (todo, next) = watcher.names().next_list(now);
             let Some(todo) = todo else {
@@ -45,17 +50,6 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
             () = due.notified() => {}
             // On tokio's clock: this comes very often in a burst, and no TTL depends on it.
             () = tokio::time::sleep(wake.since(now)), if wake != Instant::NEVER => {}
-        }
-    }
-}
-
-/// Watches the young holds that last. Returns when to come again.
-fn grow_up(watcher: &Watcher, now: Instant) -> Instant {
-    loop {
-        // The mutex is free in between: there may be many.
-        let next = watcher.names().grow_up(now);
-        if let Some(next) = next {
-            return next;
         }
     }
 }

@@ -25,7 +25,12 @@ const LASTED: Duration = Duration::from_secs(1);
 pub(crate) async fn run(watcher: Arc<Watcher>) {
     let (connection, mut pause) = (&watcher.connection, BACKOFF);
     loop {
-        let first = wait_for_first(&watcher).await;
+        let first = loop {
+            if let Some(open) = watcher.names().next_open() {
+                break open;
+            }
+            watcher.work.notified().await;
+        };
         let mut changes = connection.changes();
         let (began, generation) = (Clock::Boot.now(), connection.member().generation);
         let seen = connection.revisions.mark();
@@ -55,15 +60,6 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
             drop(connection.failed(generation, &failure).await);
             pause.wait().await;
         }
-    }
-}
-
-async fn wait_for_first(watcher: &Watcher) -> Open {
-    loop {
-        if let Some(open) = watcher.names().next_open() {
-            return open;
-        }
-        watcher.work.notified().await;
     }
 }
 
