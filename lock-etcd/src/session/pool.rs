@@ -20,12 +20,11 @@ use crate::{
     layout::{floor::Record, keys::Keys},
     session::{Session, end, renewal},
     wire::{
-        answer::{firsts, revision},
         connection::{BACKOFF, Connection, LONGEST_PAUSE, Word},
         lanes::{Room, unsent},
         leases,
         member::ANSWER_LIMIT,
-        requests::{put, send_txn},
+        requests::{check_login, firsts, put, revision, send_txn},
     },
 };
 
@@ -193,7 +192,7 @@ impl Sessions {
                 let (lease, ttl, sent) = leases::grant(&self.connection, ttl, again).await?;
                 match self.make_key(lease).await {
                     Ok((made, floor)) => {
-                        return Ok(Session::new(lease, ttl, sent).with_key(made, floor));
+                        return Ok(Session::new(lease, ttl, sent, made, floor));
                     }
                     Err(failure) if failure.kind.is_passing() => again(&failure),
                     Err(failure) if failure.kind == FailureKind::LeaseGone => again(&failure),
@@ -254,6 +253,28 @@ impl Sessions {
         if first && !session.is_gone() {
             let (connection, session) = (self.connection.clone(), session.clone());
             tokio::spawn(async move { end::revoke_in_time(&connection, &session).await });
+        }
+    }
+
+    /// Finds out whether the member lives while it does not answer a request, as long as this is
+    /// polled. For each late request a keep-alive is sent. A client that has nothing to renew now
+    /// asks the member, one question at a time: its answer counts for all requests that are late by
+    /// then.
+    pub(crate) async fn check_late_requests(&self) {
+        let connection = &self.connection;
+        loop {
+            connection.health.late.notified().await;
+            // A denied session sends its keep-alives later, and gets no answer that counts.
+            if let Some(session) = self.all().iter().find(|session| session.stood_still()) {
+                session.hurry();
+                continue;
+            }
+            let (member, limit) = (connection.member(), connection.limits.request / 2);
+            let answer = Clock::Boot.timeout(limit, check_login(&member)).await;
+            if matches!(answer, Some(Ok(()))) && connection.member().generation == member.generation
+            {
+                connection.health.lives();
+            }
         }
     }
 
