@@ -1,14 +1,16 @@
-//! Processes of the command that `/proc` does not show.
+//! Processes of the command that `/proc` does not show, or that no signal reaches.
 
 use std::{
     fs,
     io::{BufRead, BufReader},
     os::unix::fs::chown,
+    path::PathBuf,
+    process::Command,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::loss::revoke;
+use super::{loss::revoke, run::until};
 use crate::place::{Place, Process, lives};
 
 /// A user without rights.
@@ -73,4 +75,69 @@ fn processes_that_are_hidden_are_killed_or_told() {
         let left = "distlock: 1 processes of the command may not be killed, and live on";
         assert!(told.iter().any(|line| line == left), "{told:?}");
     }
+}
+
+/// A group of processes that the kernel does not run. They wait in the kernel (state D), as for a
+/// disk that does not answer, and SIGKILL ends them only afterwards.
+struct Freezer {
+    /// In a hierarchy of its own, whatever else the machine uses.
+    mount: tempfile::TempDir,
+    group: PathBuf,
+}
+
+impl Freezer {
+    fn of(pid: &str) -> Self {
+        let mount = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("mount");
+        command.args(["-t", "cgroup", "-o", "freezer", "distlock"]).arg(mount.path());
+        assert!(command.status().expect("mount").success(), "this test needs root");
+        let group = mount.path().join(format!("distlock-{pid}"));
+        fs::create_dir(&group).expect("a group");
+        let freezer = Self { mount, group };
+        freezer.set("cgroup.procs", pid);
+        freezer.set("freezer.state", "FROZEN");
+        let pid = pid.parse().expect("a process");
+        until("it is frozen", || lock_lab::state_of(pid) == Some('D'));
+        freezer
+    }
+
+    fn thaw(&self) {
+        self.set("freezer.state", "THAWED");
+    }
+
+    fn set(&self, file: &str, value: &str) {
+        fs::write(self.group.join(file), value).expect("it takes it");
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.thaw();
+        // While it has processes, it stays.
+        until("the group is empty", || fs::remove_dir(&self.group).is_ok());
+        let _ = Command::new("umount").arg(self.mount.path()).status();
+    }
+}
+
+#[test]
+fn a_process_that_waits_in_the_kernel_is_told_and_awaited() {
+    let place = Place::new();
+    let mut run = place.command(&["run", "x", "--", "sh", "-c", "echo $$; exec sleep 1000"]);
+    let (told, stderr) = std::io::pipe().expect("a pipe");
+    run.stderr(stderr);
+    let mut run = Process::of(run);
+    let pid = run.line();
+    let freezer = Freezer::of(&pid);
+    revoke(&place);
+    let mut told = BufReader::new(told).lines().map(|line| line.expect("text"));
+    let stuck = told.next().expect("a word");
+    assert!(
+        stuck.contains("1 processes of the command were killed and wait in the kernel"),
+        "{stuck}"
+    );
+    assert!(lives(&pid) && run.try_end().is_none(), "no signal reaches it");
+    assert!(!place.is_busy("x"), "it is lost all the same");
+    freezer.thaw();
+    assert_eq!(run.end(), Some(79));
+    assert!(!lives(&pid), "{pid} lives on");
 }
