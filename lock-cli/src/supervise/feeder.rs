@@ -1,7 +1,6 @@
 //! The holder's side: it feeds the supervisor with deadlines and signals.
 
 use std::{
-    collections::HashSet,
     ffi::OsString,
     io,
     mem::take,
@@ -23,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    family,
+    family::{self, Before},
     job_control::JobControl,
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
@@ -66,15 +65,13 @@ pub(crate) struct Outcome {
 pub(crate) struct Ready {
     supervisor: Child,
     socket: UnixStream,
-    /// The groups of processes that ran before: what a shell has started before it became this
-    /// program is none of the command's.
-    before: HashSet<Pid>,
+    before: Before,
 }
 
 impl Ready {
     /// Starts a supervisor for a command.
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
-        let before = family::groups();
+        let before = family::before();
         // If the supervisor dies, this process inherits its children.
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = UnixStream::pair()?;
@@ -119,7 +116,7 @@ struct Feeder {
     /// The signals that this process has passed on, as a mask.
     passed: u64,
     lost: bool,
-    before: HashSet<Pid>,
+    before: Before,
 }
 
 impl Feeder {

@@ -1,7 +1,6 @@
 //! The supervisor: it owns the command, and ends it before another client can have the lock.
 
 use std::{
-    collections::HashSet,
     ffi::OsString,
     io,
     os::{
@@ -21,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    family,
+    family::{self, Before},
     launcher::LAUNCH,
     message::{Begin, End, Environment, News, Order, code},
     outbox::Outbox,
@@ -225,7 +224,7 @@ impl Supervisor {
             self.news.post(News::Killed(Clock::Boot.now().since(self.until)));
         }
         let (command, mut end) = (self.command, self.end);
-        let left = family::kill(getpid(), &HashSet::new(), |pid, status| {
+        let left = family::kill(getpid(), &Before::default(), |pid, status| {
             if pid == command && !status.stopped() {
                 end = Some(status);
             }

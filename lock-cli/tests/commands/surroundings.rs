@@ -7,7 +7,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::run::{child, until};
+use super::{
+    loss::revoke,
+    run::{child, until},
+};
 use crate::place::{Place, Process, lives, said};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_distlock");
@@ -81,9 +84,7 @@ fn a_loss_ends_nothing_that_ran_before() {
     let mut run = Process::of(place.other("sh", &shell));
     let before = [run.line(), run.line()];
     let command = run.line();
-    let shown = place.show("x");
-    let id = shown["holders"][0]["attempt"].as_str().expect("an attempt");
-    assert_eq!(place.run(&["revoke", "x", &id[..8], "--yes"]).0, Some(0));
+    revoke(&place);
     assert_eq!(run.end(), Some(79));
     assert!(!lives(&command), "{command} lives on");
     for pid in before {
