@@ -260,6 +260,7 @@ impl Lease for EtcdLease {
 impl fmt::Debug for EtcdLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdLease")
+            .field("token", &self.token())
             .field("shown", &lock(&self.shown))
             .field("validity", &self.validity)
             .finish_non_exhaustive()

@@ -92,8 +92,8 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
     end
 }
 
-/// The key of a client's slot in a queue; see [`Slots`]. It says what the
-/// entry is, so a list of a queue does not need the values.
+/// The key of a client's slot in a queue; see [`Slots`]. It says what the entry is, so a list of a
+/// queue does not need the values.
 pub(crate) fn key(queue: &str, lease: i64, slot: u32, role: Role) -> String {
     let key = format!("{queue}{lease:x}.{slot:x}");
     match role {

@@ -258,22 +258,15 @@ impl Sessions {
 
     /// Finds out whether the member lives while it does not answer a request, as long as this is
     /// polled. For each late request a keep-alive is sent. A client that has nothing to renew now
-    /// asks the member, one question at a time: its answer counts for all requests that are late by
-    /// then.
+    /// asks the member, beside what it does here: a keep-alive may be answered although a question
+    /// is not.
     pub(crate) async fn check_late_requests(&self) {
-        let connection = &self.connection;
         loop {
-            connection.health.late.notified().await;
+            self.connection.health.late.notified().await;
             // A denied session sends its keep-alives later, and gets no answer that counts.
-            if let Some(session) = self.all().iter().find(|session| session.stood_still()) {
-                session.hurry();
-                continue;
-            }
-            let (member, limit) = (connection.member(), connection.limits.request / 2);
-            let answer = Clock::Boot.timeout(limit, check_login(&member)).await;
-            if matches!(answer, Some(Ok(()))) && connection.member().generation == member.generation
-            {
-                connection.health.lives();
+            match self.all().iter().find(|session| session.stood_still()) {
+                Some(session) => session.hurry(),
+                None => drop(tokio::spawn(ask(self.connection.clone()))),
             }
         }
     }
@@ -306,5 +299,14 @@ impl Sessions {
             let in_doubt = failure.kind != FailureKind::Rejected;
             failure.into_error("close", in_doubt)
         })
+    }
+}
+
+/// Asks the member whether it lives.
+async fn ask(connection: Arc<Connection>) {
+    let member = connection.member();
+    let answer = Clock::Boot.timeout(connection.limits.request / 2, check_login(&member)).await;
+    if matches!(answer, Some(Ok(()))) && connection.member().generation == member.generation {
+        connection.health.lives();
     }
 }

@@ -1,5 +1,5 @@
-//! Reads of queues, now or in the past, of single entries, and of the token floor. The client takes no answer of more
-//! than 4 MB, so long reads come in several answers.
+//! Reads of queues, now or in the past, of single entries, and of the token floor. The client takes
+//! no answer of more than 4 MB, so long reads come in several answers.
 //!
 //! A read-only transaction crashes the member that serves it if the client leaves, up to 3.4.22 and
 //! 3.5.6 (etcd#14110, #14891). Such a member gets requests for one queue at a time.
@@ -33,7 +33,8 @@ const KEYS: i64 = 2000;
 /// How many keys are read in one request with their values, unless these are large.
 const VALUES: i64 = 500;
 
-/// How many keys of a queue show whether its last entry was granted at once: an entry behind more of them has probably waited.
+/// How many keys of a queue show whether its last entry was granted at once: an entry behind more of
+/// them has probably waited.
 const SHOWING: i64 = 64;
 
 /// A queue at a revision, or later.

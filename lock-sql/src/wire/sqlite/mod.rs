@@ -59,7 +59,8 @@ const CLOCK: &str = "SELECT clock FROM distlock_v1_meta LIMIT 1";
 /// Why there is no connection to a file whose log was deleted, until all connections to it are
 /// closed.
 const FORMER_LOG: &str = "its log (-wal and -shm) was deleted while it was in use, and this process still \
-    has it open: the other clients in this process leave it with their next request";
+    has it open: the other clients in this process leave it with their next request, and a pool of the \
+    program's own leaves it when it is closed";
 
 /// A script that only needs a connection.
 const PROBE: &str = "SELECT 1";
