@@ -27,7 +27,7 @@
 //!              refused                the session's janitor deletes it later
 //!
 //! leave      delete the node, or after a create without an answer what a list behind a sync shows
-//!              no answer, refused     as for a release; after no answer also doubt
+//!              no answer, refused     as for a release; without a known node: doubt
 //!
 //! All of these end with the session, which takes its nodes along: when the server, a TTL without
 //! answers, or a raise of the token floor ends it. Holders are told, and waiters get an error. An

@@ -21,8 +21,7 @@ const AT_ONCE: usize = 64;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Removes what attempts have left until the session is dropped. `retire` lets the session take no
-/// new locks. Dropping the future ends the work:
-/// the end of a session removes all of its nodes.
+/// new locks. Dropping the future ends the work: the end of a session removes all of its nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
     retire: impl Fn(&Arc<Session>),

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use lock_core::{Clock, Result, deadline::jitter, keep::poison::lock};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
@@ -30,6 +31,8 @@ use crate::{
 /// has too many.
 const PAUSE: Duration = Duration::from_millis(50);
 const THROTTLED: Duration = Duration::from_millis(500);
+/// How many late nodes are deleted at a time.
+const REMOVED_AT_ONCE: usize = 64;
 
 /// Returns the pause after this failure.
 pub(super) fn pause_after(failure: &ZkError) -> Duration {
@@ -109,16 +112,20 @@ impl Session {
         let enters = |id: &Uuid| own.get(id).is_some_and(|attempt| attempt.node().is_none());
         let mut more = late.clone();
         more.retain(|id, until| look < *until || enters(id));
-        for child in self.list_after_sync(directory, Lane::First).await? {
-            let Some(id) = child::attempt(&child).filter(|id| late.contains_key(id)) else {
-                continue;
-            };
+        let mut children = self.list_after_sync(directory, Lane::First).await?;
+        children.retain(|child| {
             let is_own = |own: &Arc<Attempt>| own.node().is_none_or(|node| node.name() == child);
-            if !own.get(&id).is_some_and(is_own) {
-                self.remove(&format!("{directory}/{child}")).await?;
-            }
+            let id = child::attempt(child).filter(|id| late.contains_key(id));
+            id.is_some_and(|id| !own.get(&id).is_some_and(is_own))
+        });
+        // Several at a time, and one that is refused does not keep the others.
+        let mut result = Ok(());
+        for some in children.chunks(REMOVED_AT_ONCE) {
+            let paths: Vec<_> = some.iter().map(|child| format!("{directory}/{child}")).collect();
+            let removed = join_all(paths.iter().map(|path| self.remove(path))).await;
+            result = removed.into_iter().fold(result, |before, one| before.and(one.map(drop)));
         }
-        Ok(more)
+        result.map(|()| more)
     }
 
     /// Returns the names of all nodes of an attempt, first comer first.
