@@ -25,15 +25,6 @@ pub(crate) struct Process {
     start: u64,
 }
 
-/// What ran below this process before the command did, and so is none of the command's: what a shell
-/// has started before it became this program.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Before {
-    groups: HashSet<Pid>,
-    /// Their numbers, for those that `/proc` does not show.
-    processes: HashSet<Pid>,
-}
-
 /// The part of `/proc/PID/stat` that matters.
 #[derive(Debug, Eq, PartialEq)]
 struct Stat {
@@ -66,7 +57,7 @@ impl Process {
 
 /// All living descendants, and the groups without other members. Leaves out the groups in `spared`,
 /// and what they have started.
-fn below(root: Pid, spared: &Before) -> (Vec<Process>, HashSet<Pid>) {
+fn below(root: Pid, spared: &HashSet<Pid>) -> (Vec<Process>, HashSet<Pid>) {
     let mut children: HashMap<Option<Pid>, Vec<(Pid, Stat)>> = HashMap::new();
     for pid in pids() {
         if let Some(stat) = stat(pid) {
@@ -76,7 +67,7 @@ fn below(root: Pid, spared: &Before) -> (Vec<Process>, HashSet<Pid>) {
     let (mut found, mut groups, mut parents) = (Vec::new(), HashSet::new(), vec![root]);
     while let Some(parent) = parents.pop() {
         for (pid, stat) in children.remove(&Some(parent)).unwrap_or_default() {
-            if stat.group.is_some_and(|group| spared.groups.contains(&group)) {
+            if stat.group.is_some_and(|group| spared.contains(&group)) {
                 continue;
             }
             parents.push(pid);
@@ -129,7 +120,7 @@ fn children(parent: Pid) -> Vec<Pid> {
 pub(crate) fn ask(root: Pid) {
     // Children started while handling the signal are not signalled: the list was taken before.
     let ask = move || {
-        for process in below(root, &Before::default()).0 {
+        for process in below(root, &HashSet::new()).0 {
             process.signal(Signal::TERM);
             process.signal(Signal::CONT);
         }
@@ -169,11 +160,11 @@ fn is_below(root: Pid, group: Pid) -> bool {
 /// is not reaped by then is traced, and its tracer has to reap it.
 const LOOKS: u32 = 50;
 
-/// Kills all descendants until none is left, but nothing in `spared`. Returns how many may not be
-/// killed.
+/// Kills all descendants until none is left, but none of the groups in `spared`. Returns how many may
+/// not be killed.
 pub(crate) async fn kill(
     root: Pid,
-    spared: &Before,
+    spared: &HashSet<Pid>,
     mut reaped: impl FnMut(Pid, WaitStatus),
 ) -> usize {
     let (mut denied, mut empty, mut looks) = (Vec::new(), 0, 0);
@@ -189,26 +180,23 @@ pub(crate) async fn kill(
         let left: Vec<_> = living.into_iter().filter(|one| !denied.contains(one)).collect();
         denied.extend(left.iter().filter(|process| !process.signal(Signal::KILL)));
         let alone = reap(&mut reaped);
-        // Only this process reaps its children, so the numbers are still theirs.
-        let hidden = hidden(root).into_iter().filter(|child| !spared.processes.contains(child));
-        let (refused, hit): (Vec<_>, Vec<_>) =
-            hidden.partition(|child| kill_process(*child, Signal::KILL) == Err(Errno::PERM));
         // A look may miss a process whose parent ends meanwhile; the next look does not.
-        empty = if left.is_empty() && hit.is_empty() { empty + 1 } else { 0 };
+        empty = if left.is_empty() { empty + 1 } else { 0 };
         // What ran before may run on.
-        if alone || empty >= 2 && are_spared(&children(root), spared) {
+        if alone || empty >= 2 && !spared.is_empty() && are_spared(&children(root), spared) {
             return 0;
         }
         // Processes that may not be killed are no reason to stay. A process that starts another and
         // ends, again and again, is a reason for a while: looks may miss it, yet it has a parent.
-        let remain = denied.len() + refused.len();
-        if empty >= 2 && remain > 0 || empty >= LOOKS {
-            return remain;
+        if empty >= 2 && !denied.is_empty() {
+            return denied.len();
+        }
+        if empty >= LOOKS {
+            return usize::from(spared.is_empty() && hides_processes());
         }
         // Once, and not for those that come and go.
         looks += 1;
-        let stuck =
-            left.iter().filter(|process| waits_in_the_kernel(process.pid)).count() + hit.len();
+        let stuck = left.iter().filter(|process| waits_in_the_kernel(process.pid)).count();
         if looks == LOOKS && stuck > 0 {
             say(format_args!(
                 "{stuck} processes of the command were killed and wait in the kernel, as for a disk or a \
@@ -220,12 +208,9 @@ pub(crate) async fn kill(
     }
 }
 
-fn are_spared(children: &[Pid], spared: &Before) -> bool {
-    let is_spared = |child: &Pid| match stat(*child) {
-        Some(stat) => stat.group.is_some_and(|group| spared.groups.contains(&group)),
-        None => spared.processes.contains(child),
-    };
-    !children.is_empty() && children.iter().all(is_spared)
+fn are_spared(children: &[Pid], spared: &HashSet<Pid>) -> bool {
+    let is_spared = |child: &Pid| stat(*child)?.group.map(|group| spared.contains(&group));
+    !children.is_empty() && children.iter().all(|child| is_spared(child).unwrap_or(false))
 }
 
 /// Whether a process is in a state in which no signal reaches it.
@@ -234,21 +219,17 @@ fn waits_in_the_kernel(process: Pid) -> bool {
     status.is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" D ")))
 }
 
-/// The children that `/proc` does not show (its option `hidepid`): those of other users, and those
-/// whose program may not be read.
-fn hidden(parent: Pid) -> Vec<Pid> {
-    children(parent).into_iter().filter(|child| stat(*child).is_none()).collect()
+/// Whether `/proc` shows no processes of other users (its option `hidepid`). A child that is not
+/// reaped and not shown is one of them.
+fn hides_processes() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts.lines().any(|line| line.contains(" /proc ") && line.contains("hidepid="))
 }
 
-/// What runs now below this process, and the group of this process.
-pub(crate) fn before() -> Before {
-    let (mut processes, mut parents) = (HashSet::new(), vec![getpid()]);
-    while let Some(parent) = parents.pop() {
-        parents.extend(children(parent).into_iter().filter(|child| processes.insert(*child)));
-    }
-    let all = processes.iter().copied().chain([getpid()]);
-    let groups = all.filter_map(|pid| stat(pid)?.group).collect();
-    Before { groups, processes }
+/// The groups of this process and of all below it, as they are now.
+pub(crate) fn groups() -> HashSet<Pid> {
+    let below = named(getpid()).into_iter().map(|process| process.pid);
+    below.chain([getpid()]).filter_map(|pid| stat(pid)?.group).collect()
 }
 
 /// As the first process of a container, reaps what others leave to it, for as long as it runs. It

@@ -1,6 +1,7 @@
 //! The holder's side: it feeds the supervisor with deadlines and signals.
 
 use std::{
+    collections::HashSet,
     ffi::OsString,
     io,
     mem::take,
@@ -22,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    family::{self, Before},
+    family,
     job_control::JobControl,
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
@@ -65,13 +66,15 @@ pub(crate) struct Outcome {
 pub(crate) struct Ready {
     supervisor: Child,
     socket: UnixStream,
-    before: Before,
+    /// The groups of processes that ran before: what a shell has started before it became this
+    /// program is none of the command's.
+    before: HashSet<Pid>,
 }
 
 impl Ready {
     /// Starts a supervisor for a command.
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
-        let before = family::before();
+        let before = family::groups();
         // If the supervisor dies, this process inherits its children.
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = UnixStream::pair()?;
@@ -116,7 +119,7 @@ struct Feeder {
     /// The signals that this process has passed on, as a mask.
     passed: u64,
     lost: bool,
-    before: Before,
+    before: HashSet<Pid>,
 }
 
 impl Feeder {

@@ -1,6 +1,7 @@
 //! The supervisor: it owns the command, and ends it before another client can have the lock.
 
 use std::{
+    collections::HashSet,
     ffi::OsString,
     io,
     os::{
@@ -20,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    family::{self, Before},
+    family,
     launcher::LAUNCH,
     message::{Begin, End, Environment, News, Order, code},
     outbox::Outbox,
@@ -224,7 +225,7 @@ impl Supervisor {
             self.news.post(News::Killed(Clock::Boot.now().since(self.until)));
         }
         let (command, mut end) = (self.command, self.end);
-        let left = family::kill(getpid(), &Before::default(), |pid, status| {
+        let left = family::kill(getpid(), &HashSet::new(), |pid, status| {
             if pid == command && !status.stopped() {
                 end = Some(status);
             }
