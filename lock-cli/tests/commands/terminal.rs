@@ -91,29 +91,6 @@ fn stat(pid: &str) -> Stat {
     }
 }
 
-/// Says after a failure what the threads of these processes do. A stop is told to the shell when
-/// all threads have stopped.
-struct Threads<'a>([&'a str; 2]);
-
-impl Drop for Threads<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            return;
-        }
-        for pid in self.0.map(str::trim) {
-            for task in
-                std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten()
-            {
-                for file in ["stat", "wchan", "status"] {
-                    let text = std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
-                    let told = |line: &&str| file != "status" || line.starts_with("S");
-                    text.lines().filter(told).for_each(|line| eprintln!("{pid} {line}"));
-                }
-            }
-        }
-    }
-}
-
 fn eventually(what: &str, condition: impl Fn() -> bool) {
     let limit = Clock::Boot.now() + Duration::from_secs(60);
     while !condition() {
@@ -186,7 +163,6 @@ fn ctrl_z_works_again_after_ctrl_z_right_after_fg() {
     terminal.until("ready2");
     let command = std::fs::read_to_string(place.path().join("pid")).unwrap();
     let holder = stat(&stat(&command).parent).parent;
-    let _threads = Threads([&command, &holder]);
     terminal.press(CTRL_Z);
     for _ in 0..10 {
         terminal.until("Stopped");
@@ -199,8 +175,8 @@ fn ctrl_z_works_again_after_ctrl_z_right_after_fg() {
     terminal.until("Stopped");
     terminal.fg();
     eventually("it goes on", || !stat(&holder).is_stopped);
-    let pid = holder.parse().ok().and_then(Pid::from_raw).expect("a process id");
-    kill_process(pid, Signal::TERM).unwrap();
+    let holder = holder.parse().ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(holder, Signal::TERM).unwrap();
     assert_eq!(terminal.code(), 143);
 }
 
