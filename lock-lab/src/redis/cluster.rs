@@ -6,13 +6,18 @@ mod migration;
 mod slot;
 mod view;
 
-use std::{collections::BTreeSet, net::SocketAddr, ops::Range};
+use std::{collections::BTreeSet, net::SocketAddr, ops::Range, time::Duration};
+
+use tokio::time::timeout;
 
 pub use self::builder::RedisClusterBuilder;
 pub(super) use self::member::Member;
 use self::view::View;
 use super::{Redis, sentinels::until};
 use crate::LabError;
+
+/// A replica says nothing when it gives up a failover by hand, which it does after 5 s.
+const GIVEN_UP: Duration = Duration::from_secs(6);
 
 /// A Redis Cluster: three primaries that share the slots, and replicas that take over from them.
 ///
@@ -133,10 +138,16 @@ impl RedisCluster {
     ///
     /// Fails if the node is no replica, or its primary is down.
     pub async fn fail_over(&self, replica: usize) -> Result<(), LabError> {
-        self.node(replica).command(&[b"CLUSTER", b"FAILOVER"]).await?;
-        until("waiting for a failover", || async {
-            let view = self.view(replica).await?;
-            view.me()?.is_primary.then_some(())
+        let ask = || self.node(replica).command(&[b"CLUSTER", b"FAILOVER"]);
+        ask().await?;
+        let what = "waiting for a failover by hand";
+        let is_primary = || async { self.view(replica).await?.me()?.is_primary.then_some(()) };
+        until(what, || async {
+            let took_over = timeout(GIVEN_UP, until(what, is_primary)).await;
+            if took_over.is_err() {
+                drop(ask().await);
+            }
+            took_over.ok()?.ok()
         })
         .await
     }
