@@ -25,7 +25,8 @@ const TICK: Duration = Duration::from_secs(1);
 const KEPT: usize = 5;
 /// A grant of a dead leader may be on its way for a moment.
 const IN_FLIGHT: Duration = Duration::from_millis(50);
-/// The next grant comes no later than this after the new leader, also on a busy machine.
+/// The next grant comes no later than this after the new leader, also on a busy machine, and after a
+/// long election: the pauses between tries to connect grow up to the time that it took.
 const LATEST: Duration = Duration::from_secs(6);
 
 /// What all workers see of one lock.
@@ -144,7 +145,7 @@ pub async fn leaders_are_killed_and_no_lock_is_lost() -> Result<(), Box<dyn Erro
         cluster.leader_after(leader).await?;
         let elected = Clock::Boot.now().since(killed);
         let granted = until_they_go_on(&seen, killed + IN_FLIGHT).await + IN_FLIGHT;
-        assert!(granted < elected + LATEST, "{granted:?} with a leader after {elected:?}");
+        assert!(granted < elected * 2 + LATEST, "{granted:?} with a leader after {elected:?}");
         elections.push(elected);
         grants.push(granted);
         cluster.node(leader).restart().await?;
