@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// How often attempts are renewed in each TTL. After a renewal that failed, the next one comes
-/// within a tenth of it (`keep::book`).
+/// How often attempts are renewed in each TTL: `keep::book` of lock-core says when each is due, and
+/// after a renewal that failed within a tenth of a TTL. Redlock has its own, `lock_core::polling`'s.
 const RENEWALS_PER_TTL: u32 = 3;
 /// The same in the simple mode. The server does not announce that a lock was revoked: the client
 /// must ask.

@@ -7,7 +7,8 @@
 //! enter     Script::acquire, one transaction: take a token, remove expired rows, insert the row,
 //!           read the queue
 //!           no answer: Session::insist sends it again, until the TTL is over. It finds the row by
-//!               the attempt's id; Row::confirmed counts the validity from the first sending
+//!               the attempt's id; Row::confirmed counts the validity from the row's writing, or from
+//!               a little before
 //!           too late: it fails, and Session::remove_later removes what may be there
 //! wait      Session::look reads the queue: after a push, a change by this process, or a pause
 //!           no answer: it looks again; renewals keep the row alive, and end the wait after a TTL
