@@ -10,8 +10,9 @@ use tokio::{
 
 use crate::LabError;
 
-/// Longest wait for a reply. A stopped server must not hang a test for ever.
-const LIMIT: Duration = Duration::from_secs(5);
+/// Longest wait for a reply. A stopped server must not hang a test for ever, and a machine that stands
+/// still for some seconds must not fail it.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// Runs one piece of I/O. The error names the action.
 pub(crate) async fn bounded<T>(
