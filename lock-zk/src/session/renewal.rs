@@ -73,6 +73,7 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
 async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>> {
     let alive = session.upgrade()?;
     let (deadline, exchange) = (alive.deadline.clone(), alive.begin().ok()?);
+    let end = if deadline.is_overslept() { End::Ended } else { End::Silent };
     let config = alive.config.clone();
     drop(alive);
     let answer = async {
@@ -85,7 +86,7 @@ async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>
         biased;
         answer = answer => Some(answer),
         () = deadline.silence() => {
-            session.upgrade()?.finish(End::Silent);
+            session.upgrade()?.finish(end);
             None
         }
     }
