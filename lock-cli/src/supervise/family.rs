@@ -200,7 +200,9 @@ pub(crate) async fn kill(
         }
         // Once, and not for those that come and go.
         looks += 1;
-        let stuck = left.iter().filter(|process| waits_in_the_kernel(process.pid)).count();
+        // The state of a hidden one is hidden, too.
+        let stuck =
+            left.iter().filter(|process| waits_in_the_kernel(process.pid)).count() + hit.len();
         if looks == LOOKS && stuck > 0 {
             say(format_args!(
                 "{stuck} processes of the command were killed and wait in the kernel, as for a disk or a \

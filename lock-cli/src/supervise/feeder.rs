@@ -37,6 +37,10 @@ use crate::{
     signals::{Signals, bit},
 };
 
+/// Time for the supervisor to end what a loss has left. One that is traced, frozen or stopped again
+/// does not.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The terms of a command under a lock.
 pub(crate) struct Job {
     pub(crate) environment: Environment,
@@ -141,7 +145,7 @@ impl Feeder {
         self.renew(held);
         let lost = held.lost();
         tokio::pin!(lost);
-        let (mut reason, mut late) = (None, None);
+        let (mut reason, mut late, mut patience) = (None, None, Instant::NEVER);
         let outcome = loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
@@ -154,6 +158,11 @@ impl Feeder {
                 },
                 why = &mut lost, if reason.is_none() && !self.job.policy.ignore => {
                     (reason, late) = (Some(why), self.lose(held));
+                    patience = Clock::Boot.now() + PATIENCE;
+                }
+                () = Clock::Boot.sleep_until(patience), if reason.is_some() => {
+                    let _ = kill_process(self.supervisor, Signal::KILL);
+                    break self.orphan().await;
                 }
                 signal = signals.next() => self.pass_on(signal),
                 signal = keys.next() => self.pass_on(signal),

@@ -107,7 +107,10 @@ impl Acquire {
         let mut result = attend(&self.session, &self.caller, self.line_up()).await;
         if result.is_err() {
             // The place has expired with the session, as that of a process that stood still.
-            if self.session.end() == Some(End::Ended) && self.attempt.node().is_some() {
+            if matches!(result, Err(Error::Unavailable { .. }))
+                && self.session.end() == Some(End::Ended)
+                && self.attempt.node().is_some()
+            {
                 result = Err(late(STORE));
             }
             self.leave().await;

@@ -73,7 +73,6 @@ pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
 async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>> {
     let alive = session.upgrade()?;
     let (deadline, exchange) = (alive.deadline.clone(), alive.begin().ok()?);
-    let end = if deadline.is_overslept() { End::Ended } else { End::Silent };
     let config = alive.config.clone();
     drop(alive);
     let answer = async {
@@ -86,6 +85,8 @@ async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>
         biased;
         answer = answer => Some(answer),
         () = deadline.silence() => {
+            // It may also have stood still while it waited here.
+            let end = if deadline.is_overslept() { End::Ended } else { End::Silent };
             session.upgrade()?.finish(end);
             None
         }
