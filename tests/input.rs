@@ -187,6 +187,28 @@ async fn another_server_behind_the_port_is_named() {
     }
 }
 
+/// A runtime that has nothing to do for a moment skips the time until its next limit.
+async fn a_paused_clock_is_the_reason(store: &str) {
+    let server = support::start(store).await;
+    let connected = || {
+        let url = server.url();
+        let connecting = move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+            runtime.block_on(async { distlock::connect(url).await.map(drop) })
+        };
+        tokio::task::spawn_blocking(connecting)
+    };
+    // An answer may be there at once.
+    for _ in 0..100 {
+        let Err(refused) = connected().await.unwrap() else { continue };
+        assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+        assert!(refused.to_string().contains("clock of tokio is paused"), "{refused}");
+        return;
+    }
+    panic!("a paused clock refuses no connect");
+}
+
 /// The URL of a server that need not exist.
 fn url(store: &str, address: impl std::fmt::Display) -> String {
     let database = if store == "mysql" { "/locks" } else { "" };
@@ -279,12 +301,15 @@ on_every_server!(
     bad_default_ttl,
     refused_connection,
     silent_server,
-    a_killed_server_is_unavailable
+    a_killed_server_is_unavailable,
+    a_paused_clock_is_the_reason
 );
 test_on!("postgres" postgres the_longest_texts host_without_slashes
-    unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);
+    unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable
+    a_paused_clock_is_the_reason);
 test_on!("mysql" mysql the_longest_texts host_without_slashes
-    unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);
+    unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable
+    a_paused_clock_is_the_reason);
 
 #[tokio::test]
 async fn an_explanation_ends_with_the_limit_of_the_try() {

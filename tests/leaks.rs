@@ -1,5 +1,5 @@
-//! Nothing remains after thousands of acquires dropped at random moments, and of locks held by one
-//! process.
+//! Nothing remains after thousands of acquires dropped at random moments, of clients, and of locks
+//! held by one process.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 use std::{
@@ -138,6 +138,30 @@ fn random() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().0
 }
 
+/// As of a service that connects for each of its requests.
+async fn many_clients_leave_nothing(store: &str) {
+    let server = start(store).await;
+    one_request(&server.url()).await;
+    let (before, tasks_before) = settled(&server).await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..8 {
+        let url = server.url();
+        tasks.spawn(async move {
+            for _ in 0..size(25, 250) {
+                one_request(&url).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    nothing_more(&server, &before, tasks_before).await;
+}
+
+async fn one_request(url: &str) {
+    let locks = connect(url).await;
+    locks.lock("request").unwrap().acquire().await.unwrap().release().await.unwrap();
+    locks.close().await.unwrap();
+}
+
 /// The same idle time with 10 locks and with thousands. The number of requests does not grow, except
 /// on Redis: it renews keys one by one, with one more call per thousand locks.
 async fn thousands_of_locks_idle_as_cheaply_as_ten(store: &str) {
@@ -190,4 +214,8 @@ fn is_request(store: &str, what: &str) -> bool {
     }
 }
 
-on_every_server!(dropped_acquires_leave_nothing, thousands_of_locks_idle_as_cheaply_as_ten);
+on_every_server!(
+    dropped_acquires_leave_nothing,
+    many_clients_leave_nothing,
+    thousands_of_locks_idle_as_cheaply_as_ten,
+);

@@ -29,5 +29,6 @@ mod runtimes;
 mod secrets;
 mod shutdown;
 mod slewed;
+mod standstill;
 mod tracing;
 mod waits;

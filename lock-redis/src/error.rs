@@ -257,7 +257,8 @@ pub(crate) fn too_old(version: &str) -> RedisError {
 
 /// The error for a server or a proxy that has no RESP3, or does not let this user ask for it.
 pub(crate) fn no_pushes() -> RedisError {
-    let why = "grants are pushed by RESP3, which HELLO asks for; only mode=simple does without";
+    let why = "grants are pushed by RESP3, which HELLO asks for (Redis 6 and later); only \
+               mode=simple does without";
     (ErrorKind::InvalidClientConfig, "the server refuses RESP3", why.to_owned()).into()
 }
 

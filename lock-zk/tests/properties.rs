@@ -1,5 +1,5 @@
-//! The properties of lock-core over TLS, with a login to which all nodes belong. Each check has a
-//! directory of its own.
+//! The properties of lock-core over TLS, with a login that may do what the page names, and no more.
+//! Each check has a directory of its own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,8 +9,8 @@ use lock_core::{
     properties::{Client, Failure, Harness, NotHere},
 };
 use lock_lab::{Authority, Builder, Proxy, ZooKeeper};
-use lock_zk::client::Client as Raw;
-use tokio::task::JoinSet;
+use lock_zk::client::{Acl, Acls, AuthId, Client as Raw, CreateMode, Error as ZkError, Permission};
+use tokio::{sync::OnceCell, task::JoinSet};
 
 use crate::checks::{Checks, Remote, leftovers, remove};
 use crate::support::*;
@@ -21,6 +21,8 @@ const TTL: Duration = Duration::from_secs(5);
 /// Of the server that restarts: sessions of up to 40 s outlast that on a busy machine.
 const TICK: Duration = Duration::from_secs(2);
 const LOGIN: &str = "me:p455";
+/// The root belongs to it.
+const OPERATOR: &str = "operator:s3cret";
 
 /// A server, and the authority of its certificate.
 struct Secure {
@@ -32,7 +34,7 @@ impl Secure {
     async fn start(lab: Builder<ZooKeeper>) -> Self {
         let authority = Authority::new().unwrap();
         let issued = authority.server(&["127.0.0.1"]).unwrap();
-        let (user, password) = LOGIN.split_once(':').unwrap();
+        let (user, password) = OPERATOR.split_once(':').unwrap();
         let server = lab.tls(issued.certificate(), issued.key()).login(user, password);
         Self { server: started(server).await, authority }
     }
@@ -42,19 +44,34 @@ impl Secure {
 struct Room {
     secure: Arc<Secure>,
     directory: String,
+    is_made: OnceCell<()>,
     may_restart: bool,
 }
 
 impl Room {
+    /// A client with both logins.
     async fn raw(&self) -> Result<Raw, Failure> {
-        let connector = Raw::connector().with_auth("digest", LOGIN.as_bytes());
+        let connector = Raw::connector().with_auth("digest", OPERATOR.as_bytes());
+        let connector = connector.with_auth("digest", LOGIN.as_bytes());
         Ok(connector.connect(&self.secure.server.addr().to_string()).await?)
+    }
+
+    /// Makes the directory, with rights of both logins.
+    async fn make(&self) -> Result<(), Failure> {
+        let changes = Permission::CREATE | Permission::WRITE | Permission::DELETE;
+        let acl = [Acl::new(Permission::READ | changes, AuthId::new("auth", ""))];
+        let options = CreateMode::Persistent.with_acls(Acls::new(&acl));
+        match self.raw().await?.create(&self.directory, b"", &options).await {
+            Ok(_) | Err(ZkError::NodeExists) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
 #[async_trait]
 impl Harness for Room {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
+        self.is_made.get_or_try_init(|| self.make()).await?;
         let proxy = Proxy::start(self.secure.server.secure_addr()).await?;
         let (ca, prefix) = (self.secure.authority.file().display(), &self.directory);
         let options = format!("tls=verify&ca={ca}&acl=creator&prefix={prefix}");
@@ -89,7 +106,10 @@ async fn play(may_restart: bool, at_a_time: usize) -> Checks {
     let mut workers = JoinSet::new();
     for _ in 0..at_a_time {
         let secure = secure.clone();
-        let room = move |directory| Room { secure: secure.clone(), directory, may_restart };
+        let room = move |directory| {
+            let (secure, is_made) = (secure.clone(), OnceCell::new());
+            Room { secure, directory, is_made, may_restart }
+        };
         workers.spawn(checks.clone().play(room));
     }
     workers.join_all().await;

@@ -161,7 +161,7 @@ fn is_below(root: Pid, group: Pid) -> bool {
 const LOOKS: u32 = 50;
 
 /// Kills all descendants until none is left, but none of the groups in `spared`. Returns how many may
-/// not be killed.
+/// not be killed; of those that `/proc` hides it knows the children alone.
 pub(crate) async fn kill(
     root: Pid,
     spared: &HashSet<Pid>,
@@ -180,23 +180,29 @@ pub(crate) async fn kill(
         let left: Vec<_> = living.into_iter().filter(|one| !denied.contains(one)).collect();
         denied.extend(left.iter().filter(|process| !process.signal(Signal::KILL)));
         let alone = reap(&mut reaped);
+        // Only this process reaps them, so their numbers are theirs. Where some are spared, these may
+        // be what ran before.
+        let hidden = if spared.is_empty() { hidden(root) } else { Vec::new() };
+        let (refused, hit): (Vec<_>, Vec<_>) = hidden
+            .into_iter()
+            .partition(|child| kill_process(*child, Signal::KILL) == Err(Errno::PERM));
         // A look may miss a process whose parent ends meanwhile; the next look does not.
-        empty = if left.is_empty() { empty + 1 } else { 0 };
+        empty = if left.is_empty() && hit.is_empty() { empty + 1 } else { 0 };
         // What ran before may run on.
         if alone || empty >= 2 && !spared.is_empty() && are_spared(&children(root), spared) {
             return 0;
         }
         // Processes that may not be killed are no reason to stay. A process that starts another and
         // ends, again and again, is a reason for a while: looks may miss it, yet it has a parent.
-        if empty >= 2 && !denied.is_empty() {
-            return denied.len();
-        }
-        if empty >= LOOKS {
-            return usize::from(spared.is_empty() && hides_processes());
+        let remain = denied.len() + refused.len();
+        if empty >= 2 && remain > 0 || empty >= LOOKS {
+            return remain;
         }
         // Once, and not for those that come and go.
         looks += 1;
-        let stuck = left.iter().filter(|process| waits_in_the_kernel(process.pid)).count();
+        // The state of a hidden one is hidden, too.
+        let stuck =
+            left.iter().filter(|process| waits_in_the_kernel(process.pid)).count() + hit.len();
         if looks == LOOKS && stuck > 0 {
             say(format_args!(
                 "{stuck} processes of the command were killed and wait in the kernel, as for a disk or a \
@@ -219,11 +225,10 @@ fn waits_in_the_kernel(process: Pid) -> bool {
     status.is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" D ")))
 }
 
-/// Whether `/proc` shows no processes of other users (its option `hidepid`). A child that is not
-/// reaped and not shown is one of them.
-fn hides_processes() -> bool {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounts.lines().any(|line| line.contains(" /proc ") && line.contains("hidepid="))
+/// The children that `/proc` does not show (its option `hidepid`): those of other users, and those
+/// whose program may not be read.
+fn hidden(parent: Pid) -> Vec<Pid> {
+    children(parent).into_iter().filter(|child| stat(*child).is_none()).collect()
 }
 
 /// The groups of this process and of all below it, as they are now.

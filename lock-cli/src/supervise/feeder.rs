@@ -15,7 +15,7 @@ use std::{
 
 use distlock::{Held, LossReason};
 use lock_core::{Clock, Instant, validity::margin};
-use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     net::unix::OwnedReadHalf,
@@ -36,6 +36,10 @@ use crate::{
     policy::Policy,
     signals::{Signals, bit},
 };
+
+/// Time for the supervisor to end what a loss has left. One that is traced, frozen or stopped again
+/// does not.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The terms of a command under a lock.
 pub(crate) struct Job {
@@ -141,21 +145,34 @@ impl Feeder {
         self.renew(held);
         let lost = held.lost();
         tokio::pin!(lost);
-        loop {
+        let (mut reason, mut late, mut patience) = (None, None, Instant::NEVER);
+        let outcome = loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
-                    Some(Some(News::Ended(end))) => return Ok(self.end(held, end)),
+                    Some(Some(News::Ended(end))) => break self.end(held, end),
+                    // After a loss, the end alone counts.
+                    Some(Some(_)) if reason.is_some() => {}
                     Some(Some(news)) => self.hear(news),
                     // The supervisor exited or sent an unreadable line.
-                    Some(None) | None => return Ok(self.orphan().await),
+                    Some(None) | None => break self.orphan().await,
                 },
-                reason = &mut lost, if !self.job.policy.ignore => return Ok(self.lose(reason).await),
+                why = &mut lost, if reason.is_none() && !self.job.policy.ignore => {
+                    (reason, late) = (Some(why), self.lose(held));
+                    patience = Clock::Boot.now() + PATIENCE;
+                }
+                () = Clock::Boot.sleep_until(patience), if reason.is_some() => {
+                    let _ = kill_process(self.supervisor, Signal::KILL);
+                    break self.orphan().await;
+                }
                 signal = signals.next() => self.pass_on(signal),
                 signal = keys.next() => self.pass_on(signal),
                 _ = ticks.tick() => self.renew(held),
                 () = self.orders.flush(), if !self.orders.is_empty() => {}
             }
-        }
+        };
+        // Last: stderr may have no reader.
+        late.inspect(|late| self.killed(*late));
+        Ok(Outcome { reason, ..outcome })
     }
 
     fn renew(&mut self, held: &Held) {
@@ -211,16 +228,17 @@ impl Feeder {
         self.passed & (bit(Signal::INT) | bit(Signal::QUIT) | bit(Signal::TERM)) != 0
     }
 
-    /// Kills everything, the supervisor as well: it may be stopped. If it runs, it kills the same
-    /// processes at this moment, and must not be interrupted.
-    async fn lose(&mut self, reason: LossReason) -> Outcome {
+    /// Kills the command, as the supervisor may be stopped. The supervisor kills what is left, and
+    /// counts what it may not kill: all below it is the command's, also what `/proc` does not show.
+    /// Returns how late that was, if there was anything to kill.
+    fn lose(&mut self, held: &Held) -> Option<Duration> {
         self.lost = true;
         let late = family::strike(self.supervisor, self.jobs.group())
             .then(|| Clock::Boot.now().since(self.until));
-        let outcome = self.orphan().await;
-        // Last: stderr may have no reader.
-        late.inspect(|late| self.killed(*late));
-        Outcome { reason: Some(reason), ..outcome }
+        // From now on the deadline has passed.
+        self.renew(held);
+        let _ = kill_process(self.supervisor, Signal::CONT);
+        late
     }
 
     /// Reports a kill that was later than the margin, as on a machine that is too busy.
@@ -233,7 +251,8 @@ impl Feeder {
         }
     }
 
-    /// Kills the processes that the supervisor would have killed.
+    /// Kills the processes that the supervisor would have killed, as far as `/proc` shows them: one
+    /// that it hides may be what ran before.
     async fn orphan(&mut self) -> Outcome {
         let left = family::kill(getpid(), &self.before, |_, _| {}).await;
         self.jobs.reclaim();

@@ -12,13 +12,14 @@
 //! | the holder is killed | the supervisor: SIGTERM at once, SIGKILL after the grace |
 //! | the holder is stopped | the supervisor at the deadline |
 //! | the supervisor is killed | its death signal kills the command, the holder all descendants |
-//! | the supervisor is stopped | the holder, when the lock is lost |
+//! | the supervisor is stopped | the holder, when the lock is lost; it continues the supervisor, or kills it |
 //! | both are killed | the death signal kills the command; what the command has started lives on |
 //! | both are stopped | nothing |
 //!
 //! "All descendants" are the processes that `/proc` shows below the supervisor. It is a subreaper:
-//! a process that loses its parent, also after `setsid`, becomes its child. A supervisor that is
-//! not root cannot kill a process that changes its user.
+//! a process that loses its parent, also after `setsid`, becomes its child. So it also knows those
+//! that `/proc` hides, once their parents have ended. The holder does not: what ran before may be its
+//! child, too. A supervisor that is not root cannot kill a process that changes its user.
 
 mod family;
 mod feeder;

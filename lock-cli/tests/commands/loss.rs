@@ -134,6 +134,20 @@ fn a_supervisor_that_is_stopped_keeps_no_command_alive() {
     assert!(!lives(&pid), "{pid} lives on");
 }
 
+/// As one that is traced or frozen, which SIGCONT does not continue.
+#[test]
+fn a_supervisor_that_is_stopped_again_and_again_does_not_keep_its_holder() {
+    let place = Place::new();
+    let mut run = holder(&place, &[]);
+    let pid = run.line();
+    let supervisor = child(&run.pid()).parse().ok().and_then(Pid::from_raw).expect("a supervisor");
+    // Until it is reaped.
+    std::thread::spawn(move || while kill_process(supervisor, Signal::STOP).is_ok() {});
+    revoke(&place);
+    assert_eq!(run.end(), Some(79));
+    assert!(!lives(&pid), "{pid} lives on");
+}
+
 /// The mask of the signals that a process has not received yet.
 fn pending(pid: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");

@@ -18,6 +18,11 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from
 /// The longest time for an explanation.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(3);
 
+/// Time that a try's limits have skipped: tokio's clock is paused. Without that it is never ahead.
+const SKIPPED: Duration = Duration::from_secs(1);
+const PAUSED: &str = "the clock of tokio is paused here (tokio::time::pause), so limits end before an \
+                      answer comes";
+
 /// Opens the driver for a URL. The facade knows the drivers; lock-core does not.
 pub type Opener = fn(StoreUrl) -> Opening;
 
@@ -154,7 +159,7 @@ impl Connect {
         let until = Clock::Tokio.now() + self.retry;
         let mut pause = BACKOFF;
         loop {
-            let began = Clock::Tokio.now();
+            let began = (Clock::Tokio.now(), Clock::Boot.now());
             let opened = self.once(url.clone()).await;
             let error = match opened.map_err(|error| error.of("connect").at(servers)) {
                 Ok(driver) => return Ok(driver),
@@ -162,7 +167,10 @@ impl Connect {
             };
             let left = until.since(Clock::Tokio.now());
             if left.is_zero() || !error.is_unavailable() {
-                let took = Clock::Tokio.now().since(began);
+                let took = Clock::Tokio.now().since(began.0);
+                if took > Clock::Boot.now().since(began.1) + SKIPPED {
+                    return Err(error.hinted(PAUSED.to_owned()));
+                }
                 return Err(self.explained(url, error, took).await);
             }
             // The last try begins when the time is over.

@@ -103,6 +103,10 @@ impl Connector {
         let pipe = Pipe::new(self.open(address, on_push.clone()).await?);
         self.check(&pipe).await?;
         let info = pipe.info().await?;
+        // Redis 5 has no HELLO.
+        if let Some(version) = info.too_old() {
+            return Err(error::too_old(version));
+        }
         if info.is_replica() && matches!(self.place, Place::Sentinel(_)) {
             return Err(error::not_the_primary(address));
         }

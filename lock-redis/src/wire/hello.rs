@@ -2,20 +2,17 @@
 
 use redis::Value;
 
-use super::answer::bytes;
+use super::{answer::bytes, info::is_too_old};
 
 /// Whether the server is a node of a cluster.
 pub(super) fn is_of_a_cluster(hello: &Value) -> bool {
     field(hello, "mode").is_some_and(|mode| mode == "cluster")
 }
 
-/// Returns the version of a Redis before 6.2, which lacks `SET .. GET`.
+/// Returns the version of a Redis that is too old.
 pub(super) fn too_old(hello: &Value) -> Option<String> {
     let is_redis = field(hello, "server").is_some_and(|server| server == "redis");
-    let version = field(hello, "version").filter(|_| is_redis)?;
-    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
-    let (major, minor) = (numbers.next()??, numbers.next()??);
-    ((major, minor) < (6, 2)).then_some(version)
+    field(hello, "version").filter(|version| is_redis && is_too_old(version))
 }
 
 /// Reads a field: of a map, or of a flat list in the older protocol.

@@ -23,6 +23,12 @@ impl Info {
         self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
     }
 
+    /// Returns the version of a Redis that is too old. Servers that are like Redis name a version of
+    /// Redis, too.
+    pub(super) fn too_old(&self) -> Option<&str> {
+        self.field("redis_version").filter(|version| is_too_old(version))
+    }
+
     /// Whether the server has told nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -41,6 +47,15 @@ impl Info {
     pub(crate) fn keeps_data(&self) -> Option<bool> {
         self.field("aof_enabled").map(|enabled| enabled != "0")
     }
+}
+
+/// Whether this is a Redis before 6.2, which lacks `SET .. GET`.
+pub(super) fn is_too_old(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) else {
+        return false;
+    };
+    (major, minor) < (6, 2)
 }
 
 impl From<&str> for Info {

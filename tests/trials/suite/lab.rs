@@ -29,6 +29,8 @@ const BUSY: Duration = Duration::from_secs(20);
 /// A private server, with the functions of its store's own tools.
 struct Lab<S: 'static> {
     server: Lent<S>,
+    /// The clients' login in place of the server's own.
+    login: Option<&'static str>,
     /// Text to append to the URL.
     options: String,
     ttl: Duration,
@@ -40,7 +42,11 @@ struct Lab<S: 'static> {
 impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
         let proxy = Proxy::start(self.server.addr()).await?;
-        let url = format!("{}{}", self.server.url_via(&proxy), self.options);
+        let mut url = self.server.url_via(&proxy) + &self.options;
+        if let (Some(login), Some((start, end))) = (self.login, url.split_once('@')) {
+            let (scheme, _) = start.split_once("://").ok_or("a URL without a scheme")?;
+            url = format!("{scheme}://{login}@{end}");
+        }
         let locks = distlock::connect(url).retry(BUSY).await?;
         Ok(Box::new(Remote { locks, proxies: vec![proxy] }))
     }
@@ -78,6 +84,7 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
 
     Ok(Box::new(Lab {
         server: servers::redis().await?,
+        login: None,
         options: if mode.is_empty() { String::new() } else { format!("?{mode}") },
         ttl: Duration::from_secs(3),
         delete: |redis, _| {
@@ -94,6 +101,7 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
 pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: servers::etcd().await?,
+        login: None,
         options: String::new(),
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
@@ -133,6 +141,7 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
 
     Ok(Box::new(Lab {
         server: servers::zookeeper().await?,
+        login: None,
         options: String::new(),
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
@@ -170,10 +179,31 @@ fn live_names(now: &str) -> String {
     format!("SELECT name FROM distlock_v1_entries WHERE expires > {now};")
 }
 
+/// A login that may do what the page names, and no more.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+const LIMITED: &str = "limited:l1m1ted";
+
+/// Makes the tables, and lets a login use them.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn rights(dialect: distlock::sql::Dialect, create: &str, to: &str) -> String {
+    let schema = distlock::sql::schema(dialect);
+    let grant = ["slots", "entries"].map(|table| {
+        format!("GRANT SELECT, INSERT, UPDATE, DELETE ON distlock_v1_{table} TO {to};\n")
+    });
+    format!("{schema}\n{create};\n{}", grant.concat())
+}
+
+/// With TLS, the clients have the rights that the page names alone.
 #[cfg(feature = "postgres")]
 pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
     let server = servers::postgres(tls).await?;
+    if tls {
+        let create = "CREATE ROLE limited LOGIN PASSWORD 'l1m1ted'";
+        let rights = rights(distlock::sql::Dialect::Postgres, create, "limited");
+        server.server.sql(&rights).await?;
+    }
     Ok(Box::new(Lab {
+        login: tls.then_some(LIMITED),
         options: server.options(),
         server,
         // Longer than a restart of the server on a busy machine.
@@ -193,10 +223,17 @@ pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
     }))
 }
 
+/// With TLS, the clients have the rights that the page names alone.
 #[cfg(feature = "mysql")]
 pub async fn mariadb(tls: bool) -> Result<Box<dyn Harness>, Failure> {
     let server = servers::mariadb(tls).await?;
+    if tls {
+        let create = "CREATE USER limited@'%' IDENTIFIED BY 'l1m1ted'";
+        let rights = rights(distlock::sql::Dialect::MySql, create, "limited@'%'");
+        server.server.sql(&rights).await?;
+    }
     Ok(Box::new(Lab {
+        login: tls.then_some(LIMITED),
         options: server.options(),
         server,
         // Longer than a restart of the server on a busy machine.
