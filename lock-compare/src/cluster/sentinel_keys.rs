@@ -5,7 +5,10 @@ use std::{net::SocketAddr, sync::Arc};
 use async_trait::async_trait;
 use redis::{Client, cmd};
 
-use crate::{Failure, KeySpace, Keys, Nature, keys::RedisKeys};
+use crate::{
+    Failure, KeySpace, Keys, Nature,
+    keys::{RedisKeys, open_redis},
+};
 
 /// The keys of the server that the sentinels name as the primary when a client connects.
 #[derive(Clone, Debug)]
@@ -24,7 +27,7 @@ impl SentinelKeys {
     async fn primary(&self) -> Result<String, Failure> {
         for sentinel in &self.sentinels {
             let client = Client::open(format!("redis://{sentinel}"))?;
-            let Ok(mut connection) = client.get_multiplexed_async_connection().await else {
+            let Ok(mut connection) = open_redis(&client).await else {
                 continue;
             };
             let mut question = cmd("SENTINEL");

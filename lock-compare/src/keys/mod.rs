@@ -18,7 +18,7 @@ use async_trait::async_trait;
 #[cfg(feature = "etcd")]
 pub(crate) use self::etcd::EtcdKeys;
 #[cfg(feature = "redis")]
-pub(crate) use self::redis::RedisKeys;
+pub(crate) use self::redis::{RedisKeys, open as open_redis};
 pub(crate) use self::simulated::SimulatedKeys;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::sql::SqlKeys;

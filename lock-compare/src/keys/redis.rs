@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use redis::{Client, Cmd, FromRedisValue, Script, aio::MultiplexedConnection, cmd};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult, Script,
+    aio::MultiplexedConnection, cmd,
+};
 
 use crate::{Failure, KeySpace, Keys, Nature};
 
@@ -16,6 +19,16 @@ else return 0 end";
 const COMPARE_AND_DECR: &str = "\
 if tonumber(redis.call('get', KEYS[1]) or '0') > 0 then return redis.call('decr', KEYS[1]) \
 else return -1 end";
+
+/// Longest wait for an answer. The crate's own, half a second, is too short where other plays run.
+const LIMIT: Option<Duration> = Some(Duration::from_secs(5));
+
+/// Opens a connection that waits for an answer also on a busy machine.
+pub(crate) async fn open(client: &Client) -> RedisResult<MultiplexedConnection> {
+    let patient = AsyncConnectionConfig::new();
+    let patient = patient.set_connection_timeout(LIMIT).set_response_timeout(LIMIT);
+    client.get_multiplexed_async_connection_with_config(&patient).await
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct RedisKeys(Client);
@@ -33,7 +46,7 @@ impl KeySpace for RedisKeys {
     }
 
     async fn connect(&self) -> Result<Arc<dyn Keys>, Failure> {
-        Ok(Arc::new(Connected(self.0.get_multiplexed_async_connection().await?)))
+        Ok(Arc::new(Connected(open(&self.0).await?)))
     }
 }
 

@@ -35,11 +35,13 @@ async fn read_beside<R: Future<Output = Result<i64, Failure>> + Send>(
 pub(crate) async fn in_redis(stage: &Stage) -> Result<Seen, Failure> {
     use redis::{Client, Script, cmd};
 
+    use crate::keys::open_redis;
+
     const TWICE: &str = "redis.call('incr', KEYS[1]) return redis.call('incr', KEYS[1])";
     const FAILS: &str = "redis.call('set', KEYS[1], 'written') return redis.call('nosuch')";
     let client = Client::open(stage.shared().await?.url())?;
-    let mut connection = client.get_multiplexed_async_connection().await?;
-    let reader = client.get_multiplexed_async_connection().await?;
+    let mut connection = open_redis(&client).await?;
+    let reader = open_redis(&client).await?;
     let (key, other, apart) = (stage.name("number"), stage.name("other"), stage.is_swapped());
     cmd("SET").arg(&key).arg(0).query_async::<()>(&mut connection).await?;
     let done = Arc::new(AtomicBool::new(false));
