@@ -10,16 +10,11 @@ use lock_core::this_process;
 use redis::{Cmd, cmd};
 use tokio::time::timeout;
 
-use super::{Session, retry::Way};
+use super::Session;
 use crate::{
     error,
     layout::key::client_key,
-    wire::{
-        answer::bytes,
-        call::Request,
-        connection::{Connection, Share},
-        failure::Failure,
-    },
+    wire::{answer::bytes, call::Request, connection::Connection, failure::Failure},
 };
 
 /// Time until a client's description expires, and the period at which it is written again.
@@ -36,7 +31,7 @@ impl Session {
         set.arg(client_key(&self.id)).arg(&*this_process());
         set.arg("PX").arg(TTL.as_secs() * 1000);
         // A broken connection shows in the next renewal as well.
-        drop(connection.call(&set.into(), false, Share::Others, WRITE_LIMIT).await);
+        drop(connection.call(&set.into(), WRITE_LIMIT).await);
     }
 
     /// Removes this client's description, if its server can be reached and lets it. It expires by
@@ -59,10 +54,9 @@ impl Session {
                 // One by one: in a cluster these keys are elsewhere, and there are seldom many.
                 let key = client_key(client);
                 let get = Request::new(&key, Cmd::get(&key));
-                let way = Way::new(Share::Others, READ_LIMIT);
-                let answer = match self.call(&get, way).await {
+                let answer = match self.call(&get, None, READ_LIMIT).await {
                     Err(Failure::Refused(error)) if self.is_redirected(&error) => {
-                        self.call(&get, way).await
+                        self.call(&get, None, READ_LIMIT).await
                     }
                     answer => answer,
                 };

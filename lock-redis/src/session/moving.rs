@@ -5,7 +5,7 @@
 //! attempt lives on when it is renewed in each key that must have it. It does not matter how the
 //! keys of the name are split. Grants, releases and conversions wait until the slot has moved.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{join, join_all};
 use lock_core::{Clock, Instant};
@@ -15,12 +15,12 @@ use super::{
     Routes, Session,
     attempt::{Attempt, Role},
     node::Link,
-    retry::{Answer, Way},
+    retry::Answer,
 };
 use crate::{
     config::Address,
     error,
-    wire::{answer, call::Request, connection::Share, failure::Failure, script, slots},
+    wire::{answer, call::Request, failure::Failure, script, slots},
 };
 
 impl Session {
@@ -103,9 +103,11 @@ impl Session {
         group: Option<&[u8]>,
     ) -> Result<Value, Failure> {
         let request = script::keep(attempt.counted_member().0, what, group);
-        let way = Way::new(Share::Renewals, attempt.patience());
-        let answer = match self.call(&request, way).await {
-            Err(Failure::Refused(error)) => self.call_target(&request, &error, way).await?,
+        let limit = attempt.patience();
+        let answer = match self.call(&request, None, limit).await {
+            Err(Failure::Refused(error)) => {
+                self.call_target(request.clone(), &error, limit).await?
+            }
             answer => answer?,
         };
         // Without enough replicas, bad news counts, and good news does not.
@@ -115,9 +117,9 @@ impl Session {
     /// Sends a request to the node to which an error says that its slot moves.
     async fn call_target(
         self: &Arc<Self>,
-        request: &Request<'_>,
+        mut request: Request<'_>,
         moved: &RedisError,
-        way: Way<'_>,
+        limit: Duration,
     ) -> Result<Answer, Failure> {
         let refused = || Failure::Refused(moved.clone());
         let (Routes::Slots(slots), Some((to, _))) = (&self.routes, moved.redirect_node()) else {
@@ -135,12 +137,12 @@ impl Session {
                 if is_new {
                     self.keep_connected(&node);
                 }
-                node.until_up(way.limit, None).await;
+                node.until_up(limit, None).await;
                 node
             }
         };
-        let asking = error::is_moving(moved);
-        self.call(request, Way { node: Some(&node), asking, ..way }).await
+        request.call.asking = error::is_moving(moved);
+        self.call(&request, Some(&node), limit).await
     }
 }
 

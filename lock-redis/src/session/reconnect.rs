@@ -17,7 +17,7 @@ use super::{
 use crate::{
     error::{self, STORE},
     layout::key::{client_key, floor},
-    wire::connection::{Connection, Share},
+    wire::connection::Connection,
 };
 
 /// Time limit of the question whether the server takes writes.
@@ -68,7 +68,7 @@ impl Session {
     async fn takes_writes(&self, connection: &Connection) -> Result<(), RedisError> {
         let Some(prefix) = &self.prefix else { return Ok(()) };
         let write = cmd("PERSIST").arg(floor(prefix)).take();
-        match connection.call(&write.into(), false, Share::Others, WRITE_LIMIT).await {
+        match connection.call(&write.into(), WRITE_LIMIT).await {
             Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
             _ => Ok(()),
         }

@@ -10,14 +10,13 @@ use super::{
     Session,
     attempt::{Attempt, Role},
     node::Node,
-    retry::{Answer, Way},
+    retry::Answer,
 };
 use crate::{
     config::Mode,
     error::{self, STORE},
     wire::{
         answer::{self, Seen},
-        connection::Share,
         failure::Failure,
         script,
     },
@@ -127,12 +126,11 @@ impl Session {
     ) -> Result<(), Failure> {
         let Some(first) = alone.first().or(others.first()) else { return Ok(()) };
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
-        let way = Way::new(Share::Renewals, limit.unwrap_or_default());
         let sent = Clock::Boot.now();
         let holding: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
         let counted: Vec<_> = others.iter().map(|attempt| attempt.counted_member()).collect();
         let request = script::renew(&holding, &counted, &first.key);
-        let Answer { value, short } = self.call(&request, way).await?;
+        let Answer { value, short } = self.call(&request, None, limit.unwrap_or_default()).await?;
         let Some((renewed, seen)) = answer::renewed(&value, alone.len()) else { return Ok(()) };
         // Without enough replicas, bad news counts, and good news does not.
         for (attempt, mine) in alone.iter().zip(renewed) {
@@ -150,10 +148,10 @@ impl Session {
         }
         if let Some(attempt) = failed {
             // A request for this name alone shows the error.
-            let way = Way::new(Share::Renewals, attempt.patience());
             let request = script::renew(&[], &[attempt.counted_member()], &attempt.key);
             let sent = Clock::Boot.now();
-            let value = self.call(&request, way).await?.counted(&request)?;
+            let answer = self.call(&request, None, attempt.patience()).await?;
+            let value = answer.counted(&request)?;
             if let Some((_, seen)) = answer::renewed(&value, 0) {
                 seen.into_iter().for_each(|seen| self.saw(attempt, sent, seen));
             }

@@ -11,29 +11,12 @@ use redis::{RedisError, Value};
 use super::{Session, attempt::Attempt, node::Node};
 use crate::{
     error,
-    wire::{answer, call::Request, connection::Share, failure::Failure, turns::Lane},
+    wire::{answer, call::Request, failure::Failure, turns::Lane},
 };
 
 /// Pauses before a request is sent again to a server that refuses for a while.
 const PAUSES: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_millis(500));
 const CANCELLED: &str = "cancelled before it was sent";
-
-/// How a request is sent once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Way<'a> {
-    /// `None`: the node of its key.
-    pub(super) node: Option<&'a Arc<Node>>,
-    /// Its slot of a cluster is being moved to that node.
-    pub(super) asking: bool,
-    pub(super) share: Share,
-    pub(super) limit: Duration,
-}
-
-impl Way<'_> {
-    pub(super) fn new(share: Share, limit: Duration) -> Self {
-        Self { node: None, asking: false, share, limit }
-    }
-}
 
 /// An answer. `short`: how many replicas have what it has changed, if they are too few.
 #[derive(Debug)]
@@ -99,15 +82,16 @@ impl<T> Outcome<T> {
 }
 
 impl Session {
-    /// Sends a request once, as [`Node::call`] does.
+    /// Sends a request once, to this node or else to the one of its key, as [`Node::call`] does.
     pub(super) async fn call(
         &self,
         request: &Request<'_>,
-        way: Way<'_>,
+        node: Option<&Arc<Node>>,
+        limit: Duration,
     ) -> Result<Answer, Failure> {
-        let node = way.node.cloned().unwrap_or_else(|| self.routes.of(request.key));
-        let limit = self.request_limit.map_or(way.limit, |most| way.limit.min(most));
-        let (value, had) = node.call(&request.call, way.asking, way.share, limit).await?;
+        let node = node.cloned().unwrap_or_else(|| self.routes.of(request.key));
+        let limit = self.request_limit.map_or(limit, |most| limit.min(most));
+        let (value, had) = node.call(&request.call, limit).await?;
         Ok(Answer { value, short: had.filter(|had| *had < self.wait_replicas) })
     }
 
@@ -154,7 +138,6 @@ impl Session {
     /// [`insist`](Self::insist) up to the answer: one copy for all its readers.
     async fn insist_unread(&self, request: &Request<'_>, effort: Effort<'_>) -> Outcome<Value> {
         let Effort { op, lane, limit, mut deadline, caller, node } = effort;
-        let way = Way { node, ..Way::new(Share::Others, limit) };
         let (mut before, mut moved, mut pause) = (Effect::None, false, PAUSES);
         let answer = loop {
             let asked = Clock::Boot.now();
@@ -168,7 +151,8 @@ impl Session {
             let sent = Clock::Boot.now();
             // Waiting for a turn does not count: a burst of this process is no outage.
             deadline = deadline + sent.since(asked);
-            let answer = self.call(request, way).await.and_then(|answer| answer.counted(request));
+            let answer = self.call(request, node, limit).await;
+            let answer = answer.and_then(|answer| answer.counted(request));
             drop(turn);
             let error = match answer {
                 Ok(value) => break Ok((sent, value)),

@@ -31,7 +31,7 @@ use crate::{
     error,
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        connection::{Connector, Share},
+        connection::Connector,
         dial::Dial,
         lua::usual,
         sentinel::{Place, Sentinels},
@@ -172,9 +172,7 @@ impl Drop for Session {
             let delete = Cmd::del(client_key(&self.id));
             let limit = description::WRITE_LIMIT;
             // In the background: the description expires by itself as well.
-            runtime.spawn(async move {
-                drop(connection.call(&delete.into(), false, Share::Others, limit).await);
-            });
+            runtime.spawn(async move { drop(connection.call(&delete.into(), limit).await) });
         }
     }
 }

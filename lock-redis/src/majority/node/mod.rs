@@ -27,7 +27,7 @@ use crate::{
     error,
     wire::{
         call::Call,
-        connection::{Connection, Connector, Share},
+        connection::{Connection, Connector},
         dial::Dial,
         failure::Failure,
         line::{Line, Link},
@@ -175,8 +175,7 @@ impl Node {
         }
         let (node, connection) = (Arc::downgrade(self), connection.clone());
         tokio::spawn(async move {
-            let ping = cmd("PING").into();
-            let answer = connection.call(&ping, false, Share::Others, SILENCE).await;
+            let answer = connection.call(&cmd("PING").into(), SILENCE).await;
             let Some(node) = node.upgrade() else { return };
             node.is_probed.store(false, Ordering::Relaxed);
             if let Err(error) = answer {
