@@ -124,7 +124,7 @@ impl Lease for RedisLease {
             let what = "publish a value by a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        let (version, database) = (self.kept.next_version(), self.session.database);
+        let (version, database) = (self.kept.next_version(), self.session.config.database);
         let request = script::publish(key, ticket, version, database, value);
         let done = self.session.change(&self.attempt, "publish", &request).await? == 1;
         done.then_some(()).ok_or_else(|| self.gone())

@@ -8,10 +8,9 @@ use redis::{FromRedisValue, Value};
 use uuid::Uuid;
 
 use crate::{
-    config::RedisConfig,
     error,
     layout::{
-        key::{Key, KeyName, QUEUE, lock_of},
+        key::{Key, QUEUE, floor, lock_of},
         ticket::Ticket,
     },
     session::{Session, node::Node, retry::Effort},
@@ -49,7 +48,8 @@ impl Session {
     }
 
     /// Returns the names that start with `prefix` and have a holder or a waiter.
-    pub(crate) async fn names(&self, config: &RedisConfig, prefix: &str) -> Result<Vec<LockName>> {
+    pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        let config = &self.config;
         let wanted = |lock: &[u8]| {
             Key::name_of(config, lock).filter(|name| name.as_str().starts_with(prefix))
         };
@@ -101,15 +101,14 @@ impl Session {
         }
     }
 
-    /// Raises the floor with this key to `above`, if one is given. Returns how far tokens have
-    /// come.
+    /// Raises the token floor to `above`, if one is given. Returns how far tokens have come.
     pub(crate) async fn token_floor(
         &self,
         op: &'static str,
-        key: KeyName<'_>,
         above: Option<FencingToken>,
     ) -> Result<TokenFloor> {
-        let (above, newest) = self.question(op, &script::floor(key, above), None, parsed).await?;
+        let request = script::floor(floor(&self.config.prefix), above);
+        let (above, newest) = self.question(op, &request, None, parsed).await?;
         Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
     }
 

@@ -53,7 +53,7 @@ pub(crate) async fn adopt(
         return Err(unreadable(STORE, ticket.place(), "CLIENT:ATTEMPT"));
     }
     // The simple mode writes no description: it would need a key beside the lock's.
-    let own = attempt.description.as_deref().filter(|_| session.mode == Mode::Queue);
+    let own = attempt.description.as_deref().filter(|_| session.config.mode == Mode::Queue);
     let description = Some(own.unwrap_or_default());
     let token = ticket.token();
     let request = script::detach(from, attempt.member(), token, description);

@@ -109,7 +109,7 @@ async fn checked(
     (sent, token): (Instant, u64),
     handed_over: bool,
 ) -> Result<Option<(Instant, u64)>> {
-    let replicas = handed_over && session.wait_replicas > 0;
+    let replicas = handed_over && session.config.wait_replicas > 0;
     if !replicas && !attempt.is_missing() {
         return Ok(Some((sent, token)));
     }
@@ -150,7 +150,7 @@ async fn undone(session: &Arc<Session>, attempts: &[Arc<Attempt>], error: Error)
 fn wanted<'a>(session: &Session, attempt: &'a Attempt, request: &Request) -> call::Request<'a> {
     match (request.kind, &request.value) {
         (Kind::Exclusive, Some(value)) => {
-            let word = kind::candidate(session.database, &request.holder);
+            let word = kind::candidate(session.config.database, &request.holder);
             let description = [request.holder.as_bytes(), value].concat();
             script::acquire(attempt.member(), request.wait, &word, Some(&description))
         }

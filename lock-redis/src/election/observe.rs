@@ -86,7 +86,7 @@ struct Observer {
 
 impl Observer {
     fn new(session: &Arc<Session>, key: Key) -> Self {
-        let channel = format!("distlock:leader:{}:", session.database);
+        let channel = format!("distlock:leader:{}:", session.config.database);
         let channel = [channel.as_bytes(), key.lock()].concat();
         let hint = Arc::new(Notify::new());
         session.observers.add(&channel, hint.clone());

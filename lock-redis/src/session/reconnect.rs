@@ -66,8 +66,10 @@ impl Session {
     /// Refuses a replica: an address may lead to the primary later. It changes nothing, since the
     /// record of the token floor never expires. In a cluster, the owners of slots are primaries.
     async fn takes_writes(&self, connection: &Connection) -> Result<(), RedisError> {
-        let Some(prefix) = &self.prefix else { return Ok(()) };
-        let write = cmd("PERSIST").arg(floor(prefix)).take();
+        if self.config.is_cluster() {
+            return Ok(());
+        }
+        let write = cmd("PERSIST").arg(floor(&self.config.prefix)).take();
         match connection.call(&write.into(), WRITE_LIMIT).await {
             Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
             _ => Ok(()),

@@ -179,7 +179,7 @@ impl Session {
             // A node that was given up is no end of the session.
             Failure::Closed if self.book().attempts.is_closed() => return,
             Failure::Closed => &"the node has no slots any more",
-            Failure::Short(had) => &error::Short { had: *had, wanted: self.wait_replicas },
+            Failure::Short(had) => &error::Short { had: *had, wanted: self.config.wait_replicas },
             Failure::Down(error) => error,
             Failure::Lost(error) | Failure::Refused(error) => error,
         };

@@ -90,9 +90,9 @@ impl Session {
         limit: Duration,
     ) -> Result<Answer, Failure> {
         let node = node.cloned().unwrap_or_else(|| self.routes.of(request.key));
-        let limit = self.request_limit.map_or(limit, |most| limit.min(most));
+        let limit = self.config.timeouts.request.map_or(limit, |most| limit.min(most));
         let (value, had) = node.call(&request.call, limit).await?;
-        Ok(Answer { value, short: had.filter(|had| *had < self.wait_replicas) })
+        Ok(Answer { value, short: had.filter(|had| *had < self.config.wait_replicas) })
     }
 
     /// Sends a request that may be executed twice, again and again until it is answered. Reads the
@@ -158,7 +158,7 @@ impl Session {
                 Ok(value) => break Ok((sent, value)),
                 Err(Failure::Closed) => break Err(error::closed()),
                 Err(Failure::Short(had)) => {
-                    let short = error::Short { had, wanted: self.wait_replicas };
+                    let short = error::Short { had, wanted: self.config.wait_replicas };
                     break Err(error::unavailable(op, Effect::Unknown, short));
                 }
                 Err(Failure::Refused(e)) if self.is_redirected(&e) => {

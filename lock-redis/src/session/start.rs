@@ -41,18 +41,14 @@ use crate::{
 
 impl Session {
     /// Connects, once.
-    pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
+    pub(crate) async fn start(config: RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         config.check()?;
         let reach = Reach::default();
-        let routes = routes(config, &id, reach.clone()).await?;
+        let routes = routes(&config, &id, reach.clone()).await?;
         let session = Arc::new(Self {
             id,
-            mode: config.mode,
-            database: config.database,
-            prefix: (!config.is_cluster()).then(|| config.prefix.clone()),
-            wait_replicas: config.wait_replicas,
-            request_limit: config.timeouts.request,
+            config,
             routes,
             reach,
             book: Mutex::new(Book::default()),
