@@ -85,9 +85,7 @@ pub(crate) async fn acquire(
         Acquired::OtherLimit(found) => return Err(limit_conflict(request, found)),
         Acquired::Waits(answer) => {
             caller.queued(&attempt.name, answer.place);
-            if let Some(ask) = attempt.waits(sent, answer) {
-                session.ask(attempt, ask);
-            }
+            session.ask(attempt, attempt.waits(sent, answer));
             None
         }
     };

@@ -81,11 +81,7 @@ impl Session {
                 attempt.renewed_by_hand(sent, token);
                 return Ok(Some((sent, token)));
             }
-            [Seen::Waits(answer)] => {
-                if let Some(at) = attempt.waits_again(sent, answer) {
-                    self.ask(attempt, at);
-                }
-            }
+            [Seen::Waits(answer)] => self.ask(attempt, attempt.waits_again(sent, answer)),
             _ => {}
         }
         Ok(None)

@@ -89,8 +89,8 @@ impl Session {
         sent: Instant,
     ) -> Result<bool, Failure> {
         let found = is_one(&self.keep(attempt, "waiting", None).await?);
-        if found && let Some(at) = attempt.kept_waiting(sent) {
-            self.ask(attempt, at);
+        if found {
+            self.ask(attempt, attempt.kept_waiting(sent));
         }
         Ok(found)
     }

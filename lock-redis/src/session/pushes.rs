@@ -46,11 +46,7 @@ impl Session {
         match (push, attempt) {
             (Push::Granted(token), Some(attempt)) => attempt.pushed(token),
             (Push::Gone, Some(attempt)) => attempt.gone(),
-            (Push::First, Some(attempt)) => {
-                if let Some(at) = attempt.asks_now() {
-                    self.ask(&attempt, at);
-                }
-            }
+            (Push::First, Some(attempt)) => self.ask(&attempt, attempt.asks_now()),
             (Push::Granted(_), None) => self.give_back(node, id, lock),
             (Push::Gone | Push::First, None) => {}
         }

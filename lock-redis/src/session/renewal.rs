@@ -61,8 +61,9 @@ async fn renew_at(session: Arc<Session>, node: Arc<Node>) {
 }
 
 impl Session {
-    /// Makes an attempt ask before its group is due.
-    pub(crate) fn ask(&self, attempt: &Attempt, at: Instant) {
+    /// Makes an attempt ask at this instant, if one is given: before its group is due.
+    pub(crate) fn ask(&self, attempt: &Attempt, at: Option<Instant>) {
+        let Some(at) = at else { return };
         let mut book = self.book();
         let before = book.next_due();
         book.ask(attempt, at);
@@ -108,9 +109,6 @@ impl Session {
     async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
         let (alone, others) = (&part.alone[..], &part.others[..]);
         match self.renew_chunk(alone, others).await {
-            Err(Failure::Refused(error)) if self.is_redirected(&error) => {
-                self.renew_chunk(alone, others).await
-            }
             Err(Failure::Refused(error)) if error::is_moving(&error) => {
                 let each = alone.iter().chain(others).map(|attempt| &***attempt);
                 self.renew_each(each, &error).await
@@ -165,9 +163,7 @@ impl Session {
 
     fn saw(self: &Arc<Self>, attempt: &Arc<Attempt>, sent: Instant, seen: Seen) {
         let knows_it = attempt.is_held() && seen != Seen::Gone;
-        if let Some(at) = attempt.seen(sent, seen) {
-            self.ask(attempt, at);
-        }
+        self.ask(attempt, attempt.seen(sent, seen));
         if knows_it && attempt.is_lost() {
             // The server that took over has it in its queue, or has granted it anew.
             self.clean_up(attempt);
