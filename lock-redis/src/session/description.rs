@@ -54,21 +54,16 @@ impl Session {
                 // One by one: in a cluster these keys are elsewhere, and there are seldom many.
                 let key = client_key(client);
                 let get = Request::new(&key, Cmd::get(&key));
-                let answer = match self.call(&get, None, READ_LIMIT).await {
-                    Err(Failure::Refused(error)) if self.is_redirected(&error) => {
-                        self.call(&get, None, READ_LIMIT).await
+                match self.call(&get, None, READ_LIMIT).await {
+                    Ok(answer) => {
+                        let text = bytes(&answer.value);
+                        let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
+                        known.extend(text.map(|text| (client.to_owned(), text)));
                     }
-                    answer => answer,
-                };
-                // A user may lack the right, since these keys do not start with the prefix.
-                if let Err(Failure::Refused(error)) = &answer
-                    && error::is_denied(error)
-                {
-                    break;
-                }
-                // Their node may be out of reach.
-                if let Some(text) = answer.ok().and_then(|answer| bytes(&answer.value)) {
-                    known.insert(client.to_owned(), String::from_utf8_lossy(&text).into_owned());
+                    // A user may lack the right, since these keys do not start with the prefix.
+                    Err(Failure::Refused(error)) if error::is_denied(&error) => break,
+                    // Their node may be out of reach.
+                    Err(_) => {}
                 }
             }
         };

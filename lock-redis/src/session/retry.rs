@@ -82,16 +82,24 @@ impl<T> Outcome<T> {
 }
 
 impl Session {
-    /// Sends a request once, to this node or else to the one of its key, as [`Node::call`] does.
+    /// Sends a request once, to this node or else to the one of its key, as [`Node::call`] does. If
+    /// another node has the slot now, sends it there.
     pub(super) async fn call(
         &self,
         request: &Request<'_>,
         node: Option<&Arc<Node>>,
         limit: Duration,
     ) -> Result<Answer, Failure> {
-        let node = node.cloned().unwrap_or_else(|| self.routes.of(request.key));
         let limit = self.config.timeouts.request.map_or(limit, |most| limit.min(most));
-        let (value, had) = node.call(&request.call, limit).await?;
+        let call = async || {
+            let node = node.cloned().unwrap_or_else(|| self.routes.of(request.key));
+            node.call(&request.call, limit).await
+        };
+        let answer = match call().await {
+            Err(Failure::Refused(error)) if self.is_redirected(&error) => call().await,
+            answer => answer,
+        };
+        let (value, had) = answer?;
         Ok(Answer { value, short: had.filter(|had| *had < self.config.wait_replicas) })
     }
 
@@ -138,7 +146,7 @@ impl Session {
     /// [`insist`](Self::insist) up to the answer: one copy for all its readers.
     async fn insist_unread(&self, request: &Request<'_>, effort: Effort<'_>) -> Outcome<Value> {
         let Effort { op, lane, limit, mut deadline, caller, node } = effort;
-        let (mut before, mut moved, mut pause) = (Effect::None, false, PAUSES);
+        let (mut before, mut pause) = (Effect::None, PAUSES);
         let answer = loop {
             let asked = Clock::Boot.now();
             let Some(turn) = lane.turn(&self.turns, caller).await else {
@@ -162,10 +170,8 @@ impl Session {
                     break Err(error::unavailable(op, Effect::Unknown, short));
                 }
                 Err(Failure::Refused(e)) if self.is_redirected(&e) => {
-                    // A second one in a row: the nodes do not agree yet.
-                    if std::mem::replace(&mut moved, true) {
-                        unless_cancelled(caller, pause.wait()).await;
-                    }
+                    // A second time: the nodes do not agree yet.
+                    unless_cancelled(caller, pause.wait()).await;
                     e
                 }
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
