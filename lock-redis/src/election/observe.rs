@@ -22,13 +22,10 @@ use tokio::{
 };
 
 use crate::{
+    election::observers::channel,
     error,
     layout::key::Key,
-    session::{
-        Session,
-        node::{Link, Node},
-        slots::Map,
-    },
+    session::{Session, node::Node, slots::Map},
     wire::{failure::Failure, script, snapshot::Snapshot, turns::Lane},
 };
 
@@ -50,19 +47,12 @@ pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Re
     // One that does not read gets the newest state when it reads again.
     let (out, observed) = mpsc::channel(1);
     observer.told = now.clone();
-    let mut link = observer.link.clone();
-    // Its result borrows the link, which the last handle closes when `tell` drops it.
-    let closed = async move {
-        // A node of a cluster may be given up before the session ends.
-        if link.wait_for(|link| matches!(link, Link::Closed)).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
+    let end = session.observers.end();
     tokio::spawn(async move {
         tokio::select! {
             () = tell(observer, vec![now], out) => {}
             // Ends also while earlier news is unread.
-            () = closed => {}
+            () = end => {}
         }
     });
     Ok(observed)
@@ -73,42 +63,27 @@ struct Observer {
     key: Key,
     channel: Vec<u8>,
     hint: Arc<Notify>,
-    link: watch::Receiver<Link>,
     /// Changes of the nodes of a cluster.
     slots: Option<watch::Receiver<Arc<Map>>>,
     /// The leader that was reported last.
     told: Option<Leader>,
-    /// Number of the client's connection on which it listens.
-    number: u64,
     /// When to look again.
     due: Instant,
 }
 
 impl Observer {
     fn new(session: &Arc<Session>, key: Key) -> Self {
-        let channel = format!("distlock:leader:{}:", session.config.database);
-        let channel = [channel.as_bytes(), key.lock()].concat();
+        let channel = channel(session.config.database, key.lock());
         let hint = Arc::new(Notify::new());
         session.observers.add(&channel, hint.clone());
-        let (link, slots) = (session.routes.of(key.lock()).link(), session.routes.changes());
-        Self {
-            session: Arc::downgrade(session),
-            key,
-            channel,
-            hint,
-            link,
-            slots,
-            told: None,
-            number: 0,
-            due: Instant::NEVER,
-        }
+        let (session, slots) = (Arc::downgrade(session), session.routes.changes());
+        Self { session, key, channel, hint, slots, told: None, due: Instant::NEVER }
     }
 
     /// Waits until something may have changed, and looks.
     async fn change(&mut self) -> Result<Option<Leader>> {
         tokio::select! {
             () = self.hint.notified() => {}
-            () = moved(&mut self.link, self.number) => {}
             () = moves(&mut self.slots) => {}
             () = Clock::Boot.sleep_until(self.due) => {}
         }
@@ -134,6 +109,10 @@ impl Observer {
                     return Ok(snapshot.leader(&clients));
                 }
                 Err(Failure::Closed) => return Err(error::closed()),
+                // A certificate may be renewed.
+                Err(Failure::Down(e)) if error::is_login_refused(&e) => {
+                    return Err(error::convert("observe", redis::RedisError::clone(&e)));
+                }
                 Err(Failure::Refused(e))
                     if !session.is_redirected(&e) && !error::is_passing(&e) =>
                 {
@@ -144,11 +123,12 @@ impl Observer {
                     sleep(jitter(PAUSE)).await;
                 }
                 Err(Failure::Lost(_) | Failure::Down(_) | Failure::Short(_)) => {
+                    let node = session.routes.of(self.key.lock());
                     drop(session);
                     tokio::select! {
                         biased;
                         () = moves(&mut self.slots) => {}
-                        restored = restored(&mut self.link) => restored?,
+                        _ = node.until_up(LIMIT, None) => {}
                     }
                 }
             }
@@ -161,15 +141,10 @@ impl Observer {
             slots.borrow_and_update();
         }
         let node = session.routes.of(self.key.lock());
-        if self.slots.is_some() {
-            self.link = node.link();
-        }
         let connection = node.connection()?;
         let request = script::read(&self.key, "leader", &[]);
         let answer = connection.listen_and_call(&self.channel, &request.call, LIMIT).await;
-        let value = node.judge(&connection, answer)?;
-        self.number = connection.number;
-        Ok(value)
+        node.judge(&connection, answer)
     }
 }
 
@@ -208,17 +183,6 @@ async fn stop_listening(node: &Node, channel: &[u8]) -> Result<(), Failure> {
     node.judge(&connection, answer)
 }
 
-/// Waits for a connection other than this one, or for the session's end.
-async fn moved(link: &mut watch::Receiver<Link>, number: u64) {
-    let moved = |link: &Link| match link {
-        Link::Up(connection) => connection.number != number,
-        Link::Down(..) => false,
-        Link::Closed => true,
-    };
-    // An error means that the session has ended.
-    let _ = link.wait_for(moved).await;
-}
-
 /// Waits for a change of the nodes of a cluster.
 async fn moves(slots: &mut Option<watch::Receiver<Arc<Map>>>) {
     if let Some(slots) = slots
@@ -228,18 +192,4 @@ async fn moves(slots: &mut Option<watch::Receiver<Arc<Map>>>) {
     }
     // There is no cluster, or the session has ended, which shows elsewhere.
     std::future::pending().await
-}
-
-/// Waits until there is a connection again.
-async fn restored(link: &mut watch::Receiver<Link>) -> Result<()> {
-    let known = |link: &Link| match link {
-        // A certificate may be renewed.
-        Link::Down(why, _) => error::is_login_refused(why),
-        Link::Up(_) | Link::Closed => true,
-    };
-    match link.wait_for(known).await.as_deref() {
-        Ok(Link::Up(_)) => Ok(()),
-        Ok(Link::Down(why, _)) => Err(error::convert("observe", redis::RedisError::clone(why))),
-        Ok(Link::Closed) | Err(_) => Err(error::closed()),
-    }
 }

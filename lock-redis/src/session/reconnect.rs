@@ -58,6 +58,7 @@ impl Session {
             false => {}
         }
         node.up(connection);
+        self.observers.hint_all(|lock| Arc::ptr_eq(&self.routes.of(lock), node));
         self.book().attempts.all_due(Clock::Boot.now());
         self.alarm.notify_one();
         Ok(())

@@ -103,6 +103,7 @@ impl Session {
         self.end_description().await;
         self.routes.all().iter().for_each(|node| drop(node.close()));
         self.routes.close();
+        self.observers.close();
         self.alarm.notify_one();
         match released {
             // Closed before, perhaps by another task at the same time.
