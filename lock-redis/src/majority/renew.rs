@@ -52,7 +52,7 @@ impl Majority {
             let known = answers.iter().find(|(number, _)| *number == node);
             known.is_some_and(|(_, answer)| matches!(answer, Ok(Renewed::Free | Renewed::Other)))
         };
-        let may = |node: &usize| asked.is_none_or(|asked| asked.has(*node)) && !has_none(*node);
+        let may = |node: &usize| asked.is_none_or(|asked| asked[*node]) && !has_none(*node);
         let back = self.back(request, attempt, None);
         for node in (0..self.nodes.len()).filter(may) {
             back.from(node);
