@@ -146,11 +146,18 @@ impl Majority {
         had: &str,
         faults: impl IntoIterator<Item = (usize, &'a Fault)>,
     ) -> io::Error {
-        let faults: Vec<_> = faults
-            .into_iter()
-            .map(|(number, fault)| (&self.nodes[number].address, fault))
-            .collect();
-        Fault::all(had, self.nodes.len(), self.needed(), &faults)
+        let (faults, needed): (Vec<_>, _) = (faults.into_iter().collect(), self.needed());
+        // Only if no outage ends it.
+        let lasts = |kind: &io::ErrorKind| {
+            let alike = faults.iter().filter(|(_, fault)| fault.kind() == *kind);
+            alike.count() > self.nodes.len() - needed
+        };
+        let lasting = [io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidData];
+        let kind = lasting.into_iter().find(lasts).unwrap_or(io::ErrorKind::NotConnected);
+        let reason =
+            |(number, fault): &(usize, _)| format!("{}: {fault}", self.nodes[*number].address);
+        let reasons: Vec<_> = faults.iter().map(reason).collect();
+        io::Error::new(kind, format!("{had}, and {needed} are needed: {}", reasons.join("; ")))
     }
 }
 
