@@ -111,7 +111,7 @@ impl Observer {
                 Err(Failure::Closed) => return Err(error::closed()),
                 // A certificate may be renewed.
                 Err(Failure::Down(e)) if error::is_login_refused(&e) => {
-                    return Err(error::convert("observe", redis::RedisError::clone(&e)));
+                    return Err(error::convert("observe", e));
                 }
                 Err(Failure::Refused(e))
                     if !session.is_redirected(&e) && !error::is_passing(&e) =>

@@ -176,8 +176,7 @@ impl Session {
             Failure::Closed if self.book().attempts.is_closed() => return,
             Failure::Closed => &"the node has no slots any more",
             Failure::Short(had) => &error::Short { had: *had, wanted: self.config.wait_replicas },
-            Failure::Down(error) => error,
-            Failure::Lost(error) | Failure::Refused(error) => error,
+            Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
         };
         node.reach.renewal_failed(STORE, why);
         let now = Clock::Boot.now();

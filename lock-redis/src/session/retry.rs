@@ -6,7 +6,7 @@ use lock_core::{
     Clock, Effect, Instant, Result,
     keep::{backoff::Backoff, cancel::unless_cancelled},
 };
-use redis::{RedisError, Value};
+use redis::Value;
 
 use super::{Session, attempt::Attempt, node::Node};
 use crate::{
@@ -192,7 +192,7 @@ impl Session {
                     before = Effect::Unknown;
                     e
                 }
-                Err(Failure::Down(e)) => RedisError::clone(&e),
+                Err(Failure::Down(e)) => e,
             };
             let left = deadline.since(Clock::Boot.now());
             let again = !left.is_zero()

@@ -108,7 +108,7 @@ impl Node {
     /// Returns the connection.
     pub(super) fn connected(&self) -> Result<Arc<Connection>, Fault> {
         self.connection().map_err(|failure| match failure {
-            Failure::Down(error) => Fault::Down(RedisError::clone(&error)),
+            Failure::Down(error) => Fault::Down(error),
             _ => Fault::Down(error::closed_link()),
         })
     }
