@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use lock_core::{Instant, LossReason, keep::poison::lock, validity::safe_until};
 
-use super::{Attempt, Polls, Stage};
-use crate::wire::answer::Waits;
+use super::{Attempt, Stage};
 
 /// After this time the replicas have a write. It is what Redis takes for the greatest lag of a good
 /// replica (`min-replicas-max-lag`), if it is not told another one.
@@ -89,19 +88,6 @@ impl Attempt {
     pub(super) fn is_doubted_grant(&self) -> bool {
         self.look(|stage| {
             matches!(stage, Stage::Held { note, .. } if note.doubted && note.earlier.is_none())
-        })
-    }
-
-    /// Takes note that the server that took over has the attempt in its queue, and does not know
-    /// its grant, which the caller does not have yet. Returns the same as [`waits`](Self::waits).
-    pub(crate) fn waits_again(&self, sent: Instant, answer: Waits) -> Option<Instant> {
-        let since = self.missing_since()?;
-        self.change(|stage| {
-            if sent < since || !matches!(stage, Stage::Asking(_) | Stage::Granted { .. }) {
-                return None;
-            }
-            self.found();
-            self.queue(stage, sent, answer, Polls::default())
         })
     }
 }

@@ -3,8 +3,11 @@
 use lock_core::{LockName, LossReason, validity::safe_until};
 use uuid::Uuid;
 
-use super::*;
-use crate::config::RedisConfig;
+use super::{
+    waiting::{FIRST_ASK, LONGEST_ASK},
+    *,
+};
+use crate::{config::RedisConfig, wire::answer::Waits};
 
 const TTL: Duration = Duration::from_secs(9);
 
