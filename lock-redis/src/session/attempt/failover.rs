@@ -1,5 +1,20 @@
 //! What an attempt makes of a failover: the new server may not know it. Then its holder is told that
 //! the failover lost the lock, as soon as a renewal has shown it.
+//!
+//! A holder has two doubts, which do not exclude each other: whether another server is taking over
+//! (`doubted`), and whether its server still has it (`missing`, with the reason of the loss if not).
+//!
+//! | `doubted` | `missing` | it came by | a request that finds it | one that does not | one that finds it in the queue |
+//! |---|---|---|---|---|---|
+//! | no | no | | counts | `EntryGone` | changes nothing |
+//! | no | `EntryGone` | [`check`](Attempt::check) | counts, ends `missing` | `EntryGone` | `EntryGone` |
+//! | no | `Failover` | [`taken_over`](Attempt::taken_over) | counts, ends `missing` | `Failover` | `Failover` |
+//! | yes | no | [`doubt`](Attempt::doubt) | makes the one before it count | `EntryGone` | changes nothing |
+//! | yes | `EntryGone` | `check`, then `doubt` | makes the one before it count | `EntryGone` | `EntryGone` |
+//! | yes | `Failover` | `taken_over`, then `doubt` | makes the one before it count | `Failover` | `Failover` |
+//!
+//! [`settle`](Attempt::settle) and `taken_over` end `doubted`. While an attempt is missing, each
+//! renewal looks for it, however young it is.
 
 use std::time::Duration;
 
