@@ -25,9 +25,9 @@ const PLACES: usize = 1000;
 impl Session {
     /// Returns the holders of a lock, then its waiters.
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let snapshot = self.look("inspect", key, "all", &[]).await?;
-        let clients = self.descriptions(snapshot.clients()).await;
-        Ok(snapshot.entries(&clients))
+        let mut snapshot = self.look("inspect", key, "all", &[]).await?;
+        self.describe_clients(&mut snapshot).await;
+        Ok(snapshot.entries())
     }
 
     /// Returns a holder that blocks these attempts of this client, and the place of each attempt.
@@ -36,12 +36,12 @@ impl Session {
         let (mut places, mut rest) = (Vec::new(), &tickets[..]);
         loop {
             let (now, later) = rest.split_at(rest.len().min(PLACES));
-            let snapshot = self.look("diagnose", key, "places", now).await?;
+            let mut snapshot = self.look("diagnose", key, "places", now).await?;
             places.extend(&snapshot.places);
             rest = later;
             if rest.is_empty() {
-                let clients = self.descriptions(snapshot.clients()).await;
-                let holder = snapshot.entries(&clients).into_iter().next();
+                self.describe_clients(&mut snapshot).await;
+                let holder = snapshot.entries().into_iter().next();
                 return Ok(Diagnosis::new(holder.map(|entry| entry.holder), places));
             }
         }

@@ -101,12 +101,12 @@ impl Observer {
             let session = self.session.upgrade().ok_or_else(error::closed)?;
             match self.look_once(&session).await {
                 Ok(value) => {
-                    let snapshot = Snapshot::read(&value);
-                    let snapshot = snapshot.ok_or_else(|| error::unexpected("observe", &value))?;
+                    let mut snapshot = Snapshot::read(&value)
+                        .ok_or_else(|| error::unexpected("observe", &value))?;
                     self.look_after(snapshot.ttl_left);
                     // A failure hides only the description; the leader counts more.
-                    let clients = session.descriptions(snapshot.clients()).await;
-                    return Ok(snapshot.leader(&clients));
+                    session.describe_clients(&mut snapshot).await;
+                    return Ok(snapshot.leader());
                 }
                 Err(Failure::Closed) => return Err(error::closed()),
                 // A certificate may be renewed.

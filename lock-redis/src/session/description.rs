@@ -1,10 +1,7 @@
 //! The description of a client, for operators that look at a queue. It is for people's eyes: no
 //! connect, close or look depends on it.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use lock_core::this_process;
 use redis::{Cmd, cmd};
@@ -14,7 +11,9 @@ use super::Session;
 use crate::{
     error,
     layout::key::client_key,
-    wire::{answer::bytes, call::Request, connection::Connection, failure::Failure},
+    wire::{
+        answer::bytes, call::Request, connection::Connection, failure::Failure, snapshot::Snapshot,
+    },
 };
 
 /// Time until a client's description expires, and the period at which it is written again.
@@ -41,24 +40,20 @@ impl Session {
         drop(self.routes.of(&key).ask(Cmd::del(&key), WRITE_LIMIT).await);
     }
 
-    /// Returns the descriptions of clients, by client, as far as they can be read.
-    pub(crate) async fn descriptions(
-        &self,
-        clients: impl Iterator<Item = &str>,
-    ) -> HashMap<String, String> {
-        let clients: BTreeSet<_> = clients.collect();
-        let mut known = HashMap::new();
+    /// Adds the descriptions of clients to a name's state, as far as they can be read.
+    pub(crate) async fn describe_clients(&self, snapshot: &mut Snapshot) {
+        let clients: BTreeSet<_> = snapshot.clients().map(str::to_owned).collect();
         // Given up as a whole: a question with the rest of the time would give up a good connection.
         let ask = async {
             for client in clients {
                 // One by one: in a cluster these keys are elsewhere, and there are seldom many.
-                let key = client_key(client);
+                let key = client_key(&client);
                 let get = Request::new(&key, Cmd::get(&key));
                 match self.call(&get, None, READ_LIMIT).await {
                     Ok(answer) => {
                         let text = bytes(&answer.value);
                         let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
-                        known.extend(text.map(|text| (client.to_owned(), text)));
+                        snapshot.descriptions.extend(text.map(|text| (client, text)));
                     }
                     // A user may lack the right, since these keys do not start with the prefix.
                     Err(Failure::Refused(error)) if error::is_denied(&error) => break,
@@ -68,6 +63,5 @@ impl Session {
             }
         };
         let _ = timeout(READ_LIMIT, ask).await;
-        known
     }
 }
