@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, FencingToken, Lease, Result, Validity,
-    keep::{grant::Grants, lease::Kept, wait::Waits},
+    keep::{errors::unsupported, grant::Grants, lease::Kept, wait::Waits},
 };
 
 use crate::{
@@ -121,8 +121,8 @@ impl Lease for RedisLease {
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let Attempt { key, ticket, leads, .. } = &*self.attempt;
         if !leads {
-            let what = "publish a value by a lock that was acquired without one".to_owned();
-            return Err(Error::Unsupported { store: STORE, what });
+            let what = "publish a value by a lock that was acquired without one";
+            return Err(unsupported(STORE, what));
         }
         let (version, database) = (self.kept.next_version(), self.session.config.database);
         let request = script::publish(key, ticket, version, database, value);

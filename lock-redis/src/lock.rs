@@ -7,7 +7,10 @@ use lock_core::{
     BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
     Ticket, TokenFloor, Wake, Wish,
-    keep::grant::{lease, leases},
+    keep::{
+        errors::unsupported,
+        grant::{lease, leases},
+    },
     only_exclusive,
 };
 use redis::Client;
@@ -82,16 +85,6 @@ impl RedisLock {
     /// Same as [`connect`](Self::connect).
     pub fn with_client(client: &Client) -> BoxFuture<'static, Result<Self>> {
         Self::connect(RedisConfig::from_client(client))
-    }
-
-    /// A script of a cluster reads keys of one slot only, and the floor belongs to all names.
-    fn has_floor(&self, what: &str) -> Result<()> {
-        if !self.session.config.is_cluster() {
-            return Ok(());
-        }
-        let what =
-            format!("{what} of a Redis Cluster, where one request reads keys of one slot only");
-        Err(Error::Unsupported { store: STORE, what })
     }
 
     fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
@@ -188,8 +181,7 @@ impl DistributedLock for RedisLock {
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
         if self.session.config.mode == Mode::Simple {
-            let what = "observe an election with mode=simple".to_owned();
-            return Err(Error::Unsupported { store: STORE, what });
+            return Err(unsupported(STORE, "observe an election with mode=simple"));
         }
         observe::observe(&self.session, self.key(name)).await
     }
@@ -203,13 +195,11 @@ impl DistributedLock for RedisLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.has_floor("read the token floor")?;
-        self.session.token_floor("token floor", None).await
+        self.session.token_floor(None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        self.has_floor("raise the token floor")?;
-        self.session.token_floor("raise the token floor", Some(above)).await
+        self.session.token_floor(Some(above)).await
     }
 
     async fn close(&self) -> Result<()> {

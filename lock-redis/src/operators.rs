@@ -3,12 +3,15 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use lock_core::{Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
+use lock_core::{
+    Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor,
+    keep::errors::unsupported,
+};
 use redis::{FromRedisValue, Value};
 use uuid::Uuid;
 
 use crate::{
-    error,
+    error::{self, STORE},
     layout::{
         key::{Key, QUEUE, floor, lock_of},
         ticket::Ticket,
@@ -101,12 +104,18 @@ impl Session {
         }
     }
 
-    /// Raises the token floor to `above`, if one is given. Returns how far tokens have come.
-    pub(crate) async fn token_floor(
-        &self,
-        op: &'static str,
-        above: Option<FencingToken>,
-    ) -> Result<TokenFloor> {
+    /// Raises the token floor to `above`, if one is given. Returns how far tokens have come. A script
+    /// of a cluster reads keys of one slot only, and the floor belongs to all names.
+    pub(crate) async fn token_floor(&self, above: Option<FencingToken>) -> Result<TokenFloor> {
+        let (verb, op) = match above {
+            None => ("read", "token floor"),
+            Some(_) => ("raise", "raise the token floor"),
+        };
+        if self.config.is_cluster() {
+            let why = "where one request reads keys of one slot only";
+            let what = format!("{verb} the token floor of a Redis Cluster, {why}");
+            return Err(unsupported(STORE, what));
+        }
         let request = script::floor(floor(&self.config.prefix), above);
         let (above, newest) = self.question(op, &request, None, parsed).await?;
         Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))

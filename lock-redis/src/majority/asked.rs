@@ -1,10 +1,6 @@
 //! Which nodes may have an attempt's vote.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::Mutex,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use lock_core::{Clock, Instant, keep::poison::lock};
 use uuid::Uuid;
@@ -51,8 +47,8 @@ impl Asked {
 
     /// Records that the attempt's votes last for another TTL.
     pub(super) fn renew(&self, attempt: Uuid, ttl: Duration) {
-        if let Entry::Occupied(mut votes) = lock(&self.0).entry(attempt) {
-            votes.get_mut().until = end(ttl);
+        if let Some(votes) = lock(&self.0).get_mut(&attempt) {
+            votes.until = end(ttl);
         }
     }
 

@@ -8,7 +8,7 @@ use lock_core::{
     Attempt, BoxFuture, Clock, DistributedLock, Effect, Entry, Error, FencingToken, Guarantees,
     Lease, LockName, Reach, Request, Result, TokenFloor,
     keep::{
-        errors::{denied, rejected, unavailable},
+        errors::{denied, invalid, rejected, unavailable, unsupported},
         limits,
     },
     polling::Polling,
@@ -121,11 +121,7 @@ impl Majority {
     }
 
     fn twins(&self, number: usize, fault: &Fault) -> Error {
-        Error::InvalidOption {
-            option: "nodes".to_owned(),
-            value: self.nodes[number].address.to_string(),
-            allowed: format!("each server once; {fault}"),
-        }
+        invalid("nodes", &self.nodes[number].address, format!("each server once; {fault}"))
     }
 
     fn not_connected(&self, faults: &[(usize, Fault)]) -> Error {
@@ -202,6 +198,5 @@ impl DistributedLock for Redlock {
 }
 
 fn no_floor() -> Error {
-    let what = "keep a token floor: no step is atomic on all servers".to_owned();
-    Error::Unsupported { store: STORE, what }
+    unsupported(STORE, "keep a token floor: no step is atomic on all servers")
 }

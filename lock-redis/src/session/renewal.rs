@@ -107,21 +107,17 @@ impl Session {
     }
 
     async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
-        let (alone, others) = (&part.alone[..], &part.others[..]);
-        match self.renew_chunk(alone, others).await {
+        match self.renew_chunk(&part).await {
             Err(Failure::Refused(error)) if error::is_moving(&error) => {
-                let each = alone.iter().chain(others).map(|attempt| &***attempt);
+                let each = part.alone.iter().chain(&part.others).map(|attempt| &***attempt);
                 self.renew_each(each, &error).await
             }
             renewed => renewed,
         }
     }
 
-    async fn renew_chunk(
-        self: &Arc<Self>,
-        alone: &[&Arc<Attempt>],
-        others: &[&Arc<Attempt>],
-    ) -> Result<(), Failure> {
+    async fn renew_chunk(self: &Arc<Self>, part: &Part<'_>) -> Result<(), Failure> {
+        let Part { alone, others } = part;
         let Some(first) = alone.first().or(others.first()) else { return Ok(()) };
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
         let sent = Clock::Boot.now();
