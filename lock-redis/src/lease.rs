@@ -72,8 +72,7 @@ impl RedisLease {
     }
 
     async fn convert(&self, op: &'static str, word: &str) -> Result<i64> {
-        let Attempt { key, ticket, .. } = &*self.attempt;
-        let request = script::convert(key, ticket, self.token(), word);
+        let request = script::convert(self.attempt.member(), self.token(), word);
         self.session.change(&self.attempt, op, &request).await
     }
 }
@@ -119,13 +118,12 @@ impl Lease for RedisLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        let Attempt { key, ticket, leads, .. } = &*self.attempt;
-        if !leads {
+        if !self.attempt.leads {
             let what = "publish a value by a lock that was acquired without one";
             return Err(unsupported(STORE, what));
         }
         let (version, database) = (self.kept.next_version(), self.session.config.database);
-        let request = script::publish(key, ticket, version, database, value);
+        let request = script::publish(self.attempt.member(), version, database, value);
         let done = self.session.change(&self.attempt, "publish", &request).await? == 1;
         done.then_some(()).ok_or_else(|| self.gone())
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken,
+    BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
     Ticket, TokenFloor, Wake, Wish,
     keep::{

@@ -17,7 +17,7 @@ use crate::{
         ticket::Ticket,
     },
     session::{Session, node::Node, retry::Effort},
-    wire::{answer, call::Request, scan, script, snapshot::Snapshot, turns::Lane},
+    wire::{answer, call::Request, scan, script, snapshot::Snapshot},
 };
 
 /// Time limit of one question.
@@ -91,7 +91,7 @@ impl Session {
     /// if the attempt is gone, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
         let deadline = Clock::Boot.now() + LIMIT * 2;
-        let effort = Effort::new("revoke", Lane::Urgent, LIMIT, deadline);
+        let effort = Effort::urgent("revoke", LIMIT, deadline);
         let outcome = self.insist(&script::revoke(key, attempt), effort, answer::int).await;
         match (outcome.before, outcome.answer?.1) {
             (_, 1) => Ok(true),
@@ -140,7 +140,7 @@ impl Session {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T> {
         let deadline = Clock::Boot.now() + LIMIT * 2;
-        let effort = Effort { node, ..Effort::new(op, Lane::Turn, LIMIT, deadline) };
+        let effort = Effort { node, ..Effort::in_turn(op, LIMIT, deadline) };
         self.insist(request, effort, read).await.answer.map(|(_, answer)| answer)
     }
 }

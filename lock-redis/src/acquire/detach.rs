@@ -20,7 +20,6 @@ use crate::{
     wire::{
         answer,
         script::{self, Member},
-        turns::Lane,
     },
 };
 
@@ -58,7 +57,7 @@ pub(crate) async fn adopt(
     let token = ticket.token();
     let request = script::detach(from, attempt.member(), token, description);
     let deadline = Clock::Boot.now() + attempt.ttl;
-    let effort = Effort::new("adopt", Lane::Turn, attempt.patience(), deadline);
+    let effort = Effort::in_turn("adopt", attempt.patience(), deadline);
     let effort = Effort { caller: Some(caller), ..effort };
     let outcome = session.insist(&request, effort, answer::int).await;
     if outcome.is_unknown() {

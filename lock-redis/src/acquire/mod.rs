@@ -59,7 +59,6 @@ use crate::{
     wire::{
         answer::{self, Acquired},
         call, script,
-        turns::Lane,
     },
 };
 
@@ -171,7 +170,7 @@ pub(crate) async fn ask<T>(
 ) -> Result<(Instant, T)> {
     let deadline = Clock::Boot.now() + limit;
     let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or(limit);
-    let effort = Effort::new("acquire", Lane::Turn, patience, deadline);
+    let effort = Effort::in_turn("acquire", patience, deadline);
     let effort = Effort { caller: Some(caller), ..effort };
     let outcome = session.insist(wanted, effort, read).await;
     let unknown = outcome.is_unknown();

@@ -26,7 +26,7 @@ use crate::{
     error,
     layout::key::Key,
     session::{Session, node::Node, slots::Map},
-    wire::{failure::Failure, script, snapshot::Snapshot, turns::Lane},
+    wire::{failure::Failure, script, snapshot::Snapshot},
 };
 
 /// Time limit of one look. The first look waits up to twice as long for a server that answers.
@@ -136,7 +136,7 @@ impl Observer {
     }
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
-        let _turn = Lane::Turn.turn(&session.turns, None).await;
+        let _turn = session.turns.acquire().await;
         if let Some(slots) = &mut self.slots {
             slots.borrow_and_update();
         }

@@ -23,6 +23,7 @@ use super::{
     book::Book,
     description,
     node::{Link, Node},
+    retry::TURNS,
     slots::{Make, Slots},
 };
 use crate::{
@@ -35,7 +36,6 @@ use crate::{
         dial::Dial,
         lua::usual,
         sentinel::{Place, Sentinels},
-        turns::TURNS,
     },
 };
 

@@ -113,18 +113,9 @@ impl Node {
         })
     }
 
-    /// Sends one call, and waits for its answer. Fails at once if there is no connection, and after
-    /// `limit` even if the node answers others.
-    pub(super) async fn call(
-        self: &Arc<Self>,
-        call: &Call,
-        limit: Duration,
-    ) -> Result<Value, Fault> {
-        self.answer(&self.connected()?, call, limit).await
-    }
-
-    /// Same as [`call`](Self::call), for an answer that counts as a vote: the answers of a node
-    /// that may have forgotten its votes do not.
+    /// Same as [`call`](Self::call) on the present connection, for an answer that counts as a vote:
+    /// the answers of a node that may have forgotten its votes do not. Fails at once if there is no
+    /// connection.
     pub(super) async fn vote(
         self: &Arc<Self>,
         call: &Call,
@@ -140,14 +131,16 @@ impl Node {
         call: &Call,
         limit: Duration,
     ) -> Result<Value, Fault> {
-        let answer = self.answer(connection, call, limit).await?;
+        let answer = self.call(connection, call, limit).await?;
         match self.runs.counts_from(self.number).since(Clock::Boot.now()) {
             left if left.is_zero() => Ok(answer),
             left => Err(Fault::Young(left)),
         }
     }
 
-    async fn answer(
+    /// Sends one call, and waits for its answer. Fails after `limit` even if the node answers
+    /// others.
+    pub(super) async fn call(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
         call: &Call,
