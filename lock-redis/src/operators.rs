@@ -12,10 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     error::{self, STORE},
-    layout::{
-        key::{Key, QUEUE, floor, lock_of},
-        ticket::Ticket,
-    },
+    layout::key::{Key, QUEUE, floor, lock_of},
     session::{Session, node::Node, retry::Effort},
     wire::{answer, call::Request, scan, script, snapshot::Snapshot},
 };
@@ -28,7 +25,8 @@ const PLACES: usize = 1000;
 impl Session {
     /// Returns the holders of a lock, then its waiters.
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let mut snapshot = self.look("inspect", key, "all", &[]).await?;
+        let read = script::read(key, "all", &[]);
+        let mut snapshot = self.question("inspect", &read, None, Snapshot::read).await?;
         self.describe_clients(&mut snapshot).await;
         Ok(snapshot.entries())
     }
@@ -39,7 +37,8 @@ impl Session {
         let (mut places, mut rest) = (Vec::new(), &tickets[..]);
         loop {
             let (now, later) = rest.split_at(rest.len().min(PLACES));
-            let mut snapshot = self.look("diagnose", key, "places", now).await?;
+            let read = script::read(key, "places", now);
+            let mut snapshot = self.question("diagnose", &read, None, Snapshot::read).await?;
             places.extend(&snapshot.places);
             rest = later;
             if rest.is_empty() {
@@ -72,15 +71,12 @@ impl Session {
     async fn keys(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut keys = Vec::new();
         for node in self.routes.all() {
-            keys.append(&mut self.keys_of(&node, pattern).await?);
+            let ask = async |scan| {
+                self.question("names", &Request::new(b"", scan), Some(&node), parsed).await
+            };
+            keys.append(&mut scan::keys(pattern, ask).await?);
         }
         Ok(keys)
-    }
-
-    async fn keys_of(&self, node: &Arc<Node>, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let ask =
-            async |scan| self.question("names", &Request::new(b"", scan), Some(node), parsed).await;
-        scan::keys(pattern, ask).await
     }
 
     /// Removes an attempt of any client. Returns whether there was one.
@@ -119,16 +115,6 @@ impl Session {
         let request = script::floor(floor(&self.config.prefix), above);
         let (above, newest) = self.question(op, &request, None, parsed).await?;
         Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
-    }
-
-    async fn look(
-        &self,
-        op: &'static str,
-        key: &Key,
-        what: &str,
-        attempts: &[Ticket],
-    ) -> Result<Snapshot> {
-        self.question(op, &script::read(key, what, attempts), None, Snapshot::read).await
     }
 
     /// Sends a request that may be executed twice, to a node if one is given, and reads its answer.

@@ -25,7 +25,7 @@ use crate::{
     election::observers::channel,
     error,
     layout::key::Key,
-    session::{Session, node::Node, slots::Map},
+    session::{Session, slots::Map},
     wire::{failure::Failure, script, snapshot::Snapshot},
 };
 
@@ -78,16 +78,6 @@ impl Observer {
         session.observers.add(&channel, hint.clone());
         let (session, slots) = (Arc::downgrade(session), session.routes.changes());
         Self { session, key, channel, hint, slots, told: None, due: Instant::NEVER }
-    }
-
-    /// Waits until something may have changed, and looks.
-    async fn change(&mut self) -> Result<Option<Leader>> {
-        tokio::select! {
-            () = self.hint.notified() => {}
-            () = moves(&mut self.slots) => {}
-            () = Clock::Boot.sleep_until(self.due) => {}
-        }
-        self.look().await
     }
 
     fn look_after(&mut self, ttl: Option<Duration>) {
@@ -150,7 +140,12 @@ impl Observer {
 
 impl keep::observe::Observer for Observer {
     async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
-        let now = self.change().await?;
+        tokio::select! {
+            () = self.hint.notified() => {}
+            () = moves(&mut self.slots) => {}
+            () = Clock::Boot.sleep_until(self.due) => {}
+        }
+        let now = self.look().await?;
         // A look mostly finds the known state.
         let news = (now != self.told).then(|| now.clone());
         self.told = now;
@@ -168,19 +163,16 @@ impl Drop for Observer {
         let channel = std::mem::take(&mut self.channel);
         let node = session.routes.of(self.key.lock());
         runtime.spawn(async move {
-            // If it fails, the connection is gone, and the subscription with it.
-            let _ = stop_listening(&node, &channel).await;
+            // Without a connection, or if it breaks, the subscription is gone.
+            if let Ok(connection) = node.connection() {
+                let answer = connection.listen(&channel, false, LIMIT).await;
+                drop(node.judge(&connection, answer));
+            }
             // A new observer may have subscribed before this took effect. It looks, and subscribes,
             // once more.
             session.observers.hint(&channel);
         });
     }
-}
-
-async fn stop_listening(node: &Node, channel: &[u8]) -> Result<(), Failure> {
-    let connection = node.connection()?;
-    let answer = connection.listen(channel, false, LIMIT).await;
-    node.judge(&connection, answer)
 }
 
 /// Waits for a change of the nodes of a cluster.

@@ -106,7 +106,10 @@ impl Majority {
         while let Ok(Some((number, connected))) = timeout(wait, open.next()).await {
             match connected {
                 Ok(()) => drop(up.insert(number)),
-                Err(fault) if fault.is_twin() => return Err(self.twins(number, &fault)),
+                Err(fault) if fault.is_twin() => {
+                    let allowed = format!("each server once; {fault}");
+                    return Err(invalid("nodes", &self.nodes[number].address, allowed));
+                }
                 Err(fault) => faults.push((number, fault)),
             }
             if up.len() >= self.needed() {
@@ -118,10 +121,6 @@ impl Majority {
         }
         self.nodes.iter().for_each(Node::keep);
         Ok(())
-    }
-
-    fn twins(&self, number: usize, fault: &Fault) -> Error {
-        invalid("nodes", &self.nodes[number].address, format!("each server once; {fault}"))
     }
 
     fn not_connected(&self, faults: &[(usize, Fault)]) -> Error {
