@@ -108,6 +108,10 @@ impl Session {
 
     async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
         match self.renew_chunk(&part).await {
+            // Made anew: a fixed term may have been renewed by hand meanwhile.
+            Err(Failure::Refused(error)) if self.is_redirected(&error) => {
+                self.renew_chunk(&part).await
+            }
             Err(Failure::Refused(error)) if error::is_moving(&error) => {
                 let each = part.alone.iter().chain(&part.others).map(|attempt| &***attempt);
                 self.renew_each(each, &error).await
@@ -124,7 +128,8 @@ impl Session {
         let holding: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
         let counted: Vec<_> = others.iter().map(|attempt| attempt.counted_member()).collect();
         let request = script::renew(&holding, &counted, &first.key);
-        let Answer { value, short } = self.call(&request, None, limit.unwrap_or_default()).await?;
+        let answer = self.call_once(&request, None, limit.unwrap_or_default()).await?;
+        let Answer { value, short, .. } = answer;
         let Some((renewed, seen)) = answer::renewed(&value, alone.len()) else { return Ok(()) };
         // Without enough replicas, bad news counts, and good news does not.
         for (attempt, mine) in alone.iter().zip(renewed) {
@@ -144,7 +149,7 @@ impl Session {
             // A request for this name alone shows the error.
             let request = script::renew(&[], &[attempt.counted_member()], &attempt.key);
             let sent = Clock::Boot.now();
-            let answer = self.call(&request, None, attempt.patience()).await?;
+            let answer = self.call_once(&request, None, attempt.patience()).await?;
             let value = answer.counted(&request)?;
             if let Some((_, seen)) = answer::renewed(&value, 0) {
                 seen.into_iter().for_each(|seen| self.saw(attempt, sent, seen));
